@@ -77,6 +77,7 @@ struct peri_session {
   std::map<std::pair<bool, size_t>, std::vector<int64_t>> port_dims;  // that tensors handed out point to
   peri::api::Log log;
   peri::DimBinding told;  // the dims whose untuned run was told last
+  std::string path;       // as of its engine
   mutable std::atomic<peri::api::Work> work{peri::api::Work::kNone};
 };
 
@@ -115,7 +116,7 @@ Result<T> known_part(const T* given, const char* what) {
   return out;
 }
 
-// Runs `f` while no other thread uses the session; kUsage where one does.
+// Runs `f` while no other thread uses the session; kUsage where one does. Errors name the engine's file or its model.
 template <class F>
 Status alone(const peri_session* session, F f) {
   Work none = Work::kNone;
@@ -126,7 +127,9 @@ Status alone(const peri_session* session, F f) {
     std::atomic<Work>& work;
     ~Release() { work.store(Work::kNone, std::memory_order_release); }
   } const release{session->work};
-  return contained(f);
+  Status done = contained(f);
+  if (!done.ok() && done.error().file.empty()) return std::move(done).error().in_file(session->path);
+  return done;
 }
 
 // Runs `f`, a function that returns Status; what it throws (a failed check, no memory) becomes an error as well.

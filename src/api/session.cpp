@@ -175,6 +175,7 @@ peri_error* peri_session_create(const peri_engine* engine, int threads, peri_ses
     made->session->stop_when([&work = made->work] { return work.load() == peri::api::Work::kCancelledCall; });
     made->engine = engine->engine;
     made->log = engine->log;
+    made->path = engine->path;
     *out = made.release();
     return peri::Ok{};
   });

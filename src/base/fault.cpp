@@ -13,7 +13,7 @@ Error error_of(const std::exception_ptr& fault) {
   try {
     std::rethrow_exception(fault);
   } catch (const std::bad_alloc&) {
-    return Error(ErrorKind::kMemory, "out of memory");  // short: the text itself needs none
+    return Error(ErrorKind::kMemory, "out of memory").advise("give less work at once, or the process more memory");
   } catch (const InternalFault& e) {
     return Error(ErrorKind::kInternal, e.what()).at_node(e.node()).advise(kRemedy);
   } catch (const std::exception& e) {

@@ -46,7 +46,9 @@ Result<Tensor> Tensor::uninitialized(DType dtype, std::vector<int64_t> dims) {
   }
   PERI_ASSIGN(const int64_t size, dtype_bytes(dtype, n));
   void* p = allocate(static_cast<size_t>(size));
-  if (!p) return Error(ErrorKind::kMemory, format("cannot allocate %lld bytes", static_cast<long long>(size)));
+  if (!p)
+    return Error(ErrorKind::kMemory, format("cannot allocate %lld bytes", static_cast<long long>(size)))
+        .advise("give smaller sizes, or the process more memory");
   t.dims_ = std::move(dims);
   t.data_ = static_cast<const std::byte*>(p);
   t.size_ = static_cast<size_t>(size);

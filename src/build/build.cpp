@@ -7,6 +7,7 @@
 #include "base/fault.hpp"
 #include "build/known_verdict.hpp"
 #include "build/last_word.hpp"
+#include "build/proof.hpp"
 #include "device/open.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
@@ -101,6 +102,11 @@ Status open_devices(const plan::Program& p, runtime::EngineOptions* engines) {
   return Ok{};
 }
 
+bool is_run_once(double flops, double predicted_ms) {
+  constexpr double kMaxMs = 60e3;
+  return flops <= judge::kMaxRunFlops || (predicted_ms > 0 && predicted_ms <= kMaxMs);
+}
+
 namespace {
 // One run at the tuned size, whose answers nobody judges: that it can be run is known at least.
 Status run_once(const compile::Compilation& compilation, const runtime::EngineOptions& engines, Built* out) {
@@ -110,7 +116,8 @@ Status run_once(const compile::Compilation& compilation, const runtime::EngineOp
     return Ok{};
   }
   const double flops = judge::flops_at(compilation.graph(), sizes);
-  if (flops > judge::kMaxRunFlops) {
+  const StepsDone done = steps_done(out->compiled);
+  if (!is_run_once(flops, done.measured == done.steps ? out->compiled.predicted_ms : 0)) {
     out->unjudged_run = format("one run takes %.0f Gflop", flops / 1e9);
     return Ok{};
   }
@@ -122,12 +129,18 @@ Status run_once(const compile::Compilation& compilation, const runtime::EngineOp
   weights.tensors = out->compiled.weights;
   PERI_ASSIGN(const auto engine, runtime::Engine::create(out->compiled.program, std::move(weights), engines));
   PERI_ASSIGN(const auto session, runtime::Session::create(engine));
+  const auto& stop = compilation.options().tune.stop;
+  session->stop_when(stop);
   Status ran = Ok{};
   for (const judge::Integers integers : {judge::Integers::kIndices, judge::Integers::kZero, judge::Integers::kOne}) {
     const auto inputs = judge::make_inputs(compilation.graph(), sizes, kSeed, integers);
     if (!inputs.ok()) break;
     const auto outputs = session->run(*inputs);
     ran = outputs.ok() ? Status(Ok{}) : Status(outputs.error());
+    if (!ran.ok() && stop && stop()) {
+      out->unjudged_run = "interrupted";
+      return Ok{};
+    }
     if (!ran.ok()) continue;
     out->unjudged_run = "";
     return Ok{};
@@ -177,6 +190,8 @@ Result<Built> build_it(compile::Compilation* compilation, const Options& options
     if (const judge::SizeEvidence* e = impossible(*compilation, out.verdict)) return does_not_run(e->sizes, e->limit);
     PERI_TRY(check_memory(*compilation, out.verdict));
     if (out.verdict.right()) {
+      if (judge::flops_at(compilation->graph(), sizes) > judge::kMaxRunFlops)  // beyond what is judged
+        PERI_TRY(run_once(*compilation, engines, &out));
       known.keep(out.verdict);
       if (const std::string trouble = known.trouble(); !trouble.empty() && trouble != out.compiled.tuned.cache_trouble)
         out.compiled.notes.push_back(trouble);

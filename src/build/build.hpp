@@ -40,7 +40,8 @@ struct WholeGraph {
 struct Built {
   compile::Compiled compiled;
   judge::EngineVerdict verdict;  // no sizes: it was not judged
-  // Without a judge: "" it ran once at its tuned size, else why it did not; none: that was not tried.
+  // Without a judge, or beyond what he judges: "" it ran once at its tuned size, else why it did not; none: that was
+  // not tried.
   std::optional<std::string> unjudged_run = {};
   std::vector<Refused> refused;
   WholeGraph whole;
@@ -52,6 +53,9 @@ struct Built {
 Result<Built> build_engine(const Options& options);
 // The same of a model at hand.
 Result<Built> build_engine(const Options& options, compile::Imported model);
+
+// Whether an engine that is not judged at its tuned size is run there: one run of at most a minute is waited for.
+bool is_run_once(double flops, double predicted_ms);
 
 // Opens the devices of a program that are not among those of `engines` yet.
 Status open_devices(const plan::Program& program, runtime::EngineOptions* engines);

@@ -2,6 +2,7 @@
 #include "build/proof.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "base/clock.hpp"
@@ -19,7 +20,7 @@ namespace peri::build {
 // Of every form: the older ones began with "format".
 const FileKind kProofFile{"a proof", [](std::string_view head) { return head.starts_with("{\n \"form"); }};
 
-std::string proof_path(const std::string& engine) { return engine + ".proof"; }
+std::string proof_path(const std::string& engine) { return behind_links(engine) + ".proof"; }
 
 namespace {
 void write_list(JsonWriter& w, std::string_view key, const std::vector<std::string>& list) {
@@ -210,7 +211,8 @@ void write_step(JsonWriter& w, const lower::StepReport& s, int64_t begun) {
 Result<Json> read_proof_file(const std::string& path) {
   auto text = read_file(path, size_t{256} << 20);
   if (!text.ok())
-    return std::move(text).error().advise("the proof is written by peri build; without it explain the model instead");
+    return std::move(text).error().advise(
+        "peri build writes the proof beside its engine: build it again, or explain the model");
   auto json = parse_json(*text);
   if (!json.ok()) return std::move(json).error().in_file(path);
   const auto form = json->get_int("form", 1);
@@ -241,7 +243,11 @@ Result<std::string> another_engines(const Json& proof, const std::string& engine
 }
 
 Result<Json> read_proof(const std::string& engine) {
-  const std::string path = proof_path(engine);
+  std::error_code unknown;
+  std::string path = proof_path(engine);
+  if (const std::string here = engine + ".proof";  // beside the link that was given
+      !std::filesystem::exists(path, unknown) && std::filesystem::exists(here, unknown))
+    path = here;
   PERI_ASSIGN(Json proof, read_proof_file(path));
   PERI_ASSIGN(const Hashes h, hashes_of(proof, engine));
   if (h.engine == h.proof) return proof;

@@ -19,7 +19,7 @@ std::vector<int64_t> workspaces(const compile::Compiled& compiled);
 // Measures what this machine sustains, unless the timing cache knows it.
 std::string proof_json(const build::Built& built, const compile::Options& options,
                        std::optional<uint64_t> engine_hash = {});
-std::string proof_path(const std::string& engine);
+std::string proof_path(const std::string& engine);  // beside the file that links lead to
 extern const FileKind kProofFile;
 // The proof beside an engine. Errors: kIo if there is none, kUnsupported if it is of another form, kRefused if it is
 // another engine's.

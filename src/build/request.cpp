@@ -41,20 +41,11 @@ Result<DType> given_dtype(const char* flag, const std::string& name) {
 Status check_files(const Request& r) {
   FileUses files;
   files.reads("the model", r.model);
-  files.reads("the lock file", r.locked_path);
+  files.reads("the lock file that is taken", r.locked_path);
   files.writes("the engine", r.engine_path, plan::kEngineFile);
   if (!r.engine_path.empty()) files.writes("the engine's proof", proof_path(r.engine_path), kProofFile);
-  files.writes("the lock file", r.lock_path, plan::kLockFile);
+  files.writes("the lock file that is written", r.lock_path, plan::kLockFile);
   return files.check(r.force);
-}
-
-// Before the work: whether what comes of it can be written.
-Status check_folder_of(const std::string& file) {
-  std::error_code unknown;
-  if (file.empty() || std::filesystem::is_character_file(file, unknown)) return Ok{};
-  const std::string folder = folder_of(behind_links(file));
-  if (access(folder.c_str(), W_OK) != 0) return os_error("write into the folder", folder);
-  return Ok{};
 }
 
 bool is_stopped(const Request& request) { return request.stop && request.stop(); }
@@ -91,6 +82,16 @@ Result<Made> make(const Request& request) {
 }
 }  // namespace
 
+Status check_folder_of(const std::string& file) {
+  std::error_code unknown;
+  if (file.empty() || std::filesystem::is_character_file(file, unknown)) return Ok{};
+  const std::string folder = folder_of(behind_links(file));
+  if (access(folder.c_str(), W_OK) == 0) return Ok{};
+  const bool missing = errno == ENOENT;
+  Error none = os_error("write into the folder", folder);
+  return missing ? std::move(none).advise("make it first: mkdir -p " + folder) : none;
+}
+
 Result<int> threads_of(int asked) {
   if (asked >= 0 && asked <= kMaxThreads) return asked > 0 ? asked : usable_cpus();
   return usage("the number of threads is not in range")
@@ -122,7 +123,9 @@ Result<compile::Options> options_of(const Request& request) {
         .but_found(std::to_string(request.settings));
   o.tune.settings = request.settings;
   if (!(request.budget >= 0 && request.budget <= kMaxBudget))
-    return usage("the seconds to tune for are not in range").expecting(format("0 to %g", kMaxBudget));
+    return usage("the seconds to tune for are not in range")
+        .expecting(format("0 to %g", kMaxBudget))
+        .but_found(format("%g", request.budget));
   o.tune.budget_seconds = request.budget;
   o.tune.measure = request.tune;
   o.tune.verify = request.verify;
@@ -157,7 +160,9 @@ std::string Made::verdict() const {
     }
   if (sizes == 0 && !built.verdict.sizes.empty())
     return "the engine was not run at its tuned size: " + built.verdict.sizes[0].limit;
-  if (sizes == 0 && built.unjudged_run)
+  if (const std::string& why = built.verdict.incomplete; sizes == 0 && !why.empty() && built.unjudged_run == "")
+    return "it runs at its tuned size; its answer was not judged: " + why.substr(why.rfind(": ") + 2);
+  if (sizes == 0 && built.unjudged_run && built.verdict.incomplete.empty())
     return built.unjudged_run->empty() ? "it runs at its tuned size, and nothing of it is verified"
                                        : "the engine was not run: " + *built.unjudged_run;
   if (const std::string& why = built.verdict.incomplete; sizes == 0 && !why.empty())

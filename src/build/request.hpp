@@ -42,6 +42,8 @@ struct Request {
 
 // Threads of a request: the number asked for, else the CPUs this process may use. kUsage where it is not 0 to 1024.
 Result<int> threads_of(int asked);
+// Before the work: whether the file can be written where it is wanted. An empty path is none.
+Status check_folder_of(const std::string& file);
 // The request as options of the compiler, defaults filled in. Errors: kUsage and kUnsupported name the member; those of
 // the lock file.
 Result<compile::Options> options_of(const Request& request);

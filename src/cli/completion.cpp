@@ -96,6 +96,8 @@ std::string bash() {
   return "_peri() {\n  local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} flags= words= values= "
          "how=\n"
          "  COMPREPLY=()\n"
+         "  if [[ $cur == = ]]; then\n    cur=\n"  // bash cuts --dtype=f16 into three words
+         "  elif [[ $before == = ]]; then\n    before=${COMP_WORDS[COMP_CWORD-2]}\n  fi\n"
          "  if ((COMP_CWORD == 1)); then\n    COMPREPLY=($(compgen -W '" +
          names +
          "help --help --version' -- \"$cur\"))\n    return\n  fi\n"
@@ -114,10 +116,18 @@ std::string zsh_value(const Flag& f) {
   if (f.value.empty()) return "";
   const std::string choices = joined(choices_of(f));
   const std::string what = ":" + escaped(f.value) + ":";
-  return what + (!choices.empty()  ? "(" + choices + ")"
-                 : takes_folder(f) ? "_files -/"
-                 : takes_file(f)   ? "_files"
-                                   : " ");
+  return what + (!choices.empty()                              ? "(" + choices + ")"
+                 : takes_folder(f)                             ? "_files -/"
+                 : !takes_file(f)                              ? " "
+                 : f.value.find('=') == std::string_view::npos ? "_files"
+                                                               : "{compset -P 1 \"*=\"; _files}");  // NAME=FILE
+}
+
+// A flag by one of its names: its value is the next word or, behind "=" (-x: nothing), the rest of this one.
+std::string zsh_flag(const Flag& f, std::string_view name) {
+  const std::string joint = f.value.empty() ? "" : name.starts_with("--") ? "=" : "+";
+  return " \\\n        " +
+         quoted((f.repeated ? "*" : "") + std::string(name) + joint + "[" + escaped(f.help) + "]" + zsh_value(f));
 }
 
 std::string zsh() {
@@ -125,10 +135,8 @@ std::string zsh() {
   for (const Command* c : shown()) {
     names += "    " + quoted(std::string(c->name) + ":" + std::string(c->summary)) + "\n";
     cases += "    " + std::string(c->name) + ")\n      _arguments";
-    for (const Flag& f : flags_of(*c)) {
-      const std::string star = f.repeated ? "*" : "";
-      cases += " \\\n        " + quoted(star + std::string(f.name) + "[" + escaped(f.help) + "]" + zsh_value(f));
-    }
+    for (const Flag& f : flags_of(*c))
+      cases += zsh_flag(f, f.name) + (f.short_name.empty() ? "" : zsh_flag(f, f.short_name));
     const std::string words = joined(fixed_words(c->positional));
     cases += " \\\n        " + (words.empty() ? std::string("'*:file:_files'") : "':word:(" + words + ")'") + " ;;\n";
   }
@@ -149,6 +157,12 @@ std::string fish() {
   std::string out =
       "complete -c peri -n __fish_use_subcommand -f -l help -d 'show all commands'\ncomplete -c peri -n "
       "__fish_use_subcommand -f -l version -d 'print the version'\n";
+  std::string names;
+  for (const Command* c : shown()) names += (names.empty() ? "" : " ") + std::string(c->name);
+  out +=
+      "complete -c peri -n __fish_use_subcommand -f -a help -d 'explain one command'\ncomplete -c peri -n "
+      "'__fish_seen_subcommand_from help' -f -a " +
+      quoted(names) + "\n";
   for (const Command* c : shown()) {
     out +=
         "complete -c peri -n __fish_use_subcommand -f -a " + std::string(c->name) + " -d " + quoted(c->summary) + "\n";

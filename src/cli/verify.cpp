@@ -259,7 +259,7 @@ const Entry verify_entry{{
          {"--min-passed", "", "N", "with --suite: exit code 3 too when fewer cases pass"},
          {"--at-once", "", "N", "with --suite: cases at once (default 1; on a GPU the CPUs)"},
          {"--filter", "", "TEXT", "only cases of the suite whose name holds TEXT"},
-         {"--memory", "", "HOW",
+         {"--memory", "", "planned|poisoned|separate",
           "with --suite: planned (default), poisoned (NaN before each run), or separate (poisoned and guarded)"}}),
     .details = "Exit code 3 when an answer is outside its budget.\n\nexample:\n  peri verify models/digits_cnn.onnx "
                "--dims batch=3 --seed 7 --bisect\n  peri verify models/digits_cnn.onnx --onnxruntime --dims batch=3\n  "

@@ -18,4 +18,11 @@ Result<const lower::Backend*> backend_named(std::string_view name) {
   return refused("no backend '%s' in this build", std::string(name).c_str()).expecting(names);
 }
 
+Error not_here(Error why, const lower::Backend& backend) {
+  why.message = "--backend " + std::string(backend.name) + ": " + why.message;
+  if (!why.remedy.empty()) why.remedy += ", or ";
+  why.remedy += "build for the CPU with --backend cpu";
+  return why;
+}
+
 }  // namespace peri::compile

@@ -8,5 +8,7 @@ namespace peri::compile {
 
 // "auto" is the first. kRefused lists those that there are.
 Result<const lower::Backend*> backend_named(std::string_view name);
+// Why this machine has nothing to run a backend on, and that another one is here.
+Error not_here(Error why, const lower::Backend& backend);
 
 }  // namespace peri::compile

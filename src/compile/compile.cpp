@@ -265,14 +265,18 @@ Status Compilation::State::begin(Options given, Imported model) {
     return usage("backend '%s' does not build for device '%s'", std::string(backend->name).c_str(),
                  options.device.c_str())
         .expecting(backend->placement.device.empty() ? "no device" : backend->placement.device)
-        .advise("give --backend " + std::string(device::kind_of(options.device)));
+        .advise(device::kind_of(options.device) == backend->name
+                    ? "leave --device out"
+                    : "give --backend " + std::string(device::kind_of(options.device)));
   options.tune.executors = backend->executors;
   options.tune.device = options.device;
   if (backend->placement.own_only) options.tune.own_executor = backend->placement.executor;
   options.tune.late_samples = backend->placement.own_only || backend->placement.device.empty();
   const bool of_another = options.tune.target.has_value();
   if (backend->target && !of_another) {
-    PERI_ASSIGN(options.tune.target, backend->target(options.tune.threads, exec::libraries(), options.device));
+    auto target = backend->target(options.tune.threads, exec::libraries(), options.device);
+    if (!target.ok()) return not_here(std::move(target).error(), *backend);
+    options.tune.target = *std::move(target);
   }
   measured = backend->measured && !(of_another && backend->target);
   if (!measured) options.tune.measure = options.tune.verify = false;
@@ -371,6 +375,8 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused,
     out.notes.push_back("values and weights are float32; --dtype f16 keeps them in 16 bits, with sums in float32");
   if (options.log && out.tuned.problems > 0) options.log(time_text(out.tuned));
   if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble);
+  if (!out.tuned.worker && !options.tune.worker.empty())
+    out.notes.push_back("candidates were tried in this process, which a crash would end: " + out.tuned.worker_trouble);
   out.lock = lock_of(options, out.bounds, out);
   out.program.builder = options.builder;
   const DType stored = kernels::is_narrow_float(precision.values) ? precision.values : precision.weights;

@@ -100,6 +100,9 @@ Result<Runs> make_runs(const Subject& s, const VerifyTerms& terms, runtime::Sess
   Runs r;
   const plan::Program& program = s.engine->program();
   const bool peer = !terms.peer_model.empty(), files = !terms.reference_dir.empty();
+  if (peer) {  // what is no file would be waited for by another program
+    PERI_ASSIGN(const auto model, MappedFile::open(terms.peer_model));
+  }
   for (uint64_t seed : terms.seeds) {
     PERI_ASSIGN(std::vector<Tensor> inputs, inputs_of(s, terms, seed));
     if (!files && !peer) PERI_TRY(affordable(s, inputs));

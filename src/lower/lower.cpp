@@ -106,7 +106,7 @@ struct Emitter {
       report.refusals.emplace_back(c.id(), std::move(why));
       return true;
     });
-    if (list.empty()) return internal_error("no kernel converts '%s' between layouts", v->name.c_str());
+    if (list.empty()) return no_conversion(v->name, report.refusals);
     plan::Step step;
     step.name = "relayout " + v->name;
     step.executor = list[0].kernel->executor;

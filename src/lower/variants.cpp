@@ -56,6 +56,15 @@ std::string refused_choice(const RefusedChoices& refused, const std::string& key
   return choice == region->second.end() ? "" : choice->second;
 }
 
+Error no_conversion(const std::string& value, std::span<const std::pair<std::string, std::string>> refusals) {
+  std::string found;
+  for (const auto& [candidate, why] : refusals) found += (found.empty() ? "" : "; ") + candidate + ": " + why;
+  return refused("no kernel converts '%s' between layouts", value.c_str())
+      .expecting("a candidate that runs at these sizes and is right")
+      .but_found(found.empty() ? "none" : found)
+      .advise("where memory was short, give it more or build for smaller sizes: --dims NAME=N; else report this");
+}
+
 std::vector<tune::Candidate> usable_candidates(const Region& region, const tune::Candidates& all,
                                                const DimBinding& tuned_for, std::span<const DimBinding> also,
                                                const RefusedChoices& refused, tune::Tuner* tuner,

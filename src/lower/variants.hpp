@@ -20,6 +20,9 @@ using RefusedChoices = std::map<std::string, std::map<std::string, std::string>>
 // Why `candidate` is refused for the problem `key`; empty: it is not.
 std::string refused_choice(const RefusedChoices& refused, const std::string& key, const tune::Candidate& candidate);
 
+// That nothing is left which brings a value to another layout: each candidate with what was found against it.
+Error no_conversion(const std::string& value, std::span<const std::pair<std::string, std::string>> refusals);
+
 // The tuner's candidates for the region at `tuned_for`, right at those of `also` too wherever they are offered there.
 // Errors: those of binding the region.
 // `only`: the kernels that matter, none: all.

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/thread_pool.hpp"
+#include "build/build.hpp"
 #include "build/explain.hpp"
 #include "build/machine.hpp"
 #include "build/open.hpp"
@@ -59,6 +60,21 @@ TEST(Request, AnInterruptedEngineIsNoWholeOne) {
   EXPECT_EQ(best->verdict(), "the engine was not run");
   EXPECT_EQ(make_whole_engine(r).error().kind, ErrorKind::kCancelled);
   EXPECT_EQ(compile_model(r).error().kind, ErrorKind::kCancelled);
+}
+
+// An engine too large to be judged is run once all the same, if that is known to take no longer than a minute.
+TEST(Verdict, SaysThatALargeEngineRanAndWasNotJudged) {
+  EXPECT_TRUE(is_run_once(1e12, 0));
+  EXPECT_FALSE(is_run_once(2e13, 0)) << "nobody knows how long";
+  EXPECT_TRUE(is_run_once(2e13, 20e3));
+  EXPECT_FALSE(is_run_once(2e13, 90e3));
+  Made made;
+  made.built.verdict.incomplete = "not run at batch=9: one run takes 13744 Gflop";
+  EXPECT_EQ(made.verdict(), "the engine was not run at batch=9: one run takes 13744 Gflop");
+  made.built.unjudged_run = "one run takes 13744 Gflop";
+  EXPECT_EQ(made.verdict(), "the engine was not run at batch=9: one run takes 13744 Gflop");
+  made.built.unjudged_run = "";
+  EXPECT_EQ(made.verdict(), "it runs at its tuned size; its answer was not judged: one run takes 13744 Gflop");
 }
 
 TEST(Subject, IsHeldAgainstItsOwnGraph) {

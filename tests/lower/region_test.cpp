@@ -9,6 +9,7 @@
 
 #include "base/rng.hpp"
 #include "lower/parts.hpp"
+#include "lower/variants.hpp"
 #include "ops/entry.hpp"
 #include "tune/sample_regions.hpp"
 #include "tune/tuner.hpp"
@@ -182,6 +183,17 @@ TEST(Regions, TakeWhatWidensBytesForThem) {
   ASSERT_EQ(cut.size(), 1U);
   EXPECT_EQ(cut[0].nodes.front()->op, "qlinear_matmul") << "the anchor comes first";
   EXPECT_EQ(cut[0].inputs.size(), 3U) << "two tensors of bytes and the weight";
+}
+
+// As where a limit of memory lets no candidate be tried: it is no fault of the program.
+TEST(Conversions, TellWhyNoneIsLeft) {
+  const std::vector<std::pair<std::string, std::string>> refusals = {{"relayout@1 {}", "cannot allocate 8 bytes"}};
+  const Error none = no_conversion("mid", refusals);
+  EXPECT_EQ(none.kind, ErrorKind::kRefused);
+  EXPECT_NE(none.text().find("'mid'"), std::string::npos);
+  EXPECT_NE(none.found.find("relayout@1 {}: cannot allocate 8 bytes"), std::string::npos) << none.text();
+  EXPECT_NE(none.remedy.find("memory"), std::string::npos);
+  EXPECT_EQ(no_conversion("mid", {}).found, "none");
 }
 
 }  // namespace

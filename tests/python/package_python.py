@@ -5,57 +5,20 @@ usage: package_python.py SOURCE, with the package peri on the path
 import asyncio
 import ctypes
 import gc
-import os
-import pathlib
-import pickle
+import operator
+import re
 import signal
 import sys
-import tempfile
 import threading
 import unittest
 
 import numpy as np
 import peri
 
-SOURCE = pathlib.Path(sys.argv[1])
-DIGITS = SOURCE / "models/digits_cnn.onnx"
-DATA = np.load(SOURCE / "models/digits_data.npz")
-IMAGES = DATA["test_images"][:8].copy()
-QUICK = {"tune": False, "verify": False, "cache": False, "threads": 2}
+from errors_python import Closing, Errors  # run with those below
+from shared import DATA, DIGITS, IMAGES, QUICK, SOURCE, Foreign, Package
 
-
-class Foreign:
-    """An array of another library: what it has is __dlpack__ alone."""
-
-    def __init__(self, array):
-        self.array, self.asked = array, 0
-
-    def __dlpack__(self, **_):
-        self.asked += 1
-        return self.array.__dlpack__()
-
-    def __dlpack_device__(self):
-        return self.array.__dlpack_device__()
-
-
-class Package(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.scratch = tempfile.TemporaryDirectory(prefix="peri-python-")
-        cls.folder = pathlib.Path(cls.scratch.name)
-        cls.engine = peri.build(DIGITS, dims={"batch": 8}, output=cls.folder / "digits.engine", **QUICK)
-        cls.logits = cls.engine.run({"image": IMAGES})["logits"]
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.scratch.cleanup()
-
-    def raises(self, kind, call, *words):
-        with self.assertRaises(kind) as caught:
-            call()
-        for word in words:
-            self.assertIn(word, str(caught.exception))
-        return caught.exception
+assert Closing and Errors
 
 
 class Runs(Package):
@@ -165,85 +128,27 @@ class Runs(Package):
         np.testing.assert_array_equal(engine.run(IMAGES)["logits"], self.logits)
 
 
-class Errors(Package):
-    def test_parts(self):
-        error = self.raises(peri.InvalidError, lambda: self.engine.run(IMAGES.astype(np.float64)), "image", "f32", "f64")
-        self.assertEqual((error.code, error.node, error.expected, error.found), ("invalid", "image", "f32", "f64"))
-        self.assertIsInstance(error, ValueError)
-        again = pickle.loads(pickle.dumps(error))
-        self.assertEqual((str(again), again.node), (str(error), "image"))
-
-    def test_kinds(self):
-        engine, name = self.engine, self.folder / "none.onnx"
-        self.raises(peri.FileError, lambda: peri.build(name), "none.onnx")
-        self.raises(OSError, lambda: peri.Engine(name), "none.onnx")
-        self.raises(peri.InvalidError, lambda: peri.Engine(DIGITS), "digits_cnn.onnx")
-        self.raises(peri.UsageError, lambda: peri.build(DIGITS, dims={"width": 3}, **QUICK), "width", "batch")
-        self.raises(peri.UsageError, lambda: peri.build(DIGITS, io_dtype="f8", **QUICK), "f8")
-        self.raises(peri.UsageError, lambda: engine.run({"picture": IMAGES}), "picture", "image")
-        self.raises(peri.UsageError, lambda: engine.run({}), "image")
-        self.raises(peri.UsageError, lambda: engine.run(IMAGES, outputs={"logits": np.zeros((10, 8), np.float32).T}), "logits")
-        self.raises(peri.UsageError, lambda: engine.run(IMAGES, outputs={"logits": np.zeros(3, np.float32)}), "logits")
-        self.raises(peri.UnsupportedError, lambda: engine.run(np.array(["a"])), "image")
-        self.raises(peri.UsageError, lambda: engine.embed(["words"]), "tokenizer")
-        self.raises(peri.Error, lambda: engine.run(IMAGES[:, :, :7]), "image")
-        with self.assertRaises(TypeError):
-            peri.build(DIGITS, no_such_option=1)
-
-    def test_values_that_none_may_have(self):
-        engine = self.engine
-        for size in (-1, 0, 2**63, 2**70):
-            for call in (lambda: peri.build(DIGITS, dims={"batch": size}, **QUICK), lambda: peri.build(DIGITS, min_dims={"batch": size}, **QUICK),
-                         lambda: engine.verify(dims={"batch": size}), lambda: engine.bench(seconds=0, dims={"batch": size})):
-                self.raises(peri.UsageError, call, "the size of 'batch' is not in range", str(size))
-        for seed in (-1, 2**64):
-            self.raises(peri.UsageError, lambda: engine.verify(seeds=[seed]), "a seed is not in range")
-        for call in (lambda: peri.build(DIGITS, dims={"batch": 2.7}, **QUICK), lambda: peri.build(DIGITS, dims={"batch": "2"}, **QUICK),
-                     lambda: engine.verify(seeds=[1.5]), lambda: engine.verify(seeds=3), lambda: peri.build(None)):
-            self.raises(TypeError, call)
-        self.raises(TypeError, lambda: peri.build(DIGITS, dims=[("batch", 2)], **QUICK), "a mapping such as {'batch': 8}, not list")
-        self.raises(TypeError, lambda: peri.build(DIGITS, dtype=3, **QUICK), "3")
-        self.raises(TypeError, lambda: peri.build(DIGITS, settings=2**70, **QUICK), "'settings'")
-        for name in ("output", "lock", "locked", "cache_folder", "dtype", "provider", "device", "backend"):
-            self.raises(peri.UsageError, lambda: peri.build(DIGITS, **{name: ""}, **{**QUICK, "cache": False}), f"{name} is ")
-        for call in (lambda: peri.build(""), lambda: peri.Engine(""), lambda: peri.inspect(""), lambda: engine.verify(against="")):
-            self.raises(peri.UsageError, call, "is an empty path")
-        self.assertTrue(peri.inspect(os.fsencode(DIGITS)).runs)
-
-    def test_element_types_of_numpy(self):
-        for dtype in ("f16", np.float16, np.dtype("float16")):
-            self.assertEqual(peri.build(DIGITS, dtype=dtype, io_dtype=dtype, **QUICK).inputs[0].dtype, "f16")
-
-    def test_paths_of_any_bytes(self):
-        folder = os.fsdecode(os.fsencode(self.folder) + b"/\xff\xfe")
-        os.mkdir(folder)
-        peri.build(DIGITS, output=folder + "/a.engine", **QUICK)
-        np.testing.assert_array_equal(peri.Engine(folder + "/a.engine").run(IMAGES)["logits"].argmax(axis=1), self.logits.argmax(axis=1))
-        self.raises(peri.FileError, lambda: peri.Engine(folder + "/none"), "\\xff")
-        for call in (lambda: peri.Engine(f"{self.folder}/digits.engine\0.txt"), lambda: peri.build(f"{DIGITS}\0")):
-            self.raises(peri.UsageError, call, "NUL")
-
-    def test_nothing_is_no_input(self):
-        self.raises(peri.UsageError, lambda: self.engine.run({"image": None}), "image", "not given")
-
-    def test_ports_stay(self):
-        with self.assertRaises(AttributeError):
-            self.engine.inputs = 3
-        self.engine.inputs.clear()
-        self.assertEqual(len(self.engine.inputs), 1)
-
-    def test_outputs_of_another_type_or_shape(self):
-        for place, words in ((np.zeros((8, 10), np.int32), "another element type: expected f32, found i32"), (np.zeros(80, np.float32), "expected [-1, 10], found [80]"),
-                             (np.zeros((10, 8), np.float32), "expected [-1, 10], found [10, 8]"), (Foreign(np.zeros((8, 10), np.int32)), "another element type")):
-            self.raises(peri.Error, lambda: self.engine.run(IMAGES, outputs={"logits": place}), "logits", words)
-
-
 class Evidence(Package):
     def test_inspection(self):
         found = peri.inspect(DIGITS, dims={"batch": 5})
         self.assertTrue(found.runs)
         self.assertEqual(found.at_dims["batch"], 5)
         self.raises(AttributeError, lambda: found.nothing, "nothing", "runs")
+
+    def test_members_that_the_page_names_are_there(self):
+        peri.build(DIGITS, output=self.folder / "page.engine", threads=2, cache=False, force=True)
+        engine = peri.Engine(self.folder / "page.engine")
+        made = {"peri.inspect(model)": peri.inspect(DIGITS), "engine.verify(...)": engine.verify(seeds=[1]),
+                "engine.bench(...)": engine.bench(seconds=0.05, layers=True)}  # fmt: skip
+        page = (SOURCE / "docs/python.md").read_text()
+        for call, record in made.items():
+            row = next(line for line in page.split("\n") if line.startswith(f"| `{call}`"))
+            members = re.findall(r"`\.([a-z_0-9.]+)`", row)
+            self.assertGreater(len(members), 1, row)
+            for member in members:
+                self.assertIsNotNone(operator.attrgetter(member)(record), member)
+        for record in (*made.values(), engine.explain(), engine.proof(), engine.describe()):
+            self.assertLess(len(repr(record)), 6000, "fits on a screen")
 
     def test_verification(self):
         good = self.engine.verify(seeds=[3], dims={"batch": 2}, bisect=True)

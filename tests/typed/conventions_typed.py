@@ -38,6 +38,18 @@ class Conventions(Typed):
         self.assertIn("--duration is given twice; --seconds is the same", self.ends(2, "bench", DIGITS, "--seconds", "1", "--duration", "2"))
         self.assertIn("--seconds is given twice; give it once", self.ends(2, "bench", DIGITS, "--seconds", "1", "--seconds", "2"))
 
+    def test_flags_of_other_programs_that_are_none_here(self):
+        for words, remedy in ((("build", "m", "--best"), "--fp16 or --bf16"), (("build", "m", "--workspace=64"), "leave it out"),
+                              (("build", "m", "--builderOptimizationLevel", "5"), "--budget SECONDS"), (("build", "m", "--int8"), "no calibration"),
+                              (("bench", "m", "--useCudaGraph"), "leave it out"), (("bench", "m", "--dumpProfile"), "--layers"),
+                              (("bench", "m", "-nstreams", "1"), "one after another"), (("bench", "m", "--runs", "3"), "--iterations N"),
+                              (("run", "m", "--seed", "3"), "random:SEED"), (("run", "m", "--loadInputs=x:y"), "--input NAME=raw:")):
+            with self.subTest(words=words):
+                said = self.ends(2, *words)
+                self.assertIn(f"has no flag '{words[2].split('=')[0]}'", said)
+                self.assertIn(remedy, said)
+        self.assertIn("did you mean --dtype?", self.ends(2, "build", "m", "--dtpye", "f16"))
+
     def test_an_engine_gets_the_name_of_its_model(self):
         self.ends(0, "build", DIGITS, *self.quick, "--quiet")
         self.assertTrue((self.folder / "digits_cnn.engine").exists())

@@ -225,7 +225,7 @@ class Watch(Served):
             self.stop()
         for text, want in (("max-bodybytes: 5\n", "did you mean 'max-body-bytes'"), ("a\n", "line 1"), ("http-port: 1\nhttp-port: 2\n", "line 2"),
                            ("load-model:\n  - a\n   nested: 1\n", "line 3"), ('{"http-port": {}}', "http-port"), ("no-tune: maybe\n", "true or false"),
-                           ("http-port:\n", "no value"), ("http-port: [1, 2]\n", "one value"), ("profile: x\n", "profile")):
+                           ("http-port:\n", "no value"), ("http-port: [1, 2]\n", "one value"), ("profile: x\n", "a profile names no other one")):
             mine.write_text(text)
             said = self.ends(2, "serve", "--model-repository", self.repository, "--profile", mine)
             self.assertIn(want, said)

@@ -1,12 +1,16 @@
 // Reading of a command line against a command's flags, and its help text.
 #include "cli/console/arguments.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 #include "base/fault.hpp"
 #include "base/spelling.hpp"
 #include "build/proof.hpp"
+#include "build/request.hpp"
 #include "cli/console/spellings.hpp"
 #include "cli/console/terminal.hpp"
 #include "plan/engine_file.hpp"
@@ -117,9 +121,11 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
       std::vector<std::string_view> known;
       for (const Flag& x : command.flags) known.push_back(x.name);
       for (const Flag& x : kCommon) known.push_back(x.name);
-      const std::string near = nearest(word, known);
+      const std::string near = nearest(word, known), elsewhere = advice_elsewhere(word);
       return usage("peri %s has no flag '%s'", std::string(command.name).c_str(), word.c_str())
-          .advise(near.empty() ? "see: peri " + std::string(command.name) + " --help" : "did you mean " + near + "?");
+          .advise(!elsewhere.empty() ? elsewhere
+                  : near.empty()     ? "see: peri " + std::string(command.name) + " --help"
+                                     : "did you mean " + near + "?");
     }
     if (f->value.empty() && value) return usage("%s takes no value", word.c_str());
     if (!f->value.empty() && !value) {
@@ -204,8 +210,31 @@ FileUses file_uses(const Command& command, const Arguments& arguments) {
   return out;
 }
 
+namespace {
+// Whether each file can be written where it is wanted; one in the folder of the outputs, which a run makes, is not
+// asked.
+Status check_folders(const Command& command, const Arguments& arguments) {
+  const auto whole = [](const std::string& path) {
+    std::error_code failed;
+    return std::filesystem::absolute(path, failed).lexically_normal();
+  };
+  const std::string outputs = arguments.get("--output-dir");
+  for (const auto& [name, values] : arguments.values) {
+    const Flag* f = find_flag(command, name);
+    if (!f || !f->writes) continue;
+    const std::string& file = values.back();
+    const bool within = !outputs.empty() && !whole(file).lexically_relative(whole(outputs)).string().starts_with("..");
+    const bool grows = name.ends_with("log") && access(file.c_str(), W_OK) == 0;  // written where it stands
+    if (within || grows || (f->writes->dash && file == "-")) continue;
+    PERI_TRY(build::check_folder_of(file));
+  }
+  return Ok{};
+}
+}  // namespace
+
 Result<Outcome> run_command(const Command& command, const Arguments& arguments) {
   PERI_TRY(file_uses(command, arguments).check(arguments.has("--force")));
+  PERI_TRY(check_folders(command, arguments));
   if (arguments.has("--quiet") && arguments.has("--verbose"))
     return usage("--quiet and --verbose exclude each other").advise("give one of the two");
   PERI_TRY(keep_log(arguments.has("--verbose"), arguments.get("--log"), command.name));

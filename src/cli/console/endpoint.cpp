@@ -22,8 +22,7 @@ std::vector<Flag> endpoint_flags() {
       {"--input-data", "", "random|zero", "with --endpoint: values of the inputs (default random, seeded)"},
       {"--concurrency-range", "", "A:B:S", "with --endpoint: requests under way at once, from A to B by S (default 1)"},
       {"--request-rate-range", "", "A:B:S", "with --endpoint: requests a second, whether it keeps up or not"},
-      {"--request-distribution", "", "KIND",
-       "of a rate, the gaps between requests: poisson or constant (default poisson)"},
+      {"--request-distribution", "", "poisson|constant", "of a rate, the gaps between requests (default poisson)"},
       {"--max-connections", "", "N", "of a rate: connections at most (default 1024)"},
       {"--measurement-interval", "-p", "MS", "with --endpoint: a window (default 1000); three that agree are enough"},
       {"--stability-percentage", "-s", "PERCENT", "with --endpoint: most that they may disagree by (default 10)"},
@@ -125,7 +124,7 @@ Result<serve::LoadSubject> subject_of(const Arguments& a) {
   serve::LoadSubject s;
   PERI_ASSIGN(s.endpoint, endpoint_of(a));
   s.model = a.get("--model-name");
-  if (s.model.empty()) return usage("--endpoint needs the model's name").advise("-m NAME");
+  if (s.model.empty()) return usage("--endpoint needs the model's name").advise("give -m NAME");
   s.version = a.get("--model-version");
   PERI_ASSIGN(s.batch, a.number("--batch-size", 1, 1 << 20, 1));
   PERI_ASSIGN(s.shapes, shapes_of(a));

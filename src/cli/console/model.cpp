@@ -32,7 +32,7 @@ std::vector<Flag> build_flags(std::vector<Flag> first, const std::vector<Flag>& 
       {"--max-iterations", "", "N", "a loop that goes on beyond so many is an error (default: 2147483648)"},
       {"--strict-placement", "", "", "refuse a model of which the host would have to run steps beside the device"},
       {"--io-dtype", "", "f32|f16|bf16", "of inputs and outputs (default: the model's own)"},
-      {"--provider", "", "NAME", "only candidates of this provider: peri, onednn, cublaslt, reference"},
+      {"--provider", "", "peri|onednn|cublaslt|reference", "only candidates of this provider"},
       {"--settings", "", "N", "settings of a kernel's tunables to try beside what it derives (default: 0)"},
       {"--disable-pass", "", "NAME", "leave a pass out", true},
       {"--dump-passes", "", "DIR", "write the graph before and after each pass that changed it"},

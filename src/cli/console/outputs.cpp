@@ -1,4 +1,6 @@
 // Outputs to files.
+#include <unistd.h>
+
 #include <filesystem>
 
 #include "base/file.hpp"
@@ -23,6 +25,10 @@ Status check_outputs(const Command& command, const Arguments& arguments, const p
   std::error_code unknown;
   if (std::filesystem::exists(dir, unknown) && !std::filesystem::is_directory(dir, unknown))
     return usage("--output-dir is a file").in_file(dir).advise("give a folder, or a name that is free");
+  std::filesystem::path there = std::filesystem::absolute(dir, unknown);  // where the folder and its parents are made
+  while (!std::filesystem::exists(there, unknown) && there.has_relative_path()) there = there.parent_path();
+  if (access(there.c_str(), W_OK) != 0 || !std::filesystem::is_directory(there, unknown))
+    return io_error("cannot make the folder: %s is not one that can be written into", there.c_str()).in_file(dir);
   FileUses files = file_uses(command, arguments);
   for (const plan::Port& p : program.outputs)
     files.writes("output '" + p.name + "'", dir + "/" + output_file(p), kNpyFile);
@@ -32,7 +38,7 @@ Status check_outputs(const Command& command, const Arguments& arguments, const p
 
 Status write_outputs(const std::string& dir, const plan::Program& program, std::span<const Tensor> outputs) {
   std::error_code failed;
-  std::filesystem::create_directory(dir, failed);
+  std::filesystem::create_directories(dir, failed);
   if (failed) return io_error("cannot make the folder: %s", failed.message().c_str()).in_file(dir);
   JsonWriter w(2);
   w.begin_object();

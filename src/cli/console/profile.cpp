@@ -24,7 +24,9 @@ class Reader {
   Status set(std::string_view key, std::vector<std::string> values, const std::string& where) {
     const std::string name = "--" + std::string(key);
     const auto flag = std::find_if(flags_.begin(), flags_.end(), [&](const Flag& f) { return f.name == name; });
-    if (flag == flags_.end() || name == "--profile") {
+    if (name == "--profile")
+      return usage("%s: a profile names no other one", where.c_str()).advise("write the flags of both into one file");
+    if (flag == flags_.end()) {
       std::vector<std::string_view> known;
       for (const Flag& f : flags_) known.push_back(f.name.substr(2));
       const std::string near = nearest(std::string(key), known);

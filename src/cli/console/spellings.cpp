@@ -14,6 +14,45 @@ constexpr Shorthand kShorthands[] = {{"--fp16", "--dtype", "f16"},
                                      {"--bf16", "--dtype", "bf16"},
                                      {"--fp32", "--dtype", "f32"},
                                      {"--half", "--dtype", "f16"}};
+// Flags of other programs for which there is something else here, or nothing.
+constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
+    {"--best", "give --fp16 or --bf16: element types are not chosen by speed"},
+    {"--int8", "a model that is quantised is run as it is; there is no calibration"},
+    {"--calib", "a model that is quantised is run as it is; there is no calibration"},
+    {"--workspace", "memory is planned and needs no bound: leave it out"},
+    {"--mem-pool-size", "memory is planned and needs no bound: leave it out"},
+    {"--builder-optimization-level", "--budget SECONDS bounds the time a build tunes, --no-tune takes first offers"},
+    {"--timing-cache-file", "PERI_CACHE names the folder of times, for all models; see peri cache"},
+    {"--dump-profile", "peri bench ENGINE --layers"},
+    {"--export-profile", "peri bench ENGINE --layers --json FILE"},
+    {"--separate-profile-run", "peri bench ENGINE --layers times the steps in runs of their own: leave it out"},
+    {"--export-times", "peri bench ENGINE --json FILE"},
+    {"--dump-layer-info", "peri explain ENGINE --full"},
+    {"--export-layer-info", "peri explain ENGINE --json FILE"},
+    {"--load-inputs", "--input NAME=raw:TYPE:AxBxC:FILE"},
+    {"--inputs", "--input NAME=FILE, once for each"},
+    {"--export-output", "peri run ENGINE --output-dir DIR"},
+    {"--dump-output", "peri run ENGINE --print"},
+    {"--save-outputs", "--output-dir DIR"},
+    {"--use-cuda-graph", "an engine on a GPU replays a graph where it can: leave it out"},
+    {"--no-data-transfers", "of an engine on a GPU times with copies and without are both told: leave it out"},
+    {"--use-spin-wait", "a wait for a GPU is short and spins as it is: leave it out"},
+    {"--streams", "runs go one after another: leave it out; many at once are for peri serve"},
+    {"--infer-streams", "runs go one after another: leave it out; many at once are for peri serve"},
+    {"-nstreams", "runs go one after another: leave it out; many at once are for peri serve"},
+    {"-nireq", "runs go one after another: leave it out; many at once are for peri serve"},
+    {"-hint", "latency is what is measured: leave it out"},
+    {"-d", "--backend cpu or --backend cuda"},
+    {"-t", "--seconds N"},
+    {"-niter", "--iterations N"},
+    {"--runs", "--iterations N"},
+    {"--avg-runs", "every run is a sample: leave it out"},
+    {"-shape", "--shapes NAME:AxBxC"},
+    {"-data_shape", "--shapes NAME:AxBxC"},
+    {"--onnxrt", "peri verify MODEL --onnxruntime"},
+    {"--seed", "--input NAME=random:SEED"},
+    {"--batch", "--dims batch=N"},
+};
 // Flags whose value is the command's argument.
 constexpr std::string_view kModels[] = {"--onnx", "--load-engine"};
 
@@ -102,6 +141,13 @@ Spelt our_spelling(const Command& command, const std::string& word) {
     out.positional =
         out.positional || (out.word == model && command.positional.find("MODEL") != std::string_view::npos);
   return out;
+}
+
+std::string advice_elsewhere(const std::string& word) {
+  const std::string ours = with_hyphens(word);
+  for (const auto& [other, advice] : kElsewhere)
+    if (ours == other) return std::string(advice);
+  return "";
 }
 
 }  // namespace peri::cli

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import UnsupportedError, UsageError
+from .errors import UnsupportedError, wrong_usage
 
 # By the names of the library: its number, and NumPy's name; bfloat16 is of the package ml_dtypes.
 _TYPES = {
@@ -39,7 +39,7 @@ def of_memory(array: np.ndarray, dtype: str) -> np.ndarray:
 def _number_of(array: np.ndarray, name: str) -> int:
     number = _NUMBERS.get(array.dtype.name)
     if number is None or not array.dtype.isnative:
-        raise UnsupportedError(f"node '{name}': the library has no element type for {array.dtype}", node=name, found=str(array.dtype))
+        raise UnsupportedError(f"'{name}': the library has no element type for {array.dtype}", node=name, found=str(array.dtype))
     return number
 
 
@@ -68,15 +68,14 @@ def place(value: Any, name: str, shape: tuple[int, ...]) -> tuple[Any, Any]:
     """The same of memory that an output of this shape (-1: any size) is to be written to."""
     found = tuple(getattr(value, "shape", shape))
     if len(found) != len(shape) or any(want not in (-1, have) for want, have in zip(shape, found)):
-        raise UsageError(f"node '{name}': this output has another shape: expected {list(shape)}, found {list(found)}", "this output has another shape",
-                         node=name, expected=str(list(shape)), found=str(list(found)))  # fmt: skip
+        raise wrong_usage("this output has another shape", node=name, expected=str(list(shape)), found=str(list(found)))
     if isinstance(value, np.ndarray):
         if not (value.flags.c_contiguous and value.flags.writeable):
-            raise UsageError(f"node '{name}': the memory of this output is not contiguous and writable", node=name)
+            raise wrong_usage("the memory of this output is not contiguous and writable", node=name)
         return _described(value, name), value
     if not hasattr(value, "__dlpack__"):
-        raise UsageError(f"node '{name}': an output goes to an array", node=name, found=type(value).__name__)
+        raise wrong_usage("an output goes to an array", node=name, found=type(value).__name__)
     if hasattr(value, "is_contiguous") and not value.is_contiguous():
-        raise UsageError(f"node '{name}': the memory of this output is not contiguous", node=name)
+        raise wrong_usage("the memory of this output is not contiguous", node=name)
     capsule = value.__dlpack__()
     return capsule, capsule

@@ -7,6 +7,7 @@ import logging
 import math
 import operator
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import _native, arrays
-from .errors import UsageError
+from .errors import UsageError, in_words_of_python, wrong_usage
 from .results import Comparison, Explanation, Measurement, Record, Verification
 
 Path = str | os.PathLike[str]
@@ -26,15 +27,14 @@ _logger = logging.getLogger("peri")
 
 
 def _log(warning: bool, message: str) -> None:
-    _logger.log(logging.WARNING if warning else logging.INFO, "%s", message)
+    _logger.log(logging.WARNING if warning else logging.INFO, "%s", in_words_of_python(message))
 
 
 def _number(value: Any, what: str, least: int, most: int) -> int:
     """A whole number within a range: 2.7 and "2" are none."""
     number = operator.index(value)
     if not least <= number <= most:
-        text = f"{what} is not in range: expected {least} to {most}, found {number}"
-        raise UsageError(text, f"{what} is not in range", expected=f"{least} to {most}", found=str(number))
+        raise wrong_usage(f"{what} is not in range", expected=f"{least} to {most}", found=str(number))
     return number
 
 
@@ -52,6 +52,12 @@ def _path(path: Path, what: str) -> bytes:
     if b"\0" in name:
         raise UsageError(f"{what} is no path: it holds a NUL")
     return name
+
+
+def _names(given: Sequence[str], what: str) -> list[str]:
+    if isinstance(given, str):
+        raise TypeError(f"{what} is a list of names, not one name: [{given!r}]")
+    return [str(name) for name in given]
 
 
 def _dtype(dtype: Any) -> str:
@@ -79,20 +85,26 @@ def _by_name(given: Any, ports: Sequence[Port], what: str) -> dict[str, Any]:
     if isinstance(given, Mapping):
         unknown = [str(name) for name in given if name not in names]
         if unknown:
-            text = f"no {what} is called '{unknown[0]}'"
-            raise UsageError(f"{text}: expected {', '.join(names)}", text, node=unknown[0], expected=", ".join(names), found=unknown[0])
+            raise wrong_usage(f"no {what} has this name", node=unknown[0], expected=", ".join(names))
         return dict(given)
     many = isinstance(given, (list, tuple))
     if many and len(ports) == 1:  # [array], or the elements of one
         many = len(given) == 1 and getattr(given[0], "ndim", None) == len(ports[0].shape)
     values = list(given) if many else [given]
     if len(values) != len(ports):
-        raise UsageError(f"another number of {what}s: expected {len(ports)}, found {len(values)}", expected=str(len(ports)), found=str(len(values)))
+        raise wrong_usage(f"another number of {what}s", expected=str(len(ports)), found=str(len(values)))
     return dict(zip(names, values))
 
 
+class _Closed:
+    """The native half of an engine after close()."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise UsageError("the engine is closed")
+
+
 class Engine:
-    """A program ready to run: immutable, and shared by any number of threads.
+    """A program ready to run: immutable, and shared by any number of threads. close(), or the end of a `with`, frees it.
 
     `Engine(path)` loads a file of `peri build`; `peri.build(model)` makes one. `threads` 0: the CPUs this process may use;
     `device`: "cuda:1", which one of several; `check_weights`: the hash of every weight is recomputed first;
@@ -129,6 +141,18 @@ class Engine:
 
         return f"<peri.Engine ({words(self.inputs)}) -> ({words(self.outputs)})>"
 
+    def close(self) -> None:
+        """Frees the engine and its memory, once no run is under way; arrays that runs gave stay."""
+        self._native = _Closed()
+        self._idle.clear()
+
+    def __enter__(self) -> Engine:
+        self._native.session  # an engine that is closed stays so
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
     # ---- runs
 
     def _session(self) -> _native.Session:
@@ -143,6 +167,10 @@ class Engine:
         try:
             return call(session)
         finally:
+            self._put_back(session)
+
+    def _put_back(self, session: _native.Session) -> None:
+        if not isinstance(self._native, _Closed):
             self._idle.append(session)
 
     def _taken(self, inputs: Any) -> list[tuple[Any, Any]]:
@@ -152,7 +180,7 @@ class Engine:
         by_name = _by_name(inputs, self._inputs, "input")
         missing = [port.name for port in self._inputs if by_name.get(port.name) is None]
         if missing:
-            raise UsageError(f"node '{missing[0]}': this input is not given", "this input is not given", node=missing[0])
+            raise wrong_usage("this input is not given", node=missing[0])
         return [arrays.given(by_name[port.name], port.name, port.dtype) for port in self._inputs]
 
     def _run_on(self, session: _native.Session, inputs: Any, outputs: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
@@ -188,7 +216,7 @@ class Engine:
                 return self._run_on(session, inputs, outputs)
             finally:
                 with lock:
-                    self._idle.append(mine.pop())
+                    self._put_back(mine.pop())
 
         future = asyncio.get_running_loop().run_in_executor(None, work)
         try:
@@ -230,6 +258,8 @@ class Engine:
             "nan_equal": nan_equal, "against": b"" if against is None else _path(against, "against"),
         }  # fmt: skip
         taken = self._taken(inputs)
+        if against is not None and sys.executable:
+            os.environ.setdefault("PERI_PYTHON", sys.executable)  # whose onnxruntime is asked: the one of this environment
         passed, outside, text = self._native.verify(options, [array for array, _ in taken], progress, stop)
         return Verification(json.loads(text), passed, outside)
 
@@ -292,7 +322,7 @@ def build(
     the smallest and largest sizes that the engine takes. `fixed`: inputs that become constants. `output`: also write the engine here, and its proof beside it. `progress`: called with
     (done, total, what). `stop`: once true the build ends with the best so far; Ctrl-C ends it with KeyboardInterrupt.
     The others are the flags of `peri build`."""
-    options = _options({**locals(), "disabled_passes": [str(name) for name in disabled_passes], "budget": float(budget)})
+    options = _options({**locals(), "disabled_passes": _names(disabled_passes, "disabled_passes"), "budget": float(budget)})
     for name in ("model", "progress", "stop"):
         options.pop(name, None)
     return Engine._of(_native.build(_path(model, "the model"), options, progress, stop, _log))
@@ -303,7 +333,7 @@ def inspect(
     disabled_passes: Sequence[str] = (),
 ) -> Record:  # fmt: skip
     """What a model needs and whether it runs here, before anything is built: inputs, operators, memory, `runs`."""
-    options = _options({"dims": dims, "backend": backend, "dtype": dtype, "disabled_passes": [str(name) for name in disabled_passes]})
+    options = _options({"dims": dims, "backend": backend, "dtype": dtype, "disabled_passes": _names(disabled_passes, "disabled_passes")})
     return Record(json.loads(_native.inspect(_path(model, "the model"), options)))
 
 

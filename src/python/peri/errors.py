@@ -1,4 +1,5 @@
 """What a call of peri raises: an Error of the kind that says who can mend it, with the parts of the message as fields."""
+import re
 
 
 class Error(Exception):
@@ -92,6 +93,54 @@ _KINDS = (
 )  # fmt: skip
 
 
-def of(kind: int, *parts: str) -> Error:
+# What the library calls by the command's flags and by the fields of C, as this package calls it. First what has its value beside it.
+_WITH_VALUE = (
+    (r"--opt-shapes \(or --dims\)", "dims"),
+    (r"--dims (\S+)=N\b", r"dims={'\1': N}"),
+    (r"--backend (cpu|cuda)\b", r"backend='\1'"),
+    (r"--dtype (f16|bf16|f32)\b", r"dtype='\1'"),
+    (r"--io-dtype (f16|bf16|f32)\b", r"io_dtype='\1'"),
+    (r"--disable-pass (\w+)", r"disabled_passes=['\1']"),
+    (r"\bno_(tune|verify|cache|worker)\b", r"\1=False"),
+    (r"peri_\w+_options\.", ""),
+    (r"peri_\w+_options has", "the call has"),
+)
+_NAMES = {
+    "fix": "fixed", "shapes": "dims", "opt-shapes": "dims", "min-shapes": "min_dims", "max-shapes": "max_dims",
+    "no-tune": "tune=False", "no-verify": "verify=False", "no-cache": "cache=False", "force": "force=True",
+    "nan-equal": "nan_equal=True", "compare": "compare=True", "onnxruntime": "against", "repeat": "processes",
+    "disable-pass": "disabled_passes", "dump-passes": "dump_folder", "iterations": "max_runs",
+}  # fmt: skip
+_SAME = {
+    "backend", "bisect", "budget", "device", "dims", "dtype", "io-dtype", "layers", "lock", "locked", "max-error", "max-iterations", "output",
+    "provider", "retune", "seconds", "seed", "settings", "strict-placement", "threads", "tolerance", "warm-up",
+}  # fmt: skip
+_COMMAND = re.compile(r"(\bperi (?:bench|build|cache|compare|explain|inspect|replay|run|verify)\b[^;,]*)")  # stays as it is typed
+
+
+def in_words_of_python(text: str) -> str:
+    """A message of the library that names parameters as they are called here: "--fix" is `fixed`."""
+
+    def name(found: re.Match) -> str:
+        flag = found[1]
+        return _NAMES.get(flag) or (flag.replace("-", "_") if flag in _SAME else found[0])
+
+    def translated(part: str) -> str:
+        for pattern, words in _WITH_VALUE:
+            part = re.sub(pattern, words, part)
+        return re.sub(r"--([a-z][a-z-]*[a-z])", name, part)
+
+    return "".join(part if k % 2 else translated(part) for k, part in enumerate(_COMMAND.split(text)))
+
+
+def of(kind: int, text: str, message: str, file: str, node: str, *rest: str) -> Error:
     """The error of a kind of the C interface."""
-    return (_KINDS[kind] if 0 <= kind < len(_KINDS) else InternalError)(*parts)
+    made = _KINDS[kind] if 0 <= kind < len(_KINDS) else InternalError
+    return made(in_words_of_python(text), in_words_of_python(message), file, node, *map(in_words_of_python, rest))
+
+
+def wrong_usage(message: str, *, node: str = "", expected: str = "", found: str = "") -> UsageError:
+    """One that this package finds, told as the library tells its own."""
+    text = (f"'{node}': " if node else "") + message
+    about = [f"{what} {said}" for what, said in (("expected", expected), ("found", found)) if said]
+    return UsageError(text + (": " + ", ".join(about) if about else ""), message, "", node, expected, found)

@@ -13,6 +13,17 @@ def _wrap(value: Any) -> Any:
     return [_wrap(v) for v in value] if isinstance(value, list) else value
 
 
+_MOST_SHOWN = 160  # characters of a member
+
+
+def _shown(value: Any) -> str:
+    """A member in a line of its record: what is long by the number of its parts."""
+    text = repr(value)
+    if len(text) <= _MOST_SHOWN:
+        return text
+    return f"{{{len(value)} members}}" if isinstance(value, dict) else f"[{len(value)} items]" if isinstance(value, list) else text[:_MOST_SHOWN] + "..."
+
+
 class Record(Mapping):
     """The members of a JSON object: record.latency_ms.median, record["latency_ms"]["median"]."""
 
@@ -40,7 +51,7 @@ class Record(Mapping):
         return [*super().__dir__(), *self._members]
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._members!r})"
+        return f"{type(self).__name__}({', '.join(f'{name}={_shown(value)}' for name, value in self._members.items())})"
 
     def to_dict(self) -> dict[str, Any]:
         return dict(self._members)

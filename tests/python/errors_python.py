@@ -1,0 +1,121 @@
+"""What the Python package says of calls that are wrong, and of engines that are closed."""
+import os
+import pickle
+
+import numpy as np
+import peri
+
+from shared import DIGITS, IMAGES, QUICK, Foreign, Package
+
+
+class Closing(Package):
+    def test_the_end_of_a_with_frees_the_engine(self):
+        with peri.Engine(self.folder / "digits.engine") as engine:
+            logits = engine.run(IMAGES)["logits"]
+        np.testing.assert_array_equal(logits, self.logits, "what a run gave stays")
+        for call in (lambda: engine.run(IMAGES), engine.describe, engine.verify, engine.bench, engine.explain, engine.__enter__):
+            self.raises(peri.UsageError, call, "closed")
+        engine.close()
+        self.assertEqual([p.name for p in engine.inputs], ["image"])
+
+
+class Errors(Package):
+    def test_a_run_names_its_engine(self):
+        with peri.Engine(self.folder / "digits.engine") as engine:
+            for given in (IMAGES[0], IMAGES.astype(np.float64), IMAGES[:, :, :4]):
+                error = self.raises((peri.UsageError, peri.InvalidError), lambda: engine.run(given), "digits.engine: 'image': ")
+                self.assertTrue(error.file.endswith("digits.engine"))
+        self.raises(peri.UsageError, lambda: self.engine.run({"img": IMAGES}), "'img': no input has this name: expected image")
+        self.raises(peri.UsageError, lambda: self.engine.run({}), "'image': this input is not given")
+
+    def test_messages_name_parameters_and_not_flags(self):
+        calls = {
+            "dtype is not": lambda: peri.build(DIGITS, dtype="f17", **QUICK),
+            "fixed names": lambda: peri.build(DIGITS, fixed={"a": 1}, **QUICK),
+            "min_dims": lambda: peri.build(DIGITS, min_dims={"batch": 4}, max_dims={"batch": 2}, **QUICK),
+            "dims a size between": lambda: peri.build(DIGITS, dims={"batch": 9}, max_dims={"batch": 2}, **QUICK),
+            "max_error is not": lambda: self.engine.verify(max_error=-1),
+            "seconds is not": lambda: self.engine.bench(seconds=-1),
+            "neither seeds nor dims": lambda: self.engine.verify(IMAGES, seeds=[1]),
+            "tune=False": lambda: peri.build(DIGITS, tune=False, retune=True),
+        }  # fmt: skip
+        for words, call in calls.items():
+            with self.subTest(words=words):
+                error = self.raises(peri.UsageError, call, words)
+                for part in (str(error), error.message, error.expected, error.found, error.remedy):
+                    self.assertNotRegex(part, r"--[a-z]|peri_\w+_options")
+
+    def test_what_the_user_types_stays_in_messages(self):
+        self.raises(peri.InvalidError, lambda: peri.Engine(DIGITS), "peri build MODEL -o ENGINE")
+        self.raises(TypeError, lambda: peri.build(DIGITS, disabled_passes="fold_constants", **QUICK), "list")
+
+    def test_parts(self):
+        error = self.raises(peri.InvalidError, lambda: self.engine.run(IMAGES.astype(np.float64)), "image", "f32", "f64")
+        self.assertEqual((error.code, error.node, error.expected, error.found), ("invalid", "image", "f32", "f64"))
+        self.assertIsInstance(error, ValueError)
+        again = pickle.loads(pickle.dumps(error))
+        self.assertEqual((str(again), again.node), (str(error), "image"))
+
+    def test_kinds(self):
+        engine, name = self.engine, self.folder / "none.onnx"
+        self.raises(peri.FileError, lambda: peri.build(name), "none.onnx")
+        self.raises(OSError, lambda: peri.Engine(name), "none.onnx")
+        self.raises(peri.InvalidError, lambda: peri.Engine(DIGITS), "digits_cnn.onnx")
+        self.raises(peri.UsageError, lambda: peri.build(DIGITS, dims={"width": 3}, **QUICK), "width", "batch")
+        self.raises(peri.UsageError, lambda: peri.build(DIGITS, io_dtype="f8", **QUICK), "f8")
+        self.raises(peri.UsageError, lambda: engine.run({"picture": IMAGES}), "picture", "image")
+        self.raises(peri.UsageError, lambda: engine.run({}), "image")
+        self.raises(peri.UsageError, lambda: engine.run(IMAGES, outputs={"logits": np.zeros((10, 8), np.float32).T}), "logits")
+        self.raises(peri.UsageError, lambda: engine.run(IMAGES, outputs={"logits": np.zeros(3, np.float32)}), "logits")
+        self.raises(peri.UnsupportedError, lambda: engine.run(np.array(["a"])), "image")
+        self.raises(peri.UsageError, lambda: engine.embed(["words"]), "tokenizer")
+        self.raises(peri.Error, lambda: engine.run(IMAGES[:, :, :7]), "image")
+        with self.assertRaises(TypeError):
+            peri.build(DIGITS, no_such_option=1)
+
+    def test_values_that_none_may_have(self):
+        engine = self.engine
+        for size in (-1, 0, 2**63, 2**70):
+            for call in (lambda: peri.build(DIGITS, dims={"batch": size}, **QUICK), lambda: peri.build(DIGITS, min_dims={"batch": size}, **QUICK),
+                         lambda: engine.verify(dims={"batch": size}), lambda: engine.bench(seconds=0, dims={"batch": size})):
+                self.raises(peri.UsageError, call, "the size of 'batch' is not in range", str(size))
+        for seed in (-1, 2**64):
+            self.raises(peri.UsageError, lambda: engine.verify(seeds=[seed]), "a seed is not in range")
+        for call in (lambda: peri.build(DIGITS, dims={"batch": 2.7}, **QUICK), lambda: peri.build(DIGITS, dims={"batch": "2"}, **QUICK),
+                     lambda: engine.verify(seeds=[1.5]), lambda: engine.verify(seeds=3), lambda: peri.build(None)):
+            self.raises(TypeError, call)
+        self.raises(TypeError, lambda: peri.build(DIGITS, dims=[("batch", 2)], **QUICK), "a mapping such as {'batch': 8}, not list")
+        self.raises(TypeError, lambda: peri.build(DIGITS, dtype=3, **QUICK), "3")
+        self.raises(TypeError, lambda: peri.build(DIGITS, settings=2**70, **QUICK), "'settings'")
+        for name in ("output", "lock", "locked", "cache_folder", "dtype", "provider", "device", "backend"):
+            self.raises(peri.UsageError, lambda: peri.build(DIGITS, **{name: ""}, **{**QUICK, "cache": False}), f"{name} is ")
+        for call in (lambda: peri.build(""), lambda: peri.Engine(""), lambda: peri.inspect(""), lambda: engine.verify(against="")):
+            self.raises(peri.UsageError, call, "is an empty path")
+        self.assertTrue(peri.inspect(os.fsencode(DIGITS)).runs)
+
+    def test_element_types_of_numpy(self):
+        for dtype in ("f16", np.float16, np.dtype("float16")):
+            self.assertEqual(peri.build(DIGITS, dtype=dtype, io_dtype=dtype, **QUICK).inputs[0].dtype, "f16")
+
+    def test_paths_of_any_bytes(self):
+        folder = os.fsdecode(os.fsencode(self.folder) + b"/\xff\xfe")
+        os.mkdir(folder)
+        peri.build(DIGITS, output=folder + "/a.engine", **QUICK)
+        np.testing.assert_array_equal(peri.Engine(folder + "/a.engine").run(IMAGES)["logits"].argmax(axis=1), self.logits.argmax(axis=1))
+        self.raises(peri.FileError, lambda: peri.Engine(folder + "/none"), "\\xff")
+        for call in (lambda: peri.Engine(f"{self.folder}/digits.engine\0.txt"), lambda: peri.build(f"{DIGITS}\0")):
+            self.raises(peri.UsageError, call, "NUL")
+
+    def test_nothing_is_no_input(self):
+        self.raises(peri.UsageError, lambda: self.engine.run({"image": None}), "image", "not given")
+
+    def test_ports_stay(self):
+        with self.assertRaises(AttributeError):
+            self.engine.inputs = 3
+        self.engine.inputs.clear()
+        self.assertEqual(len(self.engine.inputs), 1)
+
+    def test_outputs_of_another_type_or_shape(self):
+        for place, words in ((np.zeros((8, 10), np.int32), "another element type: expected f32, found i32"), (np.zeros(80, np.float32), "expected [-1, 10], found [80]"),
+                             (np.zeros((10, 8), np.float32), "expected [-1, 10], found [10, 8]"), (Foreign(np.zeros((8, 10), np.int32)), "another element type")):
+            self.raises(peri.Error, lambda: self.engine.run(IMAGES, outputs={"logits": place}), "logits", words)

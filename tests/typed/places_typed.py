@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Where files go: a folder that is not there is told before the work, links are followed, what is no file is not waited for."""
+import os
+import shutil
+
+import numpy
+
+from typed import DIGITS, Typed, main
+
+
+class Places(Typed):
+    def setUp(self):
+        super().setUp()
+        shutil.copy(DIGITS, self.folder / "m.onnx")
+        self.quick = ("--no-tune", "--no-cache", "--no-verify", "--quiet")
+
+    def engine(self, path="m.engine"):
+        self.ends(0, "build", "m.onnx", "-o", path, *self.quick)
+
+    def test_a_folder_that_is_not_there_is_told_before_the_work(self):
+        self.engine()
+        image = ("-i", "image=random:1")
+        for words in (("build", "m.onnx", "-o", "no/such/x.engine"), ("build", "m.onnx", "-o", "x.engine", "--lock", "no/such/x"),
+                      ("build", "m.onnx", "-o", "x.engine", "--json", "no/such/x"), ("build", "m.onnx", "-o", "x.engine", "--log", "no/such/x"),
+                      ("explain", "m.engine", "--html", "no/such/x"), ("explain", "m.engine", "--json", "no/such/x"),
+                      ("bench", "m.engine", "--json", "no/such/x"), ("run", "m.engine", *image, "--json", "no/such/x"),
+                      ("run", "m.engine", *image, "--json", "no/such/x", "--output-dir", "no/other"),
+                      ("verify", "m.engine", "--json", "no/such/x"), ("inspect", "m.onnx", "--json", "no/such/x")):
+            with self.subTest(words=words):
+                r = self.peri(*words)
+                self.assertEqual((r.returncode, r.stdout), (1, b""), "nothing is worked out first")
+                self.assertIn(b"no/such: cannot write into the folder", r.stderr)
+                self.assertIn(b"mkdir -p no/such", r.stderr)
+                self.assertFalse((self.folder / "x.engine").exists())
+
+    def test_a_run_makes_the_folder_of_its_outputs_with_its_parents(self):
+        self.engine()
+        run = ("run", "m.engine", "-i", "image=random:1", "--quiet")
+        self.ends(0, *run, "--output-dir", "a/b/c", "--json", "a/b/c/run.json")
+        self.assertEqual(sorted(os.listdir(self.folder / "a/b/c")), ["logits.npy", "outputs.json", "run.json"])
+        self.ends(0, *run, "--output-dir", "d/e/", "--json", self.folder / "d/e/run.json")
+        r = self.peri(*run, "--output-dir", "m.onnx/c")
+        self.assertEqual((r.returncode, r.stdout), (1, b""))
+        self.assertIn(b"cannot make the folder", r.stderr)
+
+    def test_a_proof_lies_beside_the_file_that_a_link_names(self):
+        (self.folder / "store").mkdir()
+        os.symlink("store/v1.engine", self.folder / "latest.engine")
+        self.engine("latest.engine")
+        self.assertEqual(sorted(os.listdir(self.folder / "store")), ["v1.engine", "v1.engine.proof"])
+        self.assertTrue((self.folder / "latest.engine").is_symlink())
+        for name in ("latest.engine", "store/v1.engine"):
+            self.ends(0, "explain", name)
+        os.symlink("store", self.folder / "other")
+        self.ends(0, "explain", "other/v1.engine")
+        (self.folder / "store/v1.engine.proof").rename(self.folder / "latest.engine.proof")
+        self.ends(0, "explain", "latest.engine")
+        self.assertIn("build it again", self.ends(1, "explain", "store/v1.engine"))
+        self.assertIn("build it again", self.ends(1, "replay", "--from", "store/v1.engine", "x"))
+
+    def test_what_is_no_file_is_not_waited_for(self):
+        self.engine()
+        os.mkfifo(self.folder / "fifo")
+        numpy.save(self.folder / "image.npy", numpy.zeros((1, 1, 8, 8), numpy.float32))
+        for words in (("verify", "m.engine", "--onnxruntime", "--model", "fifo"), ("verify", "fifo"), ("inspect", "fifo"),
+                      ("run", "m.engine", "-i", "image=raw:f32:1x1x8x8:fifo"), ("explain", "m.engine", "--proof", "fifo"),
+                      ("run", "m.engine", "-i", "image=image.npy", "--top-k", "1", "--labels", "fifo"),
+                      ("build", "m.onnx", "-o", "x.engine", "--locked", "fifo"), ("compare", "fifo", "fifo"), ("replay", "fifo"),
+                      ("build", "m.onnx", "-o", "fifo"), ("build", "m.onnx", "-o", "x.engine", "--json", "fifo")):
+            with self.subTest(words=words):
+                said = self.peri(*words, timeout=20)
+                self.assertEqual(said.returncode, 1, said.stderr)
+                self.assertRegex(said.stderr, b"FIFO")
+
+    def test_a_worker_that_does_not_start_is_told(self):
+        self.environment["PERI_WORKER"] = "/bin/false"
+        r = self.peri("build", "m.onnx", "-o", "x.engine", "--no-tune")
+        self.assertEqual(r.returncode, 0)
+        self.assertRegex(r.stderr, rb"note: candidates were tried in this process.*/bin/false: the worker .* before it was ready")
+        self.environment["PERI_WORKER"] = ""
+        self.assertNotIn(b"in this process", self.peri("build", "m.onnx", "-o", "y.engine", "--no-tune").stderr)
+
+
+if __name__ == "__main__":
+    main()
