@@ -70,7 +70,7 @@ class Settings(Served):
             self.assertEqual(client.update_trace_settings(model_name="add", settings={"trace_rate": "1", "trace_count": "3"}) is None, False)
             self.assertEqual(traces(client, model_name="add"), {**on, "trace_rate": "1", "trace_count": "3"})
             self.assertEqual(traces(client), on)
-            self.infer("other", row)  # the first since the rate was set, which is drawn
+            traced(["infer other"], "other")  # the first since the rate was set is drawn
             traced(["infer add"] * 3, "add", "other", "add", "add", "add", "add")
             self.assertEqual(traces(client, model_name="add")["trace_count"], "0")
             client.update_trace_settings(model_name="add", settings={"trace_rate": None, "trace_count": None})
