@@ -225,8 +225,17 @@ struct Chooser {
         if (c.evidence.timed()) able[k].usable.push_back(std::move(c));
     }
   }
+  // Whether a device takes it in one launch for two or more of the cut's.
+  bool saves_launches(size_t k) const {
+    const std::vector<int>& atoms = parts.list[k].atoms;
+    return has_sides(terms.backend) &&
+           std::count_if(parts.list.begin(), parts.list.end(), [&](const Part& p) {
+             return p.greedy && std::includes(atoms.begin(), atoms.end(), p.atoms.begin(), p.atoms.end());
+           }) > 1;
+  }
   void add_piece(size_t k) {
     const Part& p = parts.list[k];
+    const bool saves = !p.greedy && saves_launches(k);
     Able& a = able[k];
     Piece piece;
     piece.atoms = p.atoms;
@@ -243,7 +252,7 @@ struct Chooser {
       Way way;
       // A time that was not believed says nothing: what was timed goes before it.
       const double unknown = a.best_ms() < 0 ? guessed_ms(offer, p.greedy) : kReferenceMs;
-      const auto counted = hoping ? hoped_ms : counted_ms;
+      const auto counted = saves ? counted_for_fewer_ms : hoping ? hoped_ms : counted_ms;
       way.ms = a.usable[c].evidence.timed() ? counted(a.usable[c].evidence, p.greedy) : unknown;
       const bool host = stays_home(terms.backend, a.usable[c]);
       for (size_t i : ports) way.in.push_back(place_of(offer.inputs[i], host));

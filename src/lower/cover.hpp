@@ -53,6 +53,9 @@ PartRules measured_rules(const Terms& terms);
 // What a candidate of that time counts in a choice: what is not of the cut has to win by more than two measurements of
 // one thing differ, and by more than those of this one did.
 double counted_ms(const tune::Evidence& evidence, bool of_the_cut);
+// The same of what a device takes in one launch for two or more of the cut's: of times that measurements do not tell
+// apart the one of fewer launches is taken, since each costs the host an enqueue and a graph a node.
+double counted_for_fewer_ms(const tune::Evidence& evidence, bool of_the_cut);
 // The same of an offer that nobody timed, by what its kernel expects, or a little where it does not say.
 double guessed_ms(const kernels::Offer& offer, bool of_the_cut);
 // What it may count after further visits: one that was visited once, since no other takes its region, may have met a

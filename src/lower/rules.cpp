@@ -86,6 +86,8 @@ double counted_ms(const tune::Evidence& e, bool of_the_cut) {
   return of_the_cut ? e.time_ms : e.time_ms / kWin * (1 + std::max(0.0, e.spread));
 }
 
+double counted_for_fewer_ms(const tune::Evidence& e, bool) { return e.time_ms * kWin; }
+
 double guessed_ms(const kernels::Offer& offer, bool of_the_cut) {
   constexpr double kUnmeasuredMs = 1e-3;  // of all alike: fewer steps are less
   return offer.guess_ms > 0 ? offer.guess_ms * (of_the_cut ? 1 : kGuessMayErr) : kUnmeasuredMs;

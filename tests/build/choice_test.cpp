@@ -120,6 +120,16 @@ TEST(Counted, WhatIsNotOfTheCutHasToWinByMoreThanItsVisitsDiffer) {
   EXPECT_EQ(lower::hoped_ms(e, false), 1);
 }
 
+// What saves a launch on a device is taken at the same time, and not where it is slower than two measurements differ.
+TEST(Counted, OfTheSameTimesTheOneOfFewerLaunchesIsTaken) {
+  tune::Evidence joined;
+  joined.time_ms = 1;
+  joined.spread = 0.5;
+  EXPECT_LT(lower::counted_for_fewer_ms(joined, false), 0.99);
+  EXPECT_GT(lower::counted_for_fewer_ms(joined, false), 0.95);
+  EXPECT_GT(lower::counted_ms(joined, false), 1);
+}
+
 TEST_F(Choice, ALockKeepsTheSplit) {
   costs(2, 0.1, 0.1);
   const auto built = build_engine(options(), model(kProduct));

@@ -70,7 +70,8 @@ with tempfile.TemporaryDirectory() as scratch:
     named = {tuple(line.split()[4:6]) for line in (folder / "shards").read_text().splitlines() if line and line[0] != "#"}
     for program, script in named:
         own = ROOT / "tools" / "gpu" / (script.strip('"').removeprefix("$BIN/") if program == '"$PYTHON"' else program)
-        if program != "peri" and not own.is_file() and not os.access(BUILD / "bin" / program, os.X_OK):
+        built = BUILD / "bin" / program.strip('"').removeprefix("$BIN/")  # by its path where it starts itself again
+        if program != "peri" and not own.is_file() and not os.access(built, os.X_OK):
             wrong.append(f"shards name the program {program} {script}, which is nowhere")
 
 if wrong:

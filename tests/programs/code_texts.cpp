@@ -106,12 +106,12 @@ struct Tried {
   std::vector<bool> constant;
   std::vector<const tune::Candidate*> candidates;
 };
-std::optional<Tried> tried(const Prepared& p, const lower::Part& part) {
+std::optional<Tried> tried(const Prepared& p, const lower::Part& part, tune::Turn latest = tune::Turn::kFirst) {
   auto here = exec::bind_region(lower::region_graph(part.region), p.tuned_for);
   if (!here.ok()) return std::nullopt;
   Tried out{*std::move(here), lower::constant_inputs(part.region), {}};
   for (const tune::Candidate& c : p.tuner->offers(out.region, out.constant).list)
-    if ((c.turn == tune::Turn::kFirst) &&
+    if (c.turn <= latest &&
         (part.kernels.empty() || std::find(part.kernels.begin(), part.kernels.end(), c.kernel) != part.kernels.end()))
       out.candidates.push_back(&c);
   return out;
@@ -191,7 +191,8 @@ Status check_lock(const Prepared& p, const std::string& path) {
   for (const plan::LockedChoice& choice : lock.regions) lost[choice.key + " " + choice.candidate] = "no such part";
   for (const lower::Part& part : p.parts.list) {
     const std::string key = lower::region_key(part.region);
-    const std::optional<Tried> t = tried(p, part);
+    // Of a kernel that was chosen the first came close, and so the others were tried.
+    const std::optional<Tried> t = tried(p, part, tune::Turn::kIfClose);
     for (const plan::LockedChoice& choice : lock.regions) {
       const auto at = choice.key == key ? lost.find(key + " " + choice.candidate) : lost.end();
       if (at == lost.end()) continue;

@@ -3,7 +3,10 @@
 #include "serve/worker/workers.hpp"
 
 #include <gtest/gtest.h>
+
 #include <signal.h>
+#include <chrono>
+#include <thread>
 
 #include "base/rng.hpp"
 #include "serve/worker/arena.hpp"
@@ -92,6 +95,8 @@ TEST(Worker, AnswersThroughSharedMemory) {
   const Error e = refused_one->wait().error();
   EXPECT_EQ(e.kind, ErrorKind::kInvalid);
   EXPECT_EQ(e.text(), invalid("a value of 15").at_node("here").expecting("another").text());
+  for (int waited = 0; (*worker)->counts().memory_used != 0 && waited < 2000; ++waited)  // after its answer was told
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ((*worker)->counts().memory_used, 0u) << "every block is given back";
   const auto large = ask(model, std::vector<float>(1 << 20), 1);
   EXPECT_EQ(large->wait().error().kind, ErrorKind::kMemory);
