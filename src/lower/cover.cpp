@@ -225,17 +225,9 @@ struct Chooser {
         if (c.evidence.timed()) able[k].usable.push_back(std::move(c));
     }
   }
-  // Whether a device takes it in one launch for two or more of the cut's.
-  bool saves_launches(size_t k) const {
-    const std::vector<int>& atoms = parts.list[k].atoms;
-    return has_sides(terms.backend) &&
-           std::count_if(parts.list.begin(), parts.list.end(), [&](const Part& p) {
-             return p.greedy && std::includes(atoms.begin(), atoms.end(), p.atoms.begin(), p.atoms.end());
-           }) > 1;
-  }
   void add_piece(size_t k) {
     const Part& p = parts.list[k];
-    const bool saves = !p.greedy && saves_launches(k);
+    const bool saves = has_sides(terms.backend) && joins_parts(parts, p);
     Able& a = able[k];
     Piece piece;
     piece.atoms = p.atoms;

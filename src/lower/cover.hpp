@@ -56,6 +56,8 @@ double counted_ms(const tune::Evidence& evidence, bool of_the_cut);
 // The same of what a device takes in one launch for two or more of the cut's: of times that measurements do not tell
 // apart the one of fewer launches is taken, since each costs the host an enqueue and a graph a node.
 double counted_for_fewer_ms(const tune::Evidence& evidence, bool of_the_cut);
+// Whether it stands for all of two or more of the cut's.
+bool joins_parts(const Parts& parts, const Part& part);
 // The same of an offer that nobody timed, by what its kernel expects, or a little where it does not say.
 double guessed_ms(const kernels::Offer& offer, bool of_the_cut);
 // What it may count after further visits: one that was visited once, since no other takes its region, may have met a

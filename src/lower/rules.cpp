@@ -86,6 +86,13 @@ double counted_ms(const tune::Evidence& e, bool of_the_cut) {
   return of_the_cut ? e.time_ms : e.time_ms / kWin * (1 + std::max(0.0, e.spread));
 }
 
+bool joins_parts(const Parts& parts, const Part& part) {
+  return !part.greedy && std::count_if(parts.list.begin(), parts.list.end(), [&](const Part& p) {
+                           return p.greedy &&
+                                  std::includes(part.atoms.begin(), part.atoms.end(), p.atoms.begin(), p.atoms.end());
+                         }) > 1;
+}
+
 double counted_for_fewer_ms(const tune::Evidence& e, bool) { return e.time_ms * kWin; }
 
 double guessed_ms(const kernels::Offer& offer, bool of_the_cut) {

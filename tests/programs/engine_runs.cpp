@@ -1,9 +1,8 @@
-// engine_runs ENGINE [--runs N] [--seed N] [SIZES ...]: loads an engine and runs it at each of SIZES ("batch=8,
-// sequence=64" without the blank; those it was tuned for first), at least N times each in each of five sessions; prints
-// one JSON object. What the first, second and later runs of a size take, from memory of the host and, from the second
-// on, to memory of the host that the caller holds: the most of the first ones, the medians of the others over all
-// sessions; how many kernels NVRTC compiled and the cache gave meanwhile, and in how many runs a bit was another than
-// in the first. Status 1 where one was.
+// engine_runs ENGINE [--runs N] [--seed N] [SIZES ...]: runs an engine at each of SIZES ("batch=8,sequence=64"; those it
+// was tuned for first), at least N times in each of five sessions; prints one JSON object: the slowest first run, medians
+// of second and later ones (from memory of the host, from the second on into memory that the caller holds), how many
+// kernels NVRTC compiled and the cache gave, and in how many runs a bit was another than in the first. Status 1 where
+// one was.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -84,6 +84,21 @@ Result<double> Arguments::real(std::string_view flag, double low, double high, d
   return v;
 }
 
+namespace {
+Error unknown_flag(const Command& command, const std::string& word) {
+  Error error = usage("peri %s has no flag '%s'", std::string(command.name).c_str(), word.c_str());
+  if (const std::string_view advice = advice_on(command, word); !advice.empty())
+    return std::move(error).advise(std::string(advice));
+  std::vector<std::string_view> known;
+  for (const Flag& x : command.flags) known.push_back(x.name);
+  for (const Flag& x : kCommon) known.push_back(x.name);
+  const std::string near = nearest(word, known), elsewhere = advice_elsewhere(word);
+  return std::move(error).advise(!elsewhere.empty() ? elsewhere
+                                 : near.empty()     ? "see: peri " + std::string(command.name) + " --help"
+                                                    : "did you mean " + near + "?");
+}
+}  // namespace
+
 Result<Arguments> parse_arguments(const Command& command, std::span<char* const> words) {
   Arguments out;
   bool only_positional = false;
@@ -114,19 +129,7 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
       }
       f = find_flag(command, ours.word);
     }
-    if (!f) {
-      if (const std::string_view advice = advice_on(command, word); !advice.empty())
-        return usage("peri %s has no flag '%s'", std::string(command.name).c_str(), word.c_str())
-            .advise(std::string(advice));
-      std::vector<std::string_view> known;
-      for (const Flag& x : command.flags) known.push_back(x.name);
-      for (const Flag& x : kCommon) known.push_back(x.name);
-      const std::string near = nearest(word, known), elsewhere = advice_elsewhere(word);
-      return usage("peri %s has no flag '%s'", std::string(command.name).c_str(), word.c_str())
-          .advise(!elsewhere.empty() ? elsewhere
-                  : near.empty()     ? "see: peri " + std::string(command.name) + " --help"
-                                     : "did you mean " + near + "?");
-    }
+    if (!f) return unknown_flag(command, word);
     if (f->value.empty() && value) return usage("%s takes no value", word.c_str());
     if (!f->value.empty() && !value) {
       // A flag behind it was not meant to be the value: "-o --quiet" would write a file of that name.
