@@ -196,6 +196,10 @@ static float peri_peer(const unsigned at, const int block) {
   memcpy(&v, peri_place_of(block, at, 4), 4);
   return v;
 }
+static void peri_give(const unsigned at, const int block, const float v) {
+  if (peri_blocks[block].running == 0) peri_fault("shared memory of a block that has ended, or is none of the cluster");
+  memcpy(peri_place_of(block, at, 4), &v, 4);
+}
 )";
 }  // namespace
 

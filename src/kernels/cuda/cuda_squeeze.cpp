@@ -1,15 +1,19 @@
 // Kernel cuda_squeeze: two pointwise convolutions of an image of one pixel, the second of which alone reads the first,
 // with what follows both: the factors of a squeeze-and-excite block in one launch, and where the image that they
-// belong to stands at hand, its product with them. Each block of threads makes all of the narrow middle for itself, in
-// shared memory, and a slice of the factors from it.
+// belong to stands at hand, its product with them. Each cluster of blocks, or each block where there is none, makes all
+// of the narrow middle for itself, in shared memory, and each block a slice of the factors from it.
 #include <algorithm>
+#include <bit>
 
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/cluster.hpp"
 #include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/layouts.hpp"
 #include "kernels/cuda/code/rows.hpp"
 #include "kernels/cuda/code/squeeze_shape.hpp"
+#include "kernels/cuda/code/squeeze_text.hpp"
+#include "kernels/cuda/code/warp.hpp"
 #include "kernels/match/epilogue_match.hpp"
 #include "kernels/match/part.hpp"
 
@@ -17,78 +21,26 @@ namespace peri::kernels {
 namespace {
 using cuda::ConvShape;
 using cuda::KernelLaunch;
+using cuda::kSqueezeThreads;
 using cuda::Signature;
 
 constexpr int64_t kMaxChannels = 4096, kMaxMiddle = 1024;  // floats of shared memory
 constexpr int64_t kEach[] = {8, 32, 128};                  // results of a block
+constexpr int64_t kEachOfCluster[] = {16, 32, 64};         // of one of a cluster
 constexpr int64_t kMaxEach = 4096;                         // as many as there are at most
-constexpr int kThreads = 256;                              // of a block: eight warps, a result each at a time
 
-constexpr std::string_view kKernel = R"(
-PERI_DEVICE float peri_dot(const PERI_STORED* const w, const float* const x, const int count, const bool wide, float* s) {
-  const int lane = threadIdx.x % 32;
-  float v = 0.0f;
-  if (wide) {
-    for (int c = lane * 8; c < count; c += 32 * 8) {
-      float own[8];
-      PERI_LOAD_8(w + c, own);
-#pragma unroll
-      for (int e = 0; e < 8; ++e) v = fmaf(own[e], x[c + e], v);
-    }
-  } else {
-    for (int c = lane; c < count; c += 32) v = fmaf(PERI_LOAD(w[c]), x[c], v);
-  }
-  return peri_block_sum(v, s);
+// Of a row of a product so many lanes read: as many as there are for all rows of a block, a whole line of memory at
+// least and no more than the row has chunks of eight.
+int64_t lanes_of(int64_t rows, int64_t count, int64_t least) {
+  const auto floor = [](int64_t v) { return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(v))); };
+  const auto ceil = [](int64_t v) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(v))); };
+  const int64_t some = std::clamp(floor(std::max<int64_t>(kSqueezeThreads / rows, 1)), least, int64_t{32});
+  return std::min(some, ceil((count + 7) / 8));
 }
-PERI_KERNEL __launch_bounds__(256, 2) peri_squeeze(PERI_PARAMETERS) {
-  PERI_SHARED float x[PERI_CHANNELS];
-  PERI_SHARED float middle[PERI_MIDDLE];
-  PERI_SHARED float factor[PERI_EACH];
-  float* const s = 0;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const PERI_INDEX image = blockIdx.x / PERI_SLICES;
-  const int slice = (int)(blockIdx.x % PERI_SLICES);
-  const bool aligned = PERI_ALIGNED;
-  for (int c = threadIdx.x; c < PERI_CHANNELS; c += 256) x[c] = PERI_LOAD(PERI_X[image * PERI_CHANNELS + c]);
-  __syncthreads();
-  for (int r = warp; r < PERI_MIDDLE; r += 8) {
-    float v = peri_dot(PERI_W + r * PERI_CHANNELS, x, PERI_CHANNELS, aligned && PERI_CHANNELS % 8 == 0, s);
-    v += PERI_B(r);
-    if (lane == 0) middle[r] = PERI_BETWEEN;
-  }
-  __syncthreads();
-  const int begin = slice * PERI_EACH, end = begin + PERI_EACH < PERI_RESULTS ? begin + PERI_EACH : PERI_RESULTS;
-  for (int r = begin + warp; r < end; r += 8) {
-    const float v = peri_dot(PERI_V + r * PERI_MIDDLE, middle, PERI_MIDDLE, aligned && PERI_MIDDLE % 8 == 0, s) + PERI_C(r);
-#if PERI_SCALES
-    if (lane == 0) factor[r - begin] = PERI_BEHIND;
-#else
-    if (lane == 0) peri_finish(image * PERI_RESULTS + r, v, PERI_PASS);
-#endif
-  }
-#if PERI_SCALES
-  __syncthreads();
-  const bool wide = aligned && PERI_RESULTS % 8 == 0;  // so is the slice, but for the last
-  const int chunk = wide ? 8 : 1, chunks = (end - begin) / chunk;
-  for (PERI_INDEX k = threadIdx.x; k < PERI_PIXELS * chunks; k += 256) {
-    const int r = (int)(k % chunks) * chunk;
-    const PERI_INDEX i = (image * PERI_PIXELS + k / chunks) * PERI_RESULTS + begin + r;
-    if (wide) {
-      float own[8];
-      PERI_LOAD_8(PERI_IMAGE + i, own);
-#pragma unroll
-      for (int e = 0; e < 8; ++e) own[e] *= factor[r + e];
-      PERI_STORE_8(PERI_OUT + i, own);
-    } else {
-      PERI_OUT[i] = PERI_STORE(PERI_LOAD(PERI_IMAGE[i]) * factor[r]);
-    }
-  }
-#endif
-}
-)";
 
 struct Plan {
   ConvShape first, second;
+  int64_t blocks = 1, rows = 0;    // of a cluster, and of a block's share of the middle
   int64_t slices = 1, pixels = 0;  // of the image, if there is one
   int64_t stored_bytes = 4;        // of an element
   std::vector<KernelLaunch> launches = {};
@@ -109,7 +61,22 @@ Status scale_text(const Problem& p, const cuda::SqueezeParts& at, DType type, Si
   return Ok{};
 }
 
-Result<Plan> plan(const Problem& p, int64_t each) {
+// What each block and each lane has of the products: the text's names for it.
+std::string shares_text(const Plan& p, int64_t each) {
+  std::string out;
+  const auto define = [&](const char* name, int64_t value) {
+    out += std::string("#define PERI_") + name + " " + std::to_string(value) + "\n";
+  };
+  define("SLICES", p.slices);
+  define("EACH", each);
+  define("BLOCKS", p.blocks);
+  define("ROWS", p.rows);
+  define("LANES", lanes_of(p.rows, p.first.channels, 8));
+  define("LANES_TWO", lanes_of(each, p.first.outputs, 4));
+  return out;
+}
+
+Result<Plan> plan(const Problem& p, int64_t each, int64_t blocks) {
   PERI_ASSIGN(const cuda::SqueezeParts at, cuda::parted_squeeze(*p.graph, 0));
   const ir::Graph head = part_of(*p.graph, 0, at.second, nullptr, at.middle),
                   tail = part_of(*p.graph, at.second, at.end, at.middle, at.result);
@@ -127,6 +94,7 @@ Result<Plan> plan(const Problem& p, int64_t each) {
   for (const ir::Node* n : {&a, &b})
     for (const ir::Value* v : n->inputs)
       if (v && v->type.dtype != type) return refused("operands of several types");
+  if (out.first.channels == 0 || out.first.outputs == 0) return refused("no channels");
   if (out.first.channels > kMaxChannels || out.first.outputs > kMaxMiddle)
     return refused("more channels than shared memory holds");
   PERI_ASSIGN(const std::string expression, cuda::behind_product(head));
@@ -139,7 +107,9 @@ Result<Plan> plan(const Problem& p, int64_t each) {
   PERI_ASSIGN(const std::string w, s.value(one, *a.in(1)));
   PERI_ASSIGN(const std::string v, s.value(two, *b.in(1)));
   PERI_ASSIGN(const std::string stored, cuda::stored_type(type));
-  out.slices = (out.second.outputs + each - 1) / each;
+  out.blocks = blocks;
+  out.rows = (out.first.outputs + blocks - 1) / blocks;
+  out.slices = ((out.second.outputs + each - 1) / each + blocks - 1) / blocks * blocks;
   if (at.image) {
     PERI_ASSIGN(const std::string factor, cuda::behind_product(tail));
     define("BEHIND", factor);
@@ -156,8 +126,6 @@ Result<Plan> plan(const Problem& p, int64_t each) {
   define("CHANNELS", std::to_string(out.first.channels));
   define("MIDDLE", std::to_string(out.first.outputs));
   define("RESULTS", std::to_string(out.second.outputs));
-  define("SLICES", std::to_string(out.slices));
-  define("EACH", std::to_string(each));
   define("BETWEEN", expression);
   define("ALIGNED", "(" + s.aligned() + ")");
   PERI_ASSIGN(const std::string first_bias, cuda::bias_of(one, a, "PERI_B", &s));
@@ -166,24 +134,30 @@ Result<Plan> plan(const Problem& p, int64_t each) {
   if (!at.image) {
     PERI_ASSIGN(finish, cuda::finish_any_text(two, true, &s));
   }
-  body += first_bias + second_bias + cuda::block_text(32) + finish + std::string(kKernel);
-  const int64_t blocks = out.first.images * out.slices;
-  if (blocks > cuda::kMaxBlocks) return refused("more parts than a grid has blocks");
-  if (blocks == 0) return out;
-  out.launches.push_back(s.launch("peri_squeeze", s.text(cuda::most_elements(p), body), blocks, kThreads));
+  if (blocks > 1) body += std::string(cuda::warp_text()) + std::string(cuda::cluster_text());
+  body += shares_text(out, each) + first_bias + second_bias + cuda::block_text(32) + finish +
+          std::string(cuda::squeeze_text());
+  const int64_t all = out.first.images * out.slices;
+  if (all > cuda::kMaxBlocks) return refused("more parts than a grid has blocks");
+  if (all == 0) return out;
+  out.launches.push_back(s.launch("peri_squeeze", s.text(cuda::most_elements(p), body), all, kSqueezeThreads));
+  out.launches.back().shared_bytes = 4 * ((out.first.outputs + 7) / 8 * 8 + each);
+  out.launches.back().cluster = static_cast<int>(blocks);
   return out;
 }
 
-// A block reads all weights of the first and its slice of the second by itself, at what one multiprocessor gets from
-// L2; as many as there are multiprocessors run at once. Round constants, not fitted: see launch.hpp.
+// A block reads its share of the weights of the first and its slice of the second by itself, at what one multiprocessor
+// gets from L2; as many as there are multiprocessors run at once; clusters meet. Round constants, not fitted: see
+// launch.hpp.
 double guess_ms(const Plan& p, int multiprocessors) {
-  constexpr double kLaunchNs = 1200, kLatencyNs = 1200, kBytesPerNs = 60;
+  constexpr double kLaunchNs = 1200, kAloneNs = 1200, kMeetNs = 400, kBytesPerNs = 60;
+  const double latency = kAloneNs + (p.blocks > 1 ? kMeetNs : 0);
   const auto size = [](int64_t v) { return static_cast<double>(v); };
   const double bytes =
-      size(p.stored_bytes) * (size(p.first.channels) * size(p.first.outputs) +
+      size(p.stored_bytes) * (size(p.first.channels) * size(p.rows) +
                               size(p.second.outputs) * (size(p.second.channels) + 2 * size(p.pixels)) / size(p.slices));
   const auto waves = static_cast<double>((p.first.images * p.slices + multiprocessors - 1) / multiprocessors);
-  return (kLaunchNs + std::max(waves, 1.0) * (kLatencyNs + bytes / kBytesPerNs)) / 1e6;
+  return (kLaunchNs + std::max(waves, 1.0) * (latency + bytes / kBytesPerNs)) / 1e6;
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
@@ -198,21 +172,34 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
     g.inputs[image]->type.layout = g.outputs[0]->type.layout = cuda::channels_last(rank);
   }
   std::vector<Offer> out;
-  for (const int64_t each : kEach) {
-    PERI_ASSIGN(const Plan made, plan({&g, p.constant}, each));
-    if (!out.empty() && made.slices == 1 && each / 4 >= made.second.outputs) continue;
+  const cuda::GpuLimits gpu = cuda::limits_of(target);
+  const auto add = [&](int64_t each, int64_t blocks) -> Status {
+    PERI_ASSIGN(const Plan made, plan({&g, p.constant}, each, blocks));
     out.push_back(o);
     out.back().config = format("each=%lld", static_cast<long long>(each));
-    out.back().guess_ms = guess_ms(made, cuda::limits_of(target).multiprocessors);
-  }
+    if (blocks > 1) out.back().config += format(" blocks=%lld", static_cast<long long>(blocks));
+    out.back().guess_ms = guess_ms(made, gpu.multiprocessors);
+    return Ok{};
+  };
+  PERI_ASSIGN(const Plan whole, plan({&g, p.constant}, kEach[0], 1));
+  const int64_t results = whole.second.outputs;
+  for (int64_t blocks = gpu.clusters ? cuda::kMaxCluster : 1; blocks > 1; blocks /= 2)
+    for (const int64_t each : kEachOfCluster)
+      if (each <= 8 * blocks && (blocks - 1) * each < results) PERI_TRY(add(each, blocks));  // all blocks have some
+  for (const int64_t each : kEach)
+    if (each == kEach[0] || each / 4 < results) PERI_TRY(add(each, 1));
   std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) { return a.guess_ms < b.guess_ms; });
   return out;
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
+// A chip without clusters makes the middle in each block.
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
+                                              const InstantiateContext& context) {
   PERI_ASSIGN(const int64_t each, config_int(config, "each", 8, kMaxEach, 8));
-  if (each % 8 != 0) return invalid("bad configuration").but_found(std::string(config));
-  PERI_ASSIGN(Plan made, plan(p, each));
+  PERI_ASSIGN(int64_t blocks, config_int(config, "blocks", 1, cuda::kMaxCluster, 1));
+  if (each % 8 != 0 || (blocks & (blocks - 1)) != 0) return invalid("bad configuration").but_found(std::string(config));
+  if (!cuda::limits_of(*context.target).clusters) blocks = 1;
+  PERI_ASSIGN(Plan made, plan(p, each, blocks));
   return cuda::LaunchInstance::make(std::move(made.launches));
 }
 }  // namespace
@@ -220,7 +207,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry cuda_squeeze_entry;
 const Entry cuda_squeeze_entry{{
     .name = "cuda_squeeze",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
     .executor = "cuda",
     .takes =
@@ -244,7 +231,17 @@ const Entry cuda_squeeze_entry{{
          "output o }",
          "graph { input x: bf16[1,270,1,1]; input i: bf16[1,270,5,3]; const w: bf16[10,270,1,1] = seeded(0.1, 1); "
          "const v: bf16[270,10,1,1] = seeded(0.3, 3); m = conv(x, w); s = sigmoid(m); t = mul(m, s); y = conv(t, v); "
-         "z = sigmoid(y); o = mul(i, z); output o }"},
+         "z = sigmoid(y); o = mul(i, z); output o }",
+         "graph { input x: f16[1,480,1,1]; input i: f16[1,480,14,14]; const w: f16[120,480,1,1] = seeded(0.05, 1); "
+         "const b: f16[120] = seeded(0.5, 2); const v: f16[480,120,1,1] = seeded(0.1, 3); const c: f16[480] = "
+         "seeded(0.5, 4); m = conv(x, w, b); t = relu(m); y = conv(t, v, c); z = hard_sigmoid(y); o = mul(z, i); "
+         "output o }",
+         "graph { input x: f16[2,203,1,1]; input i: f16[2,203,3,3]; const w: f16[37,203,1,1] = seeded(0.1, 1); "
+         "const v: f16[203,37,1,1] = seeded(0.2, 3); m = conv(x, w); t = relu(m); y = conv(t, v); z = sigmoid(y); "
+         "o = mul(z, i); output o }",
+         "graph { input x: f16[1,1160,1,1]; const w: f16[300,1160,1,1] = seeded(0.05, 1); const b: f16[300] = "
+         "seeded(0.5, 2); const v: f16[128,300,1,1] = seeded(0.1, 3); m = conv(x, w, b); t = hard_swish(m); y = "
+         "conv(t, v); z = hard_sigmoid(y); output z }"},
 }};
 
 }  // namespace peri::kernels

@@ -1,4 +1,5 @@
-// What the blocks of a cluster do together, as text: they read each other's dynamic shared memory. A host's test gives
+// What the blocks of a cluster do together, as text: they read each other's dynamic shared memory,
+// or store into it. A host's test gives
 // the same functions in plain C++.
 #pragma once
 
@@ -12,7 +13,7 @@ namespace peri::kernels::cuda {
 // meetings, the later of which it waits for before it ends.
 // By a thread: peri_peer_8(v, at, block), eight neighbours of float32 at a multiple of 16 bytes, and
 // peri_peer(at, block), one, of the block of that place; `at` is an address of 32 bits (code/warp.hpp) of its own
-// memory.
+// memory. peri_give(at, block, v) stores one there: between a first meeting, by which all have begun, and a second.
 std::string_view cluster_text();
 
 }  // namespace peri::kernels::cuda
