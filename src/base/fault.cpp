@@ -13,7 +13,8 @@ Error error_of(const std::exception_ptr& fault) {
   try {
     std::rethrow_exception(fault);
   } catch (const std::bad_alloc&) {
-    return Error(ErrorKind::kMemory, "out of memory").advise("give less work at once, or the process more memory");
+    // Short, and without a remedy: the text itself needs no memory, and none may be asked for here.
+    return Error(ErrorKind::kMemory, "out of memory");
   } catch (const InternalFault& e) {
     return Error(ErrorKind::kInternal, e.what()).at_node(e.node()).advise(kRemedy);
   } catch (const std::exception& e) {

@@ -79,7 +79,9 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
     last = (code == 0 ? "PASSED " : "FAILED ") + std::string(command) + (cut ? ": interrupted" : "") +
            (result->summary.empty() ? "" : ": " + result->summary);
   } else {
-    const Error& e = result.error();
+    Error e = result.error();
+    if (e.kind == ErrorKind::kMemory && e.remedy.empty())  // where it was made none could be asked for
+      e = std::move(e).advise("give less work at once, or the process more memory");
     code = exit_code(e.kind);
     JsonWriter w;
     w.begin_object().key("error").begin_object();
