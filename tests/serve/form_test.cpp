@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/file.hpp"
+#include "serve/queue/rows.hpp"
 
 namespace peri::serve {
 namespace {
@@ -38,6 +39,15 @@ std::string refusal(const std::string& config, const Ports& in, const Ports& out
 }
 
 Tensor floats(std::vector<int64_t> dims, const std::vector<float>& v) { return Tensor::of_f32(std::move(dims), v); }
+
+TEST(Rows, OfABatchOfNoneAreNone) {
+  const std::vector<Tensor> whole = {Tensor::zeros(DType::kF32, {0, 4}).value(),
+                                     Tensor::zeros(DType::kI64, {0}).value()};
+  const auto part = take_rows(whole, 0, 0, 0);
+  ASSERT_TRUE(part.ok()) << part.error().text();
+  EXPECT_EQ((*part)[0].dims(), (std::vector<int64_t>{0, 4}));
+  EXPECT_EQ((*part)[1].dims(), (std::vector<int64_t>{0}));
+}
 
 TEST(Form, AModelAsItIsHasNone) {
   EXPECT_EQ(form_of("max_batch_size: 4 input { name: \"x\" dims: 3 }", {port("x", "[n,3]")}, {port("y", "[n,3]")}),

@@ -54,7 +54,7 @@ Result<std::vector<Tensor>> take_rows(std::span<const Tensor> whole, int64_t tot
       out.push_back(std::move(part));
       continue;
     }
-    const size_t each = t.bytes().size() / static_cast<size_t>(total);
+    const size_t each = total > 0 ? t.bytes().size() / static_cast<size_t>(total) : 0;
     PERI_ASSIGN(Tensor part,
                 Tensor::view(t.dtype(), std::move(dims),
                              t.bytes().subspan(static_cast<size_t>(first) * each, static_cast<size_t>(rows) * each),

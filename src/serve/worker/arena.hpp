@@ -18,6 +18,7 @@ class Arena {
   // REQUIRES: `offset` was taken and not given yet.
   void give(uint64_t offset);
   uint64_t used() const { return used_; }
+  uint64_t size() const { return end_ - begin_; }
   uint64_t room() const { return end_ - begin_ - used_; }
   // The part above all that was in use since the last call and below what was ever used: its pages may go. Empty
   // (first == second) where nothing is worth it.

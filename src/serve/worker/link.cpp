@@ -37,6 +37,20 @@ Link::~Link() {
   if (thread_.joinable()) thread_.join();
 }
 
+namespace {
+// What fits beside others later, and what never does.
+Error no_room(const char* what, uint64_t bytes, uint64_t all, bool ever) {
+  if (ever)
+    return Error(ErrorKind::kMemory,
+                 format("no room for %s among those under way: the request may be sent again", what));
+  return invalid(
+      "%s take %llu bytes, more than the worker's memory of %llu has beside the rest of it; send fewer rows at once, "
+      "or "
+      "start the server with a larger --worker-memory-mib",
+      what, static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(all));
+}
+}  // namespace
+
 void Link::give_back(uint64_t offset) {
   const std::lock_guard<std::mutex> lock(mutex_);
   arena_.give(offset);
@@ -47,7 +61,7 @@ uint64_t Link::run(std::span<const Tensor> inputs, LinkRun& run) {
   entry.model = run.model;
   entry.bytes = block_bytes(inputs);
   entry.reply_bytes = std::max(run.reply_bytes, kMinReply);
-  bool full = false;
+  bool full = false, ever = true;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (ended_) return 0;
@@ -58,15 +72,14 @@ uint64_t Link::run(std::span<const Tensor> inputs, LinkRun& run) {
       entry.offset = *at;
       entry.reply_offset = *reply;
       entry.ticket = next_ticket_++;
-      pending_.emplace(entry.ticket, Pending{std::move(run), *at, *reply, entry.reply_bytes});
+      pending_.emplace(entry.ticket, Pending{std::move(run), *at, *reply, entry.reply_bytes, entry.bytes});
     } else {
       full = true;
+      ever = entry.bytes + entry.reply_bytes <= arena_.size();
     }
   }
   if (full) {
-    run.sink->answer(
-        Error(ErrorKind::kMemory, "no room for the request's tensors among those under way: it may be sent again"),
-        true);
+    run.sink->answer(no_room("the request's tensors", entry.bytes + entry.reply_bytes, arena_.size(), ever), true);
     run.sink = nullptr;
     return 0;
   }
@@ -158,9 +171,7 @@ void Link::take(const RingEntry& entry) {
 bool Link::grow(const RingEntry& entry, Pending* pending, Error* why) {
   const auto reply = arena_.take(entry.bytes);
   if (!reply) {
-    *why = Error(ErrorKind::kMemory,
-                 format("no room for an answer of %llu bytes among those under way: the request may be sent again",
-                        static_cast<unsigned long long>(entry.bytes)));
+    *why = no_room("the answer's tensors", entry.bytes, arena_.size(), pending->bytes + entry.bytes <= arena_.size());
     RingEntry drop = entry;
     drop.kind = EntryKind::kCancel;
     region_->head().cancels.push(drop);

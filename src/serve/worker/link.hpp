@@ -59,6 +59,7 @@ class Link : public std::enable_shared_from_this<Link> {
   struct Pending {
     LinkRun run;
     uint64_t offset = 0, reply = 0, reply_bytes = 0;
+    uint64_t bytes = 0;  // of the request
   };
   struct Block;
   void receive();
