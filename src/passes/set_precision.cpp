@@ -179,7 +179,10 @@ class Setter {
       for (size_t k = 0; k < before.size(); ++k) {
         const auto dropped = dropped_.find({n, k});
         ir::Value* v = before[k];
-        if (dropped != dropped_.end()) {
+        if (dropped != dropped_.end() && dropped->second == DType::kF32 && v && was_.contains(v)) {
+          PERI_ASSIGN(v, narrowed(v, was_.at(v)));  // rounded, and of the type that it read
+          PERI_ASSIGN(v, widened(v));
+        } else if (dropped != dropped_.end()) {
           PERI_ASSIGN(v, narrowed(v, dropped->second));
         } else if (v && was_.contains(v)) {
           PERI_ASSIGN(v, narrowed(v, was_.at(v)));
@@ -201,6 +204,9 @@ class Setter {
       if (type == DType::kF32 || type == was->second) {
         if (graph_.is_output(y) && type == DType::kF32) return Ok{};  // an output of its own
         if (graph_.is_output(y) || type == was->second) return drop_cast(n, type);
+        for (const ir::Node* u : y->users)
+          for (size_t k = 0; k < u->inputs.size(); ++k)
+            if (u->inputs[k] == y) dropped_[{u, k}] = type;
         w_.replace(y, x);
       } else if (type == DType::kString) {
         PERI_ASSIGN(ir::Value * narrow, narrowed(x, was->second));
