@@ -75,10 +75,12 @@ def witnessed(folder, lines, driver):
         first = case["sizes"][0]
         if (folder / first / "want_0.npy").exists():
             out["reference_error"] = told.against(first, "want")
-            if out["reference_error"] > told.agrees:
+            # It computes in float32, too: where the model's bound is wide, so far may it be from the reference; its sums may stand in another order.
+            agrees = max([told.agrees] + [2 * line["blind"] for line in lines if line["size"] == first and line["verdict"] == "right"])
+            if out["reference_error"] > agrees:
                 driver.judge([(["open"], folder)])
                 out["reference_error"] = told.against(first, "want")
-            if out["reference_error"] > told.agrees:
+            if out["reference_error"] > agrees:
                 lines.append({"name": case["name"], "mode": "reference_check", "size": first, "verdict": "reference_disagrees",
                               "why": f"ONNX Runtime is {out['reference_error']:.3g} of the range away from the float64 reference", "worst": 0, "blind": 0, "seconds": 0})
         for line in lines:
