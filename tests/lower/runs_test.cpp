@@ -106,6 +106,14 @@ TEST(LongRuns, RandomProgramsGiveTheSame) {
           if (!earlier.binds.empty() && rng.below(9) == 0) s.depends_on = earlier.binds;
       }
       if (rng.below(4) == 0 && !output) {  // nothing reads y afterwards
+        if (rng.below(2) == 0) {           // but for one that has to be done before its memory is taken
+          made.push_back(m.scratch("l" + name, DType::kF32, "[n,8]"));
+          Step& look = m.step("look" + name, {y}, {made.back()});
+          if (rng.below(2) == 0) {
+            m.p.dims.push_back("e" + name);
+            look.binds = {"e" + name};
+          }
+        }
         const int32_t taken = m.scratch("s" + name, DType::kF32, "[n,8]");
         m.p.buffers.back().alias_of = y;
         m.step("take" + name, {y}, {taken}).shares = {0};

@@ -31,6 +31,7 @@ class KeptBoxes {
   bool any_over(const Box& b, float threshold) const;
 
  private:
+  // Rest on: benchmarks/results/2026-11-23_kept_boxes.md.
   static constexpr size_t kDense = 256;  // a list of fewer is scanned in less time than cells are made
   static constexpr int64_t kMinCells = 8, kMaxCells = 8192;  // of an axis: with fewer a list is as fast
   static constexpr int64_t kSpread = 8;                      // cells of a box that is stored in each of them
