@@ -105,10 +105,11 @@ TEST(LongRuns, RandomProgramsGiveTheSame) {
         for (const Step& earlier : m.p.steps)
           if (!earlier.binds.empty() && rng.below(9) == 0) s.depends_on = earlier.binds;
       }
-      if (rng.below(4) == 0 && !output) {  // nothing reads y afterwards
-        if (rng.below(2) == 0) {           // but for one that has to be done before its memory is taken
+      if (rng.below(4) == 0 && !output) {     // nothing reads y afterwards
+        if (rng.below(2) == 0) {              // but for one that has to be done before its memory is taken
+          const int32_t other = made.back();  // which may be ready later
           made.push_back(m.scratch("l" + name, DType::kF32, "[n,8]"));
-          Step& look = m.step("look" + name, {y}, {made.back()});
+          Step& look = m.step("look" + name, {y, other}, {made.back()});
           if (rng.below(2) == 0) {
             m.p.dims.push_back("e" + name);
             look.binds = {"e" + name};
