@@ -1,6 +1,6 @@
 // A worker that fails on purpose, told how by the name it is started under: ACTION-KERNEL, where ACTION is segv, abort,
-// check, hang, kill (every time) or kill1 (once: a file NAME.done beside it remembers). Without such a name: a good
-// worker.
+// check, hang, kill (every time) or kill1 (once: a file NAME.done beside it remembers); slow: the first twelve problems
+// of its samples begin half a second late. Without such a name: a good worker.
 #include <signal.h>
 #include <unistd.h>
 
@@ -16,6 +16,8 @@ int main(int, char** argv) {
   const size_t dash = name.find('-');
   const std::string action = name.substr(0, dash), kernel = dash == std::string::npos ? "?" : name.substr(dash + 1);
   const peri::Status served = peri::tune::serve(peri::tune::kWorkerSocket, [&](const std::string& candidate) {
+    static int slow = action == "slow" ? 12 : 0;
+    if (candidate == "a sample of " + kernel && slow-- > 0) usleep(500000);
     if (!candidate.starts_with(kernel + "@")) return;
     if (action == "segv") raise(SIGSEGV);
     if (action == "abort") std::abort();
