@@ -1,6 +1,6 @@
 # label: null
 """The runner of tests on a GPU: up to "no GPU" with this build, and with stand-ins for it what it passes, fails and leaves out."""
-import os, pathlib, subprocess, sys, tarfile, tempfile
+import os, pathlib, re, subprocess, sys, tarfile, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1]).resolve()
@@ -62,12 +62,12 @@ with tempfile.TemporaryDirectory() as scratch:
 
     # The real one: what needs no GPU passes from a bare environment.
     peri.unlink()
-    for program in ("peri", "test_device", "test_whole", "engine_runs"):
+    for program in ("peri", "test_device", "test_tune", "test_whole", "engine_runs"):
         (folder / "bin" / program).symlink_to(BUILD / "bin" / program)
     (folder / "shards").write_bytes((ROOT / "tools" / "gpu" / "shards").read_bytes())
     if not any(pathlib.Path("/proc/driver/nvidia/gpus").glob("*")):
         expect("this build", run(folder, bare=True), 77, "passed   start/cpu", "passed   start/null", "passed   start/programs", "no GPU")
-    named = {tuple(line.split()[4:6]) for line in (folder / "shards").read_text().splitlines() if line and line[0] != "#"}
+    named = {tuple([w for w in line.split()[4:] if not re.match(r"[A-Z_]+=", w)][:2]) for line in (folder / "shards").read_text().splitlines() if line and line[0] != "#"}
     for program, script in named:
         own = ROOT / "tools" / "gpu" / (script.strip('"').removeprefix("$BIN/") if program == '"$PYTHON"' else program)
         built = BUILD / "bin" / program.strip('"').removeprefix("$BIN/")  # by its path where it starts itself again

@@ -47,7 +47,7 @@ with tempfile.TemporaryDirectory() as scratch:
     compiled(bundle / "lib" / "libdnnl.so.3", LIBRARY, "-shared", "-fPIC", "-Wl,-soname,libdnnl.so.3")
     with_library = [bundle / "lib" / "libdnnl.so.3"]
     compiled(bundle / "bin" / "peri", PERI, *with_library, "-Wl,-rpath,$ORIGIN/../lib")
-    for program in ("test_device", "test_whole", "engine_runs"):
+    for program in ("test_device", "test_tune", "test_whole", "engine_runs"):
         compiled(build / "bin" / program, TEST, *with_library, "-Wl,-rpath,/somewhere/long/enough/for/nothing")
     (bundle / "LICENSES").mkdir()
     shutil.copy(ROOT / "VERSION", bundle)

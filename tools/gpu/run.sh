@@ -97,5 +97,5 @@ if ! grep -qE '^ *GPU +cuda:0' "$work/doctor"; then
   exit 77
 fi
 run_needing gpu
-echo "$passed passed, $failed failed"
+echo "$passed passed, $failed failed, $SECONDS s"
 ((failed == 0))

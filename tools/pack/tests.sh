@@ -7,7 +7,7 @@ bundle=$1 build=$2 source=$3 out=$4
 rm -rf "$out"
 mkdir -p "$out"/{bin,models,suites}
 basename "$bundle" >"$out/bundle"
-for program in test_device test_whole engine_runs; do
+for program in test_device test_tune test_whole engine_runs; do
   cp "$build/bin/$program" "$out/bin/"
   strip "$out/bin/$program"
   patchelf --set-rpath "\$ORIGIN/../../$(basename "$bundle")/lib" "$out/bin/$program"
