@@ -53,7 +53,7 @@ TEST_F(Nvrtc, CompilesForEachChip) {
 
 // Else each text takes and gives back some 1,800 pages, in which threads of one process meet.
 TEST_F(Nvrtc, WhatIsCompiledAheadKeepsItsMemory) {
-  constexpr long kTexts = 6, kMostPages = 400;
+  constexpr long kTexts = 6, kMaxPages = 400;
   const auto faults = [] {
     rusage u = {};
     getrusage(RUSAGE_SELF, &u);
@@ -69,7 +69,7 @@ TEST_F(Nvrtc, WhatIsCompiledAheadKeepsItsMemory) {
   for (long k = 0; k < 4; ++k) compile(k);  // here or there: each thread has its own
   const long before = faults();
   for (long k = 0; k < kTexts; ++k) compile(4 + k);
-  EXPECT_LT((faults() - before) / kTexts, kMostPages);
+  EXPECT_LT((faults() - before) / kTexts, kMaxPages);
 }
 
 TEST_F(Nvrtc, RefusesWithTheLog) {
