@@ -19,6 +19,7 @@
 
 #include "base/fault.hpp"
 #include "base/file.hpp"
+#include "base/heap.hpp"
 #include "base/knobs.hpp"
 #include "tune/contained_judge.hpp"
 #include "tune/trial_place.hpp"
@@ -27,9 +28,10 @@
 namespace peri::tune {
 
 namespace {
-constexpr double kStartPatienceS = 30;        // a process starts in milliseconds where nothing else runs
-constexpr double kDevicePatienceS = 30;       // what runs on a device is done in seconds, or never
-constexpr double kReferencePatienceS = 1800;  // expected answers of a large problem, before any candidate runs
+constexpr double kStartPatienceS = 30;            // a process starts in milliseconds where nothing else runs
+constexpr double kDevicePatienceS = 30;           // what runs on a device is done in seconds, or never
+constexpr size_t kKeptBytes = size_t{256} << 20;  // of freed memory, between questions: fresh pages take time
+constexpr double kReferencePatienceS = 1800;      // expected answers of a large problem, before any candidate runs
 
 // How a worker ended.
 struct Death {
@@ -391,6 +393,7 @@ Status serve(int socket, const std::function<void(const std::string& candidate)>
     if (!said.ok()) return Ok{};  // the build is done
     PERI_ASSIGN(const bool more, answer(socket, judge, *said, before));
     if (!more) return Ok{};
+    give_back_memory(kKeptBytes);
   }
 }
 

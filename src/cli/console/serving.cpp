@@ -114,8 +114,25 @@ Result<serve::Turns::Copies> resources_of(const Arguments& arguments) {
   return out;
 }
 
+// A device that a flag names and that is not there: no model could be loaded, however long the server stayed up.
+static Status check_devices(const Arguments& arguments, const std::vector<std::string>& devices) {
+  for (const std::string& own : devices) {
+    const std::string& name = own.empty() ? arguments.get("--device") : own;
+    if (name.empty()) continue;
+    Status there = device::check_there(name);
+    if (there.ok()) continue;
+    Error e = std::move(there).error();
+    const std::string flag = own.empty() ? "--device" : "--worker-devices";
+    e.message = flag + " " + name + ": " + e.message;
+    e.remedy += (e.remedy.empty() ? "" : ", or ") + std::string("leave ") + flag + " out";
+    return e;
+  }
+  return Ok{};
+}
+
 Result<std::vector<serve::WorkerOptions>> worker_options(const Arguments& arguments) {
   PERI_ASSIGN(const std::vector<std::string> devices, devices_of(arguments));
+  PERI_TRY(check_devices(arguments, devices));
   std::vector<serve::WorkerOptions> all;
   if (arguments.has("--in-process")) return all;
   serve::WorkerOptions out;

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "base/plural.hpp"
 #include "serve/worker/process.hpp"
 #include "serve/worker/remote.hpp"
 
@@ -151,7 +152,8 @@ void Worker::State::mourn() {
     const std::lock_guard<std::mutex> lock(mutex);
     counts.lost_requests += lost;
   }
-  log(LogLevel::kError, format("%s with %zu requests under way: starting another", how.c_str(), lost));
+  log(LogLevel::kError,
+      how + " with " + counted(static_cast<int64_t>(lost), "request") + " under way: starting another");
 }
 
 // Another process, with the models of the one before.
@@ -173,7 +175,8 @@ void Worker::State::restore() {
   const std::vector<RemotePtr> all = remotes();
   for (const RemotePtr& r : all)
     if (!load_again(r, link)) return;  // it died over it: watch() sees that
-  log(LogLevel::kInfo, format("is back with %zu models after %.2f s", all.size(), seconds_since(start)));
+  log(LogLevel::kInfo,
+      "is back with " + counted(std::ssize(all), "model") + format(" after %.2f s", seconds_since(start)));
   changed.notify_all();
 }
 
