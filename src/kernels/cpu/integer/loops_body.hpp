@@ -86,7 +86,7 @@ struct Columns {
   int64_t first, n;
   bool quick, sums;
   I32 column[kVectors], zero[kVectors], bias[kVectors];
-  F32 factor[kVectors];
+  F32 factor[kVectors], rest[kVectors];
   Table table;
 
   PERI_SIMD_MEMBER Columns(const Block& k, const Correction& by, const Rounding& to, int64_t first, int64_t n)
@@ -104,6 +104,7 @@ struct Columns {
       zero[v] = by.b_zero == nullptr ? I32::set1(0) : some<kFull, I32>(by.b_zero + at, n);
       bias[v] = quick ? some<kFull, I32>(to.quick_bias + at, n) : I32::set1(0);
       factor[v] = quick ? some<kFull, F32>(to.quick_factor + at, n) : F32::zero();
+      rest[v] = quick ? some<kFull, F32>(to.quick_rest + at, n) : F32::zero();
     }
   }
 
@@ -115,7 +116,8 @@ struct Columns {
     for (int v = 0; v < kVectors; ++v) {
       sum[v] = some<kFull, I32>(k.c + first + v * kLanes + r * kRow, n) + column[v];
       if (by.b_zero != nullptr) sum[v] = sum[v] - zero[v] * I32::set1(by.rows[r]);
-      const F32 x = within(to_float(sum[v] + bias[v]) * factor[v], F32::set1(low), F32::set1(high)), whole = round(x);
+      const F32 x = within(fma(to_float(sum[v] + bias[v]), factor[v], rest[v]), F32::set1(low), F32::set1(high)),
+                whole = round(x);
       more(&most, x, whole);
       y[v] = to_int(whole);
     }

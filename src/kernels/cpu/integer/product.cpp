@@ -137,6 +137,7 @@ Rounding rounding_at(Rounding r, int64_t column, int64_t at) {
   if (r.quick_factor != nullptr) {
     r.quick_factor += column;
     r.quick_bias += column;
+    r.quick_rest += column;
   }
   if (r.added.x != nullptr) r.added.x += at;
   if (r.added.column != nullptr) r.added.column += column;
