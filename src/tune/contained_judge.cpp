@@ -40,8 +40,8 @@ void judge_contained(Judge& judge, const ir::Graph& region, const std::vector<bo
   }
 }
 
-SampleVerdict samples_contained(Judge& judge, const kernels::Kernel& kernel) {
-  Result<SampleVerdict> made = contained([&]() -> Result<SampleVerdict> { return judge.samples(kernel); });
+SampleVerdict samples_contained(Judge& judge, const kernels::Kernel& kernel, const std::function<void()>& before) {
+  Result<SampleVerdict> made = contained([&]() -> Result<SampleVerdict> { return judge.samples(kernel, before); });
   if (made.ok()) return std::move(made).value();
   return {0, made.error().message, made.error().kind == ErrorKind::kInternal};
 }

@@ -10,6 +10,6 @@ namespace peri::tune {
 void judge_contained(Judge& judge, const ir::Graph& region, const std::vector<bool>& constant,
                      std::span<const Candidate* const> candidates, const Terms& terms, const Told& told);
 // As Judge::samples().
-SampleVerdict samples_contained(Judge& judge, const kernels::Kernel& kernel);
+SampleVerdict samples_contained(Judge& judge, const kernels::Kernel& kernel, const std::function<void()>& before = {});
 
 }  // namespace peri::tune

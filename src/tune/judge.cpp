@@ -160,6 +160,7 @@ struct Case {
       v.evidence.rejected = (says_all ? "" : "it refuses when it is made: ") + trial.error().text();
       return v;
     }
+    told(index, nullptr);
     Answers out;
     if (terms.verify) {
       auto error = (*trial)->verify(expected ? &*expected : nullptr, &v.evidence, &out, terms.other_dims);
@@ -329,10 +330,10 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
   if (more_since > 0) state_->more_seconds += seconds_since(start) - more_since;
 }
 
-SampleVerdict Judge::samples(const kernels::Kernel& kernel) {
+SampleVerdict Judge::samples(const kernels::Kernel& kernel, const std::function<void()>& before) {
   const auto place = state_->places.of(kernel);
   if (!place.ok()) return {0, "cannot be tried: " + place.error().text(), false};
-  return check_samples(kernel, **place, &state_->pool);
+  return check_samples(kernel, **place, &state_->pool, before);
 }
 
 void Judge::open_ahead(std::string_view device) { (void)state_->places.at(device); }

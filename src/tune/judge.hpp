@@ -41,8 +41,8 @@ struct SampleVerdict {
   Spent spent = {};
 };
 
-// Told before a candidate is tried (null) and with its verdict. A verdict may be told again when a later comparison
-// revokes it.
+// Told before a candidate is made ready (null), before it runs (null), and with its verdict. A verdict may be told
+// again when a later comparison revokes it.
 using Told = std::function<void(size_t candidate, const Verdict* verdict)>;
 
 class Judge {
@@ -56,7 +56,8 @@ class Judge {
              const Terms& terms, const Told& told);
   // Tier 1: every sample that the kernel takes, in full, alone and with epilogues, each configuration. A kernel that
   // takes none is refused.
-  SampleVerdict samples(const kernels::Kernel& kernel);
+  // `before`: called before each problem of them.
+  SampleVerdict samples(const kernels::Kernel& kernel, const std::function<void()>& before = {});
   // Opens a device of this kind, which trials will want; what fails is told when it is asked for.
   void open_ahead(std::string_view device);
   // Begins what samples() will wait for.

@@ -140,7 +140,8 @@ void foresee_samples(const kernels::Kernel& kernel, const TrialPlace& place, boo
   });
 }
 
-SampleVerdict check_samples(const kernels::Kernel& kernel, const TrialPlace& place, ThreadPool* pool) {
+SampleVerdict check_samples(const kernels::Kernel& kernel, const TrialPlace& place, ThreadPool* pool,
+                            const std::function<void()>& before) {
   // A process that builds many engines asks once.
   static std::mutex guard;
   static std::map<const kernels::Kernel*, SampleVerdict> known;
@@ -153,6 +154,7 @@ SampleVerdict check_samples(const kernels::Kernel& kernel, const TrialPlace& pla
   foresee_samples(kernel, place, true);
   for (size_t n = 0; n < problems.size() && v.failed.empty(); ++n) {
     SampleProblem& p = *problems[n];
+    if (before) before();
     const Status right = check_problem(kernel, place, &p, n, &share, pool, &v);
     if (right.ok()) continue;
     v.failed = "wrong on a sample: " + right.error().text() + " in " + problem::text(p.region, p.constant);

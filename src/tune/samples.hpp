@@ -12,7 +12,8 @@ namespace peri::tune {
 // Runs every offer the kernel makes for its own samples and the common ones (sample_regions.hpp), in every form of
 // Trial::verify; weights constant and not. Ends with the first that is wrong; one that takes no sample fails. Seeded;
 // about a second for all kernels together.
-SampleVerdict check_samples(const kernels::Kernel& kernel, const TrialPlace& place, ThreadPool* pool);
+SampleVerdict check_samples(const kernels::Kernel& kernel, const TrialPlace& place, ThreadPool* pool,
+                            const std::function<void()>& before = {});
 
 // What of them is run on a device, where each configuration of each problem is code of its own: a part. In order.
 using EachOffer = std::function<void(const kernels::Problem& problem, const kernels::Offer& offer)>;

@@ -1,12 +1,10 @@
-// Starting, asking and replacing of workers; and the worker's own loop.
+// Starting, asking and replacing of workers.
 #include "tune/worker.hpp"
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,21 +15,15 @@
 #include <filesystem>
 #include <optional>
 
-#include "base/fault.hpp"
 #include "base/file.hpp"
-#include "base/heap.hpp"
 #include "base/knobs.hpp"
-#include "tune/contained_judge.hpp"
 #include "tune/trial_place.hpp"
 #include "tune/wire.hpp"
 
 namespace peri::tune {
 
 namespace {
-constexpr double kStartPatienceS = 30;            // a process starts in milliseconds where nothing else runs
-constexpr double kDevicePatienceS = 30;           // what runs on a device is done in seconds, or never
-constexpr size_t kKeptBytes = size_t{256} << 20;  // of freed memory, between questions: fresh pages take time
-constexpr double kReferencePatienceS = 1800;      // expected answers of a large problem, before any candidate runs
+constexpr double kReferencePatienceS = 1800;  // expected answers of a large problem, before any candidate runs
 
 // How a worker ended.
 struct Death {
@@ -114,7 +106,7 @@ struct RemoteJudge::State {
   std::string program;
   std::string device;
   int threads = 1;
-  double patience_s = kPatienceS;
+  double patience_s = kPatienceS, device_patience_s = kDevicePatienceS;
   Process process;
   int64_t deaths = 0;
   Spent spent;
@@ -159,6 +151,7 @@ struct RemoteJudge::State {
     for (int tries = 0;; ++tries) {
       PERI_TRY(ask(text));
       auto said = receive(process.socket.get(), patience_s);
+      while (said.ok() && said->find("goes_on")) said = receive(process.socket.get(), patience_s);
       if (said.ok()) return Said{*std::move(said), {}};
       PERI_ASSIGN(Death d, replace(said.error(), patience_s));
       if (!d.killed || tries > 0) return Said{std::nullopt, std::move(d)};
@@ -172,13 +165,14 @@ int64_t RemoteJudge::deaths() const { return state_->deaths; }
 Spent RemoteJudge::take_spent() { return std::exchange(state_->spent, {}); }
 
 Result<std::unique_ptr<RemoteJudge>> RemoteJudge::start(const std::string& program, int threads, double patience_s,
-                                                        const std::string& device) {
+                                                        const std::string& device, double device_patience_s) {
   std::unique_ptr<RemoteJudge> out(new RemoteJudge());
   State& s = *out->state_;
   s.program = program;
   s.threads = threads;
   s.device = device;
   s.patience_s = patience_s;
+  s.device_patience_s = device_patience_s;
   PERI_TRY(s.start());
   return out;
 }
@@ -188,6 +182,7 @@ namespace {
 struct Round {
   std::vector<size_t> asked, left;  // candidates; `left` have no verdict yet
   std::optional<size_t> at;         // the one it is trying
+  std::vector<bool> ready;          // those that it has told of twice: they run
   bool done = false, told_any = false;
   Spent* spent = nullptr;
 
@@ -204,6 +199,7 @@ struct Round {
     if (index < 0 || index >= static_cast<int64_t>(asked.size())) return invalid("the worker names no candidate");
     const size_t k = asked[static_cast<size_t>(index)];
     if (!said.find("evidence")) {
+      ready[k] = ready[k] || at == k;
       at = k;
       told(k, nullptr);
       return Ok{};
@@ -231,12 +227,14 @@ Status RemoteJudge::judge(const ir::Graph& region, const std::vector<bool>& cons
     for (size_t k : r.left) list.push_back(candidates[k]);
     PERI_TRY(s.ask(question_text(region, constant, list, terms)));
     r.asked = r.left;
+    r.ready.assign(candidates.size(), false);
     r.at.reset();
     r.told_any = false;
     Result<Json> said = Json();
     const auto patience = [&] {
       if (!r.at) return kReferencePatienceS;
-      return device_of(*candidates[*r.at]->kernel) == "host" ? s.patience_s : std::min(s.patience_s, kDevicePatienceS);
+      const bool away = r.ready[*r.at] && device_of(*candidates[*r.at]->kernel) != "host";
+      return away ? std::min(s.patience_s, s.device_patience_s) : s.patience_s;
     };
     while ((said = receive(s.process.socket.get(), patience(), terms.stop)).ok()) {
       PERI_TRY(r.take(*said, told));
@@ -297,104 +295,6 @@ Result<Crossing> RemoteJudge::crossing(std::string_view device) {
     return refused("the worker: %s", std::string(text).c_str());
   }
   return read_crossing(*said.json);
-}
-
-namespace {
-Status answer_crossing(int socket, Judge& judge, const Json& device) {
-  PERI_ASSIGN(const std::string_view kind, device.as_string());
-  const auto crossing = contained([&] { return judge.crossing(kind); });
-  if (crossing.ok()) return send_text(socket, crossing_text(*crossing));
-  return send_text(socket, one_field("error", crossing.error().text()));
-}
-
-Resolved resolve_of(Judge& judge, const Question& question, const std::function<void(const std::string&)>& before) {
-  if (question.candidates.size() != 1) return {{}, "a question about no candidate, or several", false};
-  if (before) before(question.candidates[0].id());
-  return judge.resolve(question.region, question.constant, question.candidates[0]);
-}
-
-// False: a candidate has brought a device to an end, which serves this process no more; the build starts another.
-Result<bool> answer(int socket, Judge& judge, const Json& said, const std::function<void(const std::string&)>& before) {
-  if (const Json* device = said.find("crossing")) {
-    PERI_TRY(answer_crossing(socket, judge, *device));
-    return !judge.lost();
-  }
-  if (const Json* device = said.find("open_ahead")) {
-    PERI_ASSIGN(const std::string_view kind, device->as_string());
-    (void)contained([&] { judge.open_ahead(kind); });
-    return true;
-  }
-  if (const Json* name = said.find("samples_ahead")) {
-    PERI_ASSIGN(const std::string_view kernel_name, name->as_string());
-    if (const kernels::Kernel* kernel = kernels::find(kernel_name))
-      (void)contained([&] { judge.foresee_samples(*kernel); });
-    return true;
-  }
-  if (const Json* name = said.find("samples")) {
-    PERI_ASSIGN(const std::string_view kernel_name, name->as_string());
-    const kernels::Kernel* kernel = kernels::find(kernel_name);
-    SampleVerdict v;
-    if (kernel) v = samples_contained(judge, *kernel);
-    PERI_TRY(send_text(socket, samples_text(v)));
-    return v.failed.empty() || !judge.lost();
-  }
-  auto question = contained([&] { return read_question(said); });
-  if (!question.ok()) {
-    if (const auto ahead = said.get_bool("ahead"); ahead.ok() && *ahead) return true;  // nobody waits for an answer
-    PERI_TRY(send_text(socket, one_field("error", question.error().text())));
-    return true;
-  }
-  if (question->resolve) {
-    const Resolved resolved = resolve_of(judge, *question, before);
-    PERI_TRY(send_text(socket, resolved_text(resolved)));
-    return resolved.failed.empty() || !judge.lost();
-  }
-  std::vector<const Candidate*> list;
-  for (const Candidate& c : question->candidates) list.push_back(&c);
-  if (question->terms.ahead) {
-    (void)contained([&] { judge.foresee(question->region, question->constant, list); });
-    return true;
-  }
-  Status sent = Ok{};
-  bool lost = false;
-  question->terms.stop = [&lost] { return lost; };
-  judge_contained(judge, question->region, question->constant, list, question->terms, [&](size_t k, const Verdict* v) {
-    sent = send_text(socket, v ? verdict_text(k, *v) : format("{\"candidate\":%zu}", k));
-    if (!v && before) before(list[k]->id());
-    lost = lost || (v && !v->evidence.right() && judge.lost());
-  });
-  PERI_TRY(sent);
-  if (lost) return false;
-  JsonWriter w;
-  w.begin_object().key("done");
-  write_spent(w, judge.take_spent());
-  w.end_object();
-  PERI_TRY(send_text(socket, w.take()));
-  return true;
-}
-}  // namespace
-
-Status serve(int socket, const std::function<void(const std::string& candidate)>& before) {
-  auto first = receive(socket, kStartPatienceS);
-  if (!first.ok()) return usage("a build starts this command, and nobody else");
-  PERI_ASSIGN(const int64_t threads, first->get_int("threads"));
-  PERI_ASSIGN(const int64_t parent, first->get_int("parent"));
-  PERI_ASSIGN(const std::string_view device, first->get_string("device"));
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) return Ok{};  // it went before the line above
-  const rlimit no_core = {0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);  // a crash is told, not kept
-  Judge judge(static_cast<int>(threads), std::string(device));
-  JsonWriter w;
-  w.begin_object().field("signature", signature()).end_object();
-  PERI_TRY(send_text(socket, w.take()));
-  while (true) {
-    auto said = receive(socket, -1);
-    if (!said.ok()) return Ok{};  // the build is done
-    PERI_ASSIGN(const bool more, answer(socket, judge, *said, before));
-    if (!more) return Ok{};
-    give_back_memory(kKeptBytes);
-  }
 }
 
 }  // namespace peri::tune

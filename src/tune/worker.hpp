@@ -17,13 +17,16 @@ std::string worker_program();
 // A Judge in a worker process. A worker that dies or gives no answer in time refuses the candidate it was at, by the
 // signal's name, and is replaced; one that others killed gets a second try at it. Ends with this object; the worker
 // also ends with the thread that made it, and does not hear Ctrl-C.
-constexpr double kPatienceS = 120;
+constexpr double kStartPatienceS = 30;   // a process starts in milliseconds where nothing else runs
+constexpr double kPatienceS = 120;       // with what the host does: code that is compiled late where others run beside
+constexpr double kDevicePatienceS = 30;  // what runs on a device is done in seconds, or never
 class RemoteJudge {
  public:
   // Starts `program worker`. An error if there is no such program, or it is of another version or build of kernels.
   // `device`: see Judge.
   static Result<std::unique_ptr<RemoteJudge>> start(const std::string& program, int threads,
-                                                    double patience_s = kPatienceS, const std::string& device = "");
+                                                    double patience_s = kPatienceS, const std::string& device = "",
+                                                    double device_patience_s = kDevicePatienceS);
   ~RemoteJudge();
   // As Judge does. An error: no worker could be had; candidates not told of by then have no verdict.
   Status judge(const ir::Graph& region, const std::vector<bool>& constant, std::span<const Candidate* const> candidates,
@@ -46,7 +49,8 @@ class RemoteJudge {
   std::unique_ptr<State> state_;
 };
 
-// The other end: answers on `socket` until it closes. `before`: called with a candidate's id before it is tried.
+// The other end: answers on `socket` until it closes. `before`: called with a candidate's id before it is made ready
+// and before it runs, and before each problem of samples.
 constexpr int kWorkerSocket = 3;
 Status serve(int socket, const std::function<void(const std::string& candidate)>& before = {});
 

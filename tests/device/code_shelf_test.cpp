@@ -2,6 +2,7 @@
 #include "device/cuda/code_shelf.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <future>
 #include <system_error>
@@ -127,6 +128,23 @@ TEST_F(Shelf, WhatWaitsBecomesUrgent) {
   EXPECT_STREQ(Fakes::control<const char*()>("nvrtc", "fake_nvrtc_first")(), "text 2");
   for (int k = 0; k < 3; ++k) EXPECT_TRUE(shelf.get(source("text " + std::to_string(k))).ok());
   EXPECT_EQ(shelf.compiler().counts().compiled, 3);
+}
+
+// On a machine that is shared what is waited for would come late.
+TEST_F(Shelf, ThreadsThatCompileAheadWeighAsMuchAsTheirProcess) {
+  std::promise<int> told;
+  const CodeShelf::Begin asked = [&](std::function<void()> run) {
+    return std::thread([&told, run = std::move(run)] {
+      run();
+      told.set_value(getpriority(PRIO_PROCESS, 0));
+    });
+  };
+  {
+    CodeShelf shelf(compiler(), CodeShelf::kMaxBytes, asked);
+    shelf.foresee(source("text"));
+    EXPECT_TRUE(shelf.get(source("text")).ok());
+  }
+  EXPECT_EQ(told.get_future().get(), getpriority(PRIO_PROCESS, 0));
 }
 
 TEST_F(Shelf, EndsWithWorkThatNobodyWaitedFor) {

@@ -149,6 +149,11 @@ TEST_F(FakeCuda, EveryCallMayFail) {
   }
 }
 
+TEST_F(FakeCuda, AGraphIsOnTheDeviceBeforeItsFirstLaunch) {
+  must(session());
+  EXPECT_EQ(Fakes::control<long()>("driver", "fake_late")(), 0);
+}
+
 TEST_F(FakeCuda, AfterAStickyErrorNothingIsTaken) {
   const auto device = must(cuda::make_cuda_device());
   const auto compiler = must(cuda::Compiler::open(""));

@@ -7,32 +7,37 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 TOOLS, PYTHON = ROOT / "tools" / "gpu", ROOT / ".venv" / "bin" / "python"
 if not PYTHON.exists():
     sys.exit(77)
-# A peri that answers late, or with the first number of each output off by a hundredth.
+# A peri that answers late, or with the first number of each output off by a hundredth, or in each process by another share.
 STAND_IN = f"""#!/bin/bash
 {BUILD}/bin/peri "$@" || exit
 [[ $1 == run ]] || exit 0
 sleep "${{LATE:-0}}"
-[[ -n ${{WRONG:-}} ]] || exit 0
+[[ -n ${{WRONG:-}}${{DRIFTS:-}} ]] || exit 0
 while [[ $1 != --output-dir ]]; do shift; done
 {PYTHON} - "$2" <<'END'
-import pathlib, sys
+import os, pathlib, sys, time
 import numpy as np
 for file in pathlib.Path(sys.argv[1]).glob("*.npy"):
     if not file.name.startswith("in"):
         x = np.load(file)
-        x.flat[0] *= 1.01
+        x.flat[0] *= 1 + time.time_ns() % 1000000007 / 1e12 if "DRIFTS" in os.environ else 1.01
         np.save(file, x)
 END
+"""
+# An engine_runs that says of every second run how many times a later one it takes.
+RUNS = f"""#!/bin/bash
+{BUILD}/bin/engine_runs "$@" | sed -E 's/("second_over_steady":)[0-9.e+-]*/\\1'"${{SECOND:-1}}"'/g'
+exit ${{PIPESTATUS[0]}}
 """
 wrong = []
 
 with tempfile.TemporaryDirectory() as scratch:
     work = pathlib.Path(scratch)
     (work / "bin").mkdir()
-    (work / "bin" / "peri").write_text(STAND_IN)
-    (work / "bin" / "peri").chmod(0o755)
-    (work / "bin" / "engine_runs").symlink_to(BUILD / "bin" / "engine_runs")
-    environment = {**os.environ, "PATH": f"{work / 'bin'}:/usr/bin:/bin", "MODELS": str(ROOT / "models"), "WORK": str(work), "PYTHON": str(PYTHON), "PERI_CACHE": str(work / "cache"), "BACKEND": "null", "FLAGS": "--no-tune", "RUNS": "20"}
+    for program, text in (("peri", STAND_IN), ("engine_runs", RUNS)):
+        (work / "bin" / program).write_text(text)
+        (work / "bin" / program).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{work / 'bin'}:/usr/bin:/bin", "MODELS": str(ROOT / "models"), "WORK": str(work), "PYTHON": str(PYTHON), "PERI_CACHE": str(work / "cache")}
 
     def expect(what, words, status, *texts, **more):
         done = subprocess.run([str(w) for w in words], capture_output=True, text=True, env={**environment, **more}, cwd="/")
@@ -45,19 +50,20 @@ with tempfile.TemporaryDirectory() as scratch:
     if (work / "answers.json").exists() and len(json.loads((work / "answers.json").read_text())["seeds"]) != 4:
         wrong.append("answers.py did not run four seeds")
     expect("answers of a batch", answers + ["--batch", "8", "--seeds", "1"], 0, "image 7:", "batch 8: right")
+    expect("types side by side", answers[:-2] + ["f32,bf16", "--seeds", "1", "--build-flags=--no-tune"], 0, "digits_cnn f32 batch 1: right", "digits_cnn bf16 batch 1: right")
     expect("a wrong answer", answers + ["--seeds", "1"], 3, "largest error", WRONG="1")
     expect("a wrong image", answers + ["--seeds", "1", "--batch", "8"], 3, "image 4 of 8", WRONG="1")
 
     times = [PYTHON, TOOLS / "times.py", "digits_cnn", "--backend", "null"]
-    expect("times", times + ["--dry", "--json", work / "times.json"], 0, "| digits_cnn |")
+    whole = ["--bits", "40", "--answers", "f32", "--seeds", "2", "--own"]
+    expect("times", times + whole + ["--dry", "--json", work / "times.json"], 0, "| digits_cnn |", "digits_cnn f32 batch 1: right", "| network | default ms |")
     row = json.loads((work / "times.json").read_text())["rows"][0] if (work / "times.json").exists() else {}
-    if not row or row["cached"]["trials"] or row["cold"]["trials"] < 1 or len(row["first_runs"]["sizes"]) != 4:
-        wrong.append(f"times.py counts no trials, trials of a cached build, or too few sizes: {row}")
+    if not row or row["cached"]["trials"] or row["cold"]["trials"] < 1 or len(row["first_runs"]["sizes"]) != 4 or row["same_bits"] != 40 or row["own_ms"] <= 0:
+        wrong.append(f"times.py counts no trials, trials of a cached build, too few sizes or runs: {row}")
     expect("a late answer", times, 4, "load and first answer, s", LATE="2.1")
-    expect("our own beside the default", times + ["--own", "--dry"], 0, "| network | default ms |", "| digits_cnn |")
-
-    expect("a model beside the CPU", [TOOLS / "gpu_model.sh", "digits_cnn"], 0, "of the range")
-    expect("the same bits", [TOOLS / "same_bits.sh", "digits_cnn"], 0, '"other_bits":0')
+    expect("a slow second run", times, 4, "over later ones 1.2, at most 1.05", SECOND="1.2")
+    expect("a wrong answer among the times", times + ["--answers", "f32", "--seeds", "1"], 4, "digits_cnn: an answer is too far off", WRONG="1")
+    expect("other bits in another process", times, 4, "of two processes are different bits", DRIFTS="1")
 
 if wrong:
     sys.exit("\n".join(wrong))

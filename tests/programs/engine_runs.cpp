@@ -1,12 +1,12 @@
-// engine_runs ENGINE [--runs N] [--seed N] [SIZES ...]: runs an engine at each of SIZES ("batch=8,sequence=64"; those it
-// was tuned for first), at least N times in each of five sessions; prints one JSON object: the slowest first run, medians
-// of second and later ones (from memory of the host, from the second on into memory that the caller holds), how many
-// kernels NVRTC compiled and the cache gave, and in how many runs a bit was another than in the first. Status 1 where
-// one was.
+// engine_runs ENGINE [--runs N] [--sessions N] [--seed N] [SIZES ...]: runs an engine at each of SIZES
+// ("batch=8,sequence=64"; those it was tuned for first) N times in each of several sessions, from memory of the host,
+// from the second run on into memory that the caller holds. Prints one JSON object: see write_times(); how many kernels
+// NVRTC compiled and the cache gave, and in how many runs a bit was another than in the first. Status 1 where one was.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
@@ -21,18 +21,21 @@ namespace {
 
 struct Call {
   std::string engine;
-  int64_t runs = 20;
+  int64_t runs = 20, sessions = 9;  // a size has one second run in each session
   uint64_t seed = 7;
   std::vector<std::string> sizes;
 };
 Result<Call> call_of(int count, char** words) {
-  if (count < 2) return usage("engine_runs ENGINE [--runs N] [--seed N] [SIZES ...]");
-  Call out{words[1], 20, 7, {}};
+  if (count < 2) return usage("engine_runs ENGINE [--runs N] [--sessions N] [--seed N] [SIZES ...]");
+  Call out;
+  out.engine = words[1];
   for (int k = 2; k < count; ++k) {
     const std::string word = words[k];
-    if ((word == "--runs" || word == "--seed") && k + 1 == count) return usage("%s needs a number", word.c_str());
+    if (word.starts_with("--") && k + 1 == count) return usage("%s needs a number", word.c_str());
     if (word == "--runs")
       out.runs = std::max<int64_t>(3, std::atoll(words[++k]));
+    else if (word == "--sessions")
+      out.sessions = std::clamp<int64_t>(std::atoll(words[++k]), 1, 100);
     else if (word == "--seed")
       out.seed = static_cast<uint64_t>(std::atoll(words[++k]));
     else
@@ -68,22 +71,21 @@ bool same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   return true;
 }
 
-constexpr int kSessions = 5;  // a size has one second run in each
-
-// What runs of one size took, in ms.
+// What runs of one size took in one session, in ms.
 struct Times {
-  std::vector<double> first, second, later;
+  std::vector<double> runs, rested;  // rested: the two behind a rest that was as long as the first run
+  double steady() const { return stats::median(std::span(runs).subspan(2)); }
 };
 
 Status run_size(runtime::Session& session, std::span<const Tensor> inputs, int64_t runs, std::vector<Tensor>* expected,
                 Times* times, int64_t* differ) {
   std::vector<Tensor> held;
   std::vector<runtime::View> views;
-  for (int64_t k = 0; k < runs; ++k) {
+  for (int64_t k = 0; k < runs + 2; ++k) {
+    if (k == runs) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(times->runs[0]));
     const int64_t start = now_ns();
     PERI_ASSIGN(std::vector<Tensor> out, k == 0 ? session.run(inputs) : session.run(inputs, views));
-    const double ms = seconds_since(start) * 1e3;
-    (k == 0 ? times->first : k == 1 ? times->second : times->later).push_back(ms);
+    (k < runs ? times->runs : times->rested).push_back(seconds_since(start) * 1e3);
     if (k == 0) {
       for (const Tensor& t : out) {
         PERI_ASSIGN(held.emplace_back(), Tensor::zeros(t.dtype(), t.dims()));
@@ -98,6 +100,28 @@ Status run_size(runtime::Session& session, std::span<const Tensor> inputs, int64
   return Ok{};
 }
 
+// The slowest first run; else medians over sessions: of the second and of later runs, of one by the other within a
+// session, since clocks change from one to the next, of the second to the tenth run, and of the two after a rest: where
+// these take as long as the second of a new size, it is the machine that warms up and not the size that is new.
+void write_times(const std::vector<Times>& sessions, JsonWriter* w) {
+  const auto median = [&](FunctionRef<double(const Times&)> of) {
+    std::vector<double> list;
+    for (const Times& t : sessions) list.push_back(of(t));
+    return stats::median(list);
+  };
+  double first = 0;
+  for (const Times& t : sessions) first = std::max(first, t.runs[0]);
+  w->field("first_ms", first).field("second_ms", median([](const Times& t) { return t.runs[1]; }));
+  w->field("steady_ms", median([](const Times& t) { return t.steady(); }));
+  w->field("second_over_steady", median([](const Times& t) { return t.runs[1] / t.steady(); }));
+  w->key("from_the_second_ms").begin_array();
+  for (size_t k = 1; k < std::min<size_t>(10, sessions[0].runs.size()); ++k)
+    w->value(median([k](const Times& t) { return t.runs[k]; }));
+  w->end_array().key("rested_ms").begin_array();
+  for (size_t k = 0; k < 2; ++k) w->value(median([k](const Times& t) { return t.rested[k]; }));
+  w->end_array();
+}
+
 Status run_size(const std::shared_ptr<const runtime::Engine>& engine, std::span<runtime::Session* const> sessions,
                 const Call& call, const std::string& sizes, int64_t* other_bits, JsonWriter* w) {
   const plan::Program& p = engine->program();
@@ -105,15 +129,15 @@ Status run_size(const std::shared_ptr<const runtime::Engine>& engine, std::span<
   PERI_ASSIGN(const std::vector<Tensor> inputs, judge::random_inputs(p, dims, call.seed));
   const auto before = code_counts(p);
   std::vector<Tensor> expected;
-  Times times;
+  std::vector<Times> times;
   int64_t differ = 0;
-  for (runtime::Session* s : sessions) PERI_TRY(run_size(*s, inputs, call.runs, &expected, &times, &differ));
+  for (runtime::Session* s : sessions)
+    PERI_TRY(run_size(*s, inputs, call.runs, &expected, &times.emplace_back(), &differ));
   const auto after = code_counts(p);
   *other_bits += differ;
   w->begin_object().field("sizes", sizes.empty() ? "tuned" : sizes);
   w->field("runs", call.runs * static_cast<int64_t>(sessions.size()));
-  w->field("first_ms", *std::max_element(times.first.begin(), times.first.end()));
-  w->field("second_ms", stats::quantile(times.second, 0.5)).field("steady_ms", stats::quantile(times.later, 0.5));
+  write_times(times, w);
   w->field("compiled", after.compiled - before.compiled).field("from_cache", after.cached - before.cached);
   w->field("other_bits", differ).end_object();
   return Ok{};
@@ -125,7 +149,7 @@ Status run(int count, char** words) {
   PERI_ASSIGN(const auto engine, build::load(call.engine, build::run_options(0)));
   std::vector<decltype(runtime::Session::create(engine))> made;
   std::vector<runtime::Session*> sessions;
-  for (int k = 0; k < kSessions; ++k) made.push_back(runtime::Session::create(engine));
+  for (int64_t k = 0; k < call.sessions; ++k) made.push_back(runtime::Session::create(engine));
   for (auto& s : made) {
     if (!s.ok()) return std::move(s).error();
     sessions.push_back(&**s);

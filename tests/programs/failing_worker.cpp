@@ -1,6 +1,7 @@
 // A worker that fails on purpose, told how by the name it is started under: ACTION-KERNEL, where ACTION is segv, abort,
-// check, hang, kill (every time) or kill1 (once: a file NAME.done beside it remembers). Without such a name: a good
-// worker; keep-memory: with the allocator's settings of the program `peri`.
+// check, hang, kill (every time) or kill1 (once: a file NAME.done beside it remembers); slow: the first twelve problems
+// of its samples begin half a second late. Without such a name: a good worker; keep-memory: with the allocator's
+// settings of the program `peri`.
 #include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
@@ -21,6 +22,8 @@ int main(int, char** argv) {
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
   }
   const peri::Status served = peri::tune::serve(peri::tune::kWorkerSocket, [&](const std::string& candidate) {
+    static int slow = action == "slow" ? 12 : 0;
+    if (candidate == "a sample of " + kernel && slow-- > 0) usleep(500000);
     if (!candidate.starts_with(kernel + "@")) return;
     if (action == "segv") raise(SIGSEGV);
     if (action == "abort") std::abort();

@@ -230,9 +230,10 @@ TEST_F(CudaTrial, AWorkerTellsWhatACopyTakes) {
 class CudaWorker : public CudaTrial {
  protected:
   // What a worker says of a transposition, and of a sum after it.
-  void judge(const char* fault, double patience_s) {
-    const Variable planted(fault, "peri_copy");
-    auto worker = RemoteJudge::start(std::string(tests::kBuildDir) + "/bin/failing_worker", 1, patience_s);
+  void judge(const char* fault, double device_patience_s, const char* kernel = "peri_copy") {
+    const Variable planted(fault, kernel);
+    auto worker =
+        RemoteJudge::start(std::string(tests::kBuildDir) + "/bin/failing_worker", 1, 60, "", device_patience_s);
     ASSERT_TRUE(worker.ok()) << worker.error().text();
     const auto ask = [&](const char* kernel, const char* text, Verdict* out) {
       const ir::Graph g = parsed(text);
@@ -267,6 +268,14 @@ TEST_F(CudaWorker, AKernelThatNeverEndsIsEnded) {
   EXPECT_EQ(added_.evidence.rejected, "");
   EXPECT_TRUE(added_.evidence.timed());
   EXPECT_EQ(deaths_, 1);
+}
+
+// Code comes late where other programs run beside the build: what is compiled does not hang.
+TEST_F(CudaWorker, CodeThatComesLateIsWaitedFor) {
+  judge("FAKE_NVRTC_SECONDS", 3, "4");
+  EXPECT_EQ(moved_.evidence.rejected, "");
+  EXPECT_EQ(added_.evidence.rejected, "");
+  EXPECT_EQ(deaths_, 0);
 }
 
 TEST_F(CudaWorker, AKernelThatEndsTheDeviceCostsTheWorkerOnly) {

@@ -190,6 +190,16 @@ TEST_F(Worker, WithoutOneTheBuildGoesOnAndSaysSo) {
   }
 }
 
+// Of many samples on a busy machine.
+TEST_F(Worker, SamplesThatGoOnAreWaitedFor) {
+  auto remote = RemoteJudge::start(named("slow-gemm_f32"), 1, 3);
+  ASSERT_TRUE(remote.ok()) << remote.error().text();
+  const auto there = (*remote)->samples(*kernels::find("gemm_f32"));
+  ASSERT_TRUE(there.ok()) << there.error().text();
+  EXPECT_EQ(there->failed, "");
+  EXPECT_EQ((*remote)->deaths(), 0);
+}
+
 TEST_F(Worker, SamplesAreJudgedThereToo) {
   auto remote = RemoteJudge::start(named("good"), 1);
   ASSERT_TRUE(remote.ok()) << remote.error().text();

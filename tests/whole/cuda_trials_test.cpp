@@ -11,6 +11,7 @@
 #include "exec/entry.hpp"
 #include "plan/chip.hpp"
 #include "tests/device/cuda_fakes.hpp"
+#include "tests/tune/planted_pair.hpp"
 #include "tests/tune/planted_sum.hpp"
 #include "tune/crossing.hpp"
 
@@ -19,6 +20,7 @@ namespace {
 using device::tests::Fakes;
 using device::tests::Folder;
 using device::tests::Variable;
+using tune::planted::products_kernel;
 using tune::planted::sum_kernel;
 
 class CudaTrials : public testing::Test {
@@ -249,6 +251,27 @@ TEST_F(CudaTrials, ACopyIsTimedWhereCandidatesAre) {
     EXPECT_GT(small, 0);
     EXPECT_GT(large, small);
     EXPECT_EQ(small == tune::Crossing().ms(4), !measure) << small;
+  }
+}
+
+// Two products take 82 units of the fake's clock, a launch each and its blocks. One kernel for both takes as long, or
+// what no two measurements differ by more: one launch more counts.
+TEST_F(CudaTrials, OfTimesThatAreTheSameFewerLaunchesAreTaken) {
+  const kernels::Kernel one = products_kernel<1, 40>("planted_one"), same = products_kernel<2, 81>("planted_pair"),
+                        slower = products_kernel<2, 87>("planted_pair");
+  const kernels::AddedKernel known(one);
+  for (const kernels::Kernel* both : {&same, &slower}) {
+    const kernels::AddedKernel pair(*both);
+    const auto b = built(
+        "graph { input x: f32[8,8]; input w: f32[8,8]; input v: f32[8,8]; p = matmul(x, w); y = matmul(p, v); output y "
+        "}",
+        "planted");
+    ASSERT_TRUE(b.ok()) << b.error().text();
+    std::vector<std::string> chosen;
+    for (const lower::StepReport& s : b->compiled.steps)
+      if (!s.conversion) chosen.push_back(s.chosen.substr(0, s.chosen.find('@')));
+    EXPECT_EQ(chosen, both == &same ? std::vector<std::string>{"planted_pair"}
+                                    : (std::vector<std::string>{"planted_one", "planted_one"}));
   }
 }
 

@@ -2,13 +2,13 @@
 """Whole answers of an engine on a GPU beside a float64 run of the model by other code: onnx's reference evaluator, its slow
 operators replaced by numpy's products.
 
-    answers.py NAME ... [--dtype f16,bf16,f32] [--seeds 4] [--batch N] [--backend cuda] [--build-flags ...] [--json FILE]
+    answers.py NAME ... [--dtype f16,bf16,f32] [--seeds 4] [--batch N] [--backend cuda] [--build-flags ...] [--engine ENGINE] [--json FILE]
 
-Batch 1: over all seeds the root of the mean square and the largest error are at most 1.5 times those of the same run with
+--engine: of the first type, instead of a build of it. Batch 1: over all seeds the root of the mean square and the largest error are at most 1.5 times those of the same run with
 every input, weight and value rounded to the type (32 times in float32, whose sums round at each addition, which that run does
 not). --batch N: the engine is built for N and judged there, step by step on
-the inputs that each step had; the answer to each image lies beside its own of batch 1 as far as both may err, and the
-whole batch is held like batch 1. Of the digits models the accuracy on the
+the inputs that each step had; the answers to the first image, the last and one between lie beside their own of batch 1 as
+far as both may err, and are held like batch 1. Of the digits models the accuracy on the
 test images is that of float64 within one image. Models are made whole from $MODELS (models/ of the sources); $WORK is for scratch.
 Exit code 3 where an answer is too far off, 77 without numpy and onnx.
 """
@@ -245,46 +245,73 @@ def accuracy(a, engine, reference, folder, sources):
     return [] if abs(ours - exact) <= 1 else [f"{ours} images right, {exact} in float64"]
 
 
-def judged(a, name, dtype, scratch):
-    """The report of one network in one type, with what is wrong in words."""
+class Engine:
+    """Of one type, with what is found of it."""
+
+    def __init__(self, a, dtype, model, path, folder, given):
+        self.a, self.dtype, self.file, self.folder = a, dtype, given or folder / f"{dtype}.engine", folder
+        self.times, self.ours, self.theirs, self.largest, self.wrong = DTYPES[dtype][3], {}, {}, {}, []
+        batch_name = model.graph.input[0].type.tensor_type.shape.dim[0].dim_param
+        start = time.monotonic()
+        if not given:
+            flags = a.build_flags.split() + (["--dims", f"{batch_name}={a.batch}"] if a.batch > 1 else [])
+            call(a.peri, "build", path, "-o", self.file, "--backend", a.backend, "--dtype", dtype, "--quiet", *flags)
+        self.report = {"name": path.stem, "dtype": dtype, "batch": a.batch, "build_s": time.monotonic() - start, "seeds": []}
+
+    def answer(self, inputs):
+        return answer_of(self.a.peri, self.file, inputs, self.folder)
+
+    def hold(self, seed, got, exact, near):
+        for out in exact:
+            self.ours.setdefault(out, []).append(error_of(got[out], exact[out]))
+            self.theirs.setdefault(out, []).append(error_of(near[out], exact[out]))
+            self.largest[out] = max(self.largest.get(out, 0), float(np.abs(exact[out]).max()))
+        self.report["seeds"].append({"seed": seed, "ours": {n: e[-1] for n, e in self.ours.items()}, "rounding": {n: e[-1] for n, e in self.theirs.items()}})
+
+    def hold_image(self, k, got, alone):
+        for out in alone:
+            apart, room = float(np.abs(alone[out] - got[out]).max()), 2 * self.times * self.theirs[out][-1]["largest"]
+            print(f"  {out} image {k}: {apart:.3g} beside its own of batch 1, room {room:.3g}", flush=True)
+            if not apart <= room:
+                self.wrong.append(f"{out}: image {k} of {self.a.batch} is {apart:.3g} off its own of batch 1")
+
+    def told(self, reference, sources):
+        for out in self.ours:
+            self.wrong += held(out, self.ours[out], self.theirs[out], self.largest[out] or 1, self.times)
+        if self.report["name"].startswith("digits"):
+            self.wrong += accuracy(self.a, self.file, reference, self.folder, sources)
+        r = self.report
+        r["wrong"] = self.wrong
+        print(f"{r['name']} {self.dtype} batch {self.a.batch}: {'; '.join(self.wrong) or 'right'} (built in {r['build_s']:.1f} s, references of {r['reference_s']:.1f} s)", flush=True)
+        return r
+
+
+def judged(a, name, scratch):
+    """The reports of one network in all types, each with what is wrong in words. The float64 run of a seed is that of all."""
     sources = pathlib.Path(os.environ.get("MODELS", pathlib.Path(__file__).resolve().parents[2] / "models"))
-    times, folder = DTYPES[dtype][3], pathlib.Path(scratch)
-    wrong, report = [], {"name": name, "dtype": dtype, "batch": a.batch, "seeds": []}
+    folder, spent = pathlib.Path(scratch), 0
     call(sys.executable, sources / "materialize.py", "--out", folder, name)
-    path, engine = folder / f"{name}.onnx", folder / "engine"
+    path = folder / f"{name}.onnx"
     model = onnx.load(path)
-    batch_name = model.graph.input[0].type.tensor_type.shape.dim[0].dim_param
-    start = time.monotonic()
-    flags = a.build_flags.split() + (["--dims", f"{batch_name}={a.batch}"] if a.batch > 1 else [])
-    call(a.peri, "build", path, "-o", engine, "--backend", a.backend, "--dtype", dtype, "--quiet", *flags)
-    report["build_s"] = time.monotonic() - start
-    reference, rounded = Reference(model), rounded_to(dtype)
-    ours, theirs, largest = {}, {}, {}
+    engines = [Engine(a, d, model, path, folder, a.engine if k == 0 else None) for k, d in enumerate(a.dtype.split(","))]
+    reference = Reference(model)
     for seed in range(1, a.seeds + 1):
         inputs = made_inputs(model, a.batch, seed)
-        start = time.monotonic()
-        exact, near = reference.run(inputs), reference.run(inputs, rounded)
-        report["reference_s"] = time.monotonic() - start
-        got = answer_of(a.peri, engine, inputs, folder)
-        for out in exact:
-            ours.setdefault(out, []).append(error_of(got[out], exact[out]))
-            theirs.setdefault(out, []).append(error_of(near[out], exact[out]))
-            largest[out] = max(largest.get(out, 0), float(np.abs(exact[out]).max()))
-        report["seeds"].append({"seed": seed, "ours": {n: e[-1] for n, e in ours.items()}, "rounding": {n: e[-1] for n, e in theirs.items()}})
-        for k in sorted({0, a.batch // 2, a.batch - 1}) if a.batch > 1 and seed == 1 else ():
-            alone = answer_of(a.peri, engine, {n: x[k : k + 1] for n, x in inputs.items()}, folder)
-            for out in exact:
-                apart, room = float(np.abs(alone[out][0] - got[out][k]).max()), 2 * times * theirs[out][0]["largest"]
-                print(f"  {out} image {k}: {apart:.3g} beside its own of batch 1, room {room:.3g}", flush=True)
-                if not apart <= room:
-                    wrong.append(f"{out}: image {k} of {a.batch} is {apart:.3g} off its own of batch 1")
-    for out in ours:
-        wrong += held(out, ours[out], theirs[out], largest[out] or 1, times)
-    if name.startswith("digits"):
-        wrong += accuracy(a, engine, reference, folder, sources)
-    report["wrong"] = wrong
-    print(f"{name} {dtype} batch {a.batch}: {'; '.join(wrong) or 'right'} (built in {report['build_s']:.1f} s, a seed's reference {report['reference_s']:.1f} s)", flush=True)
-    return report
+        got = [e.answer(inputs) for e in engines]
+        for k in sorted({0, a.batch // 2, a.batch - 1}):
+            image = {n: x[k : k + 1] for n, x in inputs.items()}
+            start = time.monotonic()
+            exact = reference.run(image)
+            for e, all_of in zip(engines, got):
+                mine = {n: x[k : k + 1] for n, x in all_of.items()}
+                e.hold(seed, mine, exact, reference.run(image, rounded_to(e.dtype)))
+            spent += time.monotonic() - start
+            if a.batch > 1 and seed == 1:
+                for e, all_of in zip(engines, got):
+                    e.hold_image(k, {n: x[k : k + 1] for n, x in all_of.items()}, e.answer(image))
+    for e in engines:
+        e.report["reference_s"] = spent
+    return [e.told(reference, sources) for e in engines]
 
 
 def main():
@@ -295,20 +322,22 @@ def main():
     p.add_argument("--batch", type=int, default=1)
     p.add_argument("--backend", default="cuda")
     p.add_argument("--build-flags", default="", help="of peri build, beside the backend and the type")
+    p.add_argument("--engine", help="of the one network in the first type")
     p.add_argument("--peri", default="peri")
     p.add_argument("--json")
     a = p.parse_args()
+    if a.engine and len(a.names) > 1:
+        p.error("--engine is of one network")
     if unknown := [d for d in a.dtype.split(",") if d not in DTYPES]:
         p.error(f"no type {', '.join(unknown)}")
     wrong = 0
     for name in a.names:
-        for dtype in a.dtype.split(","):
-            with tempfile.TemporaryDirectory(dir=os.environ.get("WORK")) as scratch:
-                report = judged(a, name, dtype, scratch)
-            wrong += len(report["wrong"])
-            if a.json:
-                with open(a.json, "a") as file:  # a line a network
-                    file.write(json.dumps(report) + "\n")
+        with tempfile.TemporaryDirectory(dir=os.environ.get("WORK")) as scratch:
+            reports = judged(a, name, scratch)
+        wrong += sum(len(r["wrong"]) for r in reports)
+        if a.json:
+            with open(a.json, "a") as file:  # a line a network and type
+                file.writelines(json.dumps(r) + "\n" for r in reports)
     return 3 if wrong else 0
 
 

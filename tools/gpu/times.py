@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """What builds, loads and first runs of networks take on this machine, each in a process of its own, beside their bars.
 
-    times.py NAME ... [--backend cuda] [--json FILE] [--own] [--dry]
+    times.py NAME ... [--backend cuda] [--bits RUNS] [--answers f16,bf16,f32 [--seeds 4]] [--own] [--json FILE] [--dry]
 
 For each network in float16 at batch 1: a build with empty caches (ours and the driver's lie in a fresh folder), the same
-again, `peri run` of the engine from exec to exit, and first runs of other batches or lengths in one process (engine_runs).
-Counted: trials of candidates, texts that NVRTC compiled (files that came to the cache), sizes at which it compiled.
---own: instead, the default engine beside one of our own kernels alone (--provider peri), which may take 3 times as long in
-float16, and whether all steps of that provider are on the device in three types. --dry: bars are printed, not held. Models
-are made whole from $MODELS; $WORK is for scratch. Exit code 4 where a bar is missed, 77 without numpy and onnx.
+again, `peri run` of the engine from exec to exit twice, whose answers have the same bits, and first runs of other batches
+or lengths in one process (engine_runs). Counted: trials of candidates, texts that NVRTC compiled (files that came to the
+cache), sizes at which it compiled. The second run of a size beside later ones: the median over fresh sessions. Of the same
+engine: --bits: so many runs give the same bits. --answers: answers.py judges it, and engines of the other types, which
+are built without tuning. --own: beside it one of our own kernels alone (--provider peri), which may take 3 times as long,
+and whether all steps of that provider are on the device in three types. --dry: bars are printed, not held. Models are made
+whole from $MODELS; $WORK is for scratch. Exit code 4 where a bar is missed, 77 without numpy and onnx.
 """
 import argparse
+import filecmp
 import json
 import os
 import pathlib
@@ -22,6 +25,7 @@ import time
 # Seconds: a build with empty caches, again, `peri run`; the first run of a size in ms, and the second as a share of later ones.
 COLD = {"resnet50": 20, "bert_large": 45}
 CACHED, ANSWER, FIRST_MS, SECOND, OWN = 3, 2, 500, 1.05, 3
+RUNS, SESSIONS = 30, 9  # of engine_runs
 IMAGES, TEXTS = ["{b}=2", "{b}=8", "{b}=3"], ["{b}=1,{s}=64", "{b}=1,{s}=100", "{b}=4,{s}=128", "{b}=1,{s}=17"]
 
 
@@ -77,24 +81,41 @@ def built_and_run(network, wrong):
     a, engine, flags = network.a, network.folder / "engine", ["--dtype", a_type(network.a)]
     row = {"network": network.name, "cold": network.build(engine, *flags), "cached": network.build(engine, *flags)}
     given = [word for name in network.inputs() for word in ("--input", f"{name}=random:1")]
-    answer, _ = call([a.peri, "run", engine, *given, "--output-dir", network.folder / "out", "--quiet"], network.environment)
-    row["run_s"] = answer
+    row["run_s"] = []
+    for n in (1, 2):
+        took, _ = call([a.peri, "run", engine, *given, "--output-dir", network.folder / f"out{n}", "--quiet"], network.environment)
+        row["run_s"].append(took)
+    for file in sorted((network.folder / "out1").glob("*.npy")):
+        if not filecmp.cmp(file, network.folder / "out2" / file.name, shallow=False):
+            wrong.append(f"{network.name}: {file.stem} of two processes are different bits")
     dims = dims_of(a, network.model)
     batch = next((d for d in dims if "seq" not in d), None)
     sequence = next((d for d in dims if "seq" in d), None)
     sizes = [s.format(b=batch, s=sequence) for s in (TEXTS if sequence else IMAGES)] if batch else []
-    _, said = call([a.engine_runs, engine, "--runs", str(a.runs), *sizes], network.environment)
-    row["first_runs"] = first_object(said)
+    runs = lambda sessions, each, *at: first_object(call([a.engine_runs, engine, "--sessions", sessions, "--runs", each, *at], network.environment)[1])
+    row["first_runs"] = runs(SESSIONS, RUNS, *sizes)
+    if a.bits:  # engine_runs ends with status 1 where they are not
+        row["same_bits"] = runs(2, (a.bits + 1) // 2)["sizes"][0]["runs"]
     miss = lambda what, got, bar: wrong.append(f"{network.name}: {what} {got:.3g}, at most {bar:g}") if got > bar else None
     miss("build with empty caches, s", row["cold"]["seconds"], COLD.get(network.name, 1e9))
     miss("cached build, s", row["cached"]["seconds"], CACHED)
     miss("trials of a cached build", row["cached"]["trials"], 0)
     miss("texts compiled by a cached build", row["cached"]["texts"], 0)
-    miss("load and first answer, s", row["run_s"], ANSWER)
+    miss("load and first answer, s", max(row["run_s"]), ANSWER)
     for s in row["first_runs"]["sizes"]:
         miss(f"first run at {s['sizes']}, ms", s["first_ms"], FIRST_MS)
         miss(f"texts compiled at {s['sizes']}", s["compiled"], 0)
-        miss(f"second run at {s['sizes']} over later ones", s["second_ms"] / s["steady_ms"], SECOND)
+        miss(f"second run at {s['sizes']} over later ones", s["second_over_steady"], SECOND)
+    if a.answers:
+        words = [sys.executable, pathlib.Path(__file__).with_name("answers.py"), network.name, "--dtype", a.answers, "--seeds", a.seeds, "--backend", a.backend]
+        done = subprocess.run([*map(str, words), "--engine", str(engine), "--build-flags=--no-tune --no-verify", "--peri", a.peri], capture_output=True, text=True, env=network.environment)
+        print(done.stdout, end="", flush=True)
+        if done.returncode not in (0, 3):
+            sys.exit(f"answers.py: exit code {done.returncode}: {done.stderr[-800:].strip()}")
+        if done.returncode:
+            wrong.append(f"{network.name}: an answer is too far off")
+    if a.own:
+        own_beside_default(network, engine, row, wrong)
     return row
 
 
@@ -108,34 +129,32 @@ def resident_ms(network, engine):
     return (report.get("resident_ms") or report.get("with_copies_ms") or report["latency_ms"])["median"]
 
 
-def own_beside_default(network, wrong):
-    a, row, ms = network.a, {"network": network.name, "on_host": {}}, {}
-    for provider in ("", "peri"):
-        engine = network.folder / f"engine{provider}"
-        row[provider or "default"] = network.build(engine, "--dtype", a_type(a), *(["--provider", provider] if provider else []), *a.build_flags.split())
-        ms[provider] = resident_ms(network, engine)
-    row["default"]["resident_ms"], row["peri"]["resident_ms"], row["ratio"] = ms[""], ms["peri"], ms["peri"] / ms[""]
+def own_beside_default(network, default, row, wrong):
+    """Finds what was timed for the default engine in its cache."""
+    a, own = network.a, network.folder / "own"
+    row["own"] = {**network.build(own, "--dtype", a_type(a), "--provider", "peri"), "on_host": {}}
+    row["default_ms"], row["own_ms"] = resident_ms(network, default), resident_ms(network, own)
+    row["ratio"] = row["own_ms"] / row["default_ms"]
     if row["ratio"] > OWN:
         wrong.append(f"{network.name}: our own kernels take {row['ratio']:.2f} times the default engine, at most {OWN}")
     for dtype in ("f16", "bf16", "f32") if a.backend == "cuda" else ("f32",):
-        made = network.build(network.folder / "other", "--dtype", dtype, "--provider", "peri", "--no-tune")
-        row["on_host"][dtype] = made["on_host"]
+        made = network.build(network.folder / "other", "--dtype", dtype, "--provider", "peri", "--no-tune", "--no-verify")
+        row["own"]["on_host"][dtype] = made["on_host"]
         if made["on_host"]:
             wrong.append(f"{network.name} {dtype}: {made['on_host']} steps of our own provider on the host")
-    return row
 
 
 def table(report):
-    if report["rows"] and "ratio" in report["rows"][0]:
-        lines = ["| network | default ms | own kernels ms | ratio | steps on the host, by type |", "|---|---:|---:|---:|---|"]
-        return "\n".join(lines + [f"| {r['network']} | {r['default']['resident_ms']:.4f} | {r['peri']['resident_ms']:.4f} | {r['ratio']:.2f} | {r['on_host']} |" for r in report["rows"]])
     lines = ["| network | cold s | of it tuner | texts | cached s | trials, texts | run s | first of a size, most ms | compiled | second over later, most |", "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
     for r in report["rows"]:
         sizes = r["first_runs"]["sizes"]
         lines.append(
-            f"| {r['network']} | {r['cold']['seconds']:.1f} | {r['cold']['tune_seconds']:.1f} | {r['cold']['texts']} | {r['cached']['seconds']:.2f} | {r['cached']['trials']}, {r['cached']['texts']} | {r['run_s']:.2f} | "
-            f"{max(s['first_ms'] for s in sizes):.0f} | {sum(s['compiled'] for s in sizes)} | {max(s['second_ms'] / s['steady_ms'] for s in sizes):.3f} |"
+            f"| {r['network']} | {r['cold']['seconds']:.1f} | {r['cold']['tune_seconds']:.1f} | {r['cold']['texts']} | {r['cached']['seconds']:.2f} | {r['cached']['trials']}, {r['cached']['texts']} | {max(r['run_s']):.2f} | "
+            f"{max(s['first_ms'] for s in sizes):.0f} | {sum(s['compiled'] for s in sizes)} | {max(s['second_over_steady'] for s in sizes):.3f} |"
         )
+    if own := [r for r in report["rows"] if "ratio" in r]:
+        lines += ["", "| network | default ms | own kernels ms | ratio | steps on the host, by type |", "|---|---:|---:|---:|---|"]
+        lines += [f"| {r['network']} | {r['default_ms']:.4f} | {r['own_ms']:.4f} | {r['ratio']:.2f} | {r['own']['on_host']} |" for r in own]
     return "\n".join(lines)
 
 
@@ -145,8 +164,9 @@ def main():
     p.add_argument("--backend", default="cuda")
     p.add_argument("--own", action="store_true")
     p.add_argument("--dry", action="store_true")
-    p.add_argument("--runs", type=int, default=30)
-    p.add_argument("--build-flags", default="", help="of the two engines of --own")
+    p.add_argument("--bits", type=int, default=0, metavar="RUNS")
+    p.add_argument("--answers", metavar="TYPES", help="float16 first")
+    p.add_argument("--seeds", type=int, default=4)
     p.add_argument("--peri", default="peri")
     p.add_argument("--engine-runs", default="engine_runs")
     p.add_argument("--json")
@@ -161,7 +181,7 @@ def main():
     for name in a.names:
         with tempfile.TemporaryDirectory(dir=os.environ.get("WORK")) as scratch:
             network = Network(a, name, scratch)
-            report["rows"].append((own_beside_default if a.own else built_and_run)(network, wrong))
+            report["rows"].append(built_and_run(network, wrong))
         if a.json:  # a later network that fails loses none
             pathlib.Path(a.json).write_text(json.dumps({**report, "missed": wrong}, indent=1) + "\n")
     print(table(report))

@@ -12,7 +12,7 @@ for program in test_device test_whole engine_runs; do
   strip "$out/bin/$program"
   patchelf --set-rpath "\$ORIGIN/../../$(basename "$bundle")/lib" "$out/bin/$program"
 done
-cp "$source"/tools/gpu/{gpu_model.sh,same_bits.sh,answers.py,times.py} "$out/bin/"
+cp "$source"/tools/gpu/{answers.py,times.py} "$out/bin/"
 cp "$source/tools/gpu/run.sh" "$source/tools/gpu/shards" "$out/"
 cp "$source"/models/{*.onnx,digits_data.npz,materialize.py,README.md} "$out/models/"
 [[ ! -d $build/suites/node ]] || cp -r "$build/suites/node" "$out/suites/"

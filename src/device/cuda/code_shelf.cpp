@@ -1,7 +1,7 @@
 // A map of what is there, under way or waiting, and the threads that work it off.
 #include "device/cuda/code_shelf.hpp"
 
-#include <sys/resource.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -19,7 +19,6 @@ namespace peri::device::cuda {
 
 namespace {
 constexpr int kMaxThreads = 32;
-constexpr int kNice = 5;  // of threads that compile for later: who measures goes first
 using Kept = Result<std::shared_ptr<const Code>>;
 
 struct Entry {
@@ -75,7 +74,10 @@ struct CodeShelf::State {
   }
 
   void work() {
-    (void)setpriority(PRIO_PROCESS, 0, kNice);  // of this thread alone
+    // Where both wake, who measures goes first. With less weight than threads of other processes, code that a candidate
+    // waits for would come last of all on a machine that is shared.
+    const sched_param none = {};
+    (void)sched_setscheduler(0, SCHED_BATCH, &none);  // this thread alone
     std::unique_lock<std::mutex> lock(mutex);
     while (true) {
       ++idle;

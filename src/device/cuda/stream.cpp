@@ -287,6 +287,8 @@ Result<std::unique_ptr<Captured>> CudaStream::instantiate(CuGraph graph, const R
     return made.error();
   }
   auto out = std::make_unique<CudaCaptured>(owner_, context_, graph, exec);
+  // Else its first launch brings it to the device, within the run that a caller waits for.
+  PERI_TRY(context_->drive("cuGraphUpload", [&](const Driver& d) { return d.graph_upload(exec, stream_); }));
   for (const auto& lane : recorded.lanes)
     for (const Item& item : lane)
       if (item.is_work()) ++(item.kind == Item::Kind::kLaunch ? out->launches : out->copies);

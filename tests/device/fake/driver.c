@@ -294,9 +294,16 @@ int cuGraphExecUpdate_v2(void* exec, void* graph, void* result) {
   if (from->count) memcpy(to->ops, from->ops, from->count * sizeof(Op));
   END;
 }
+int cuGraphUpload(void* exec, void* stream) {
+  BEGIN;
+  ((Graph*)exec)->there = 1;
+  END;
+}
 int cuGraphLaunch(void* exec, void* stream) {
   BEGIN;
-  const Graph* g = exec;
+  Graph* g = exec;
+  late += !g->there;
+  g->there = 1;
   for (size_t k = 0; k < g->count; ++k) run(&g->ops[k]);
   END;
 }

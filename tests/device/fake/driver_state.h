@@ -32,7 +32,7 @@ typedef struct {
 typedef struct Graph {
   Op* ops;
   size_t count;
-  int ended;
+  int ended, there;  // there: brought to the device
 } Graph;
 typedef struct Stream {
   Graph* graph;  // of the capture it takes part in
@@ -76,6 +76,7 @@ static int cluster_of(const Config* c) {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int version = 13000, devices = 1, pools = 1;
 static long clusters;                         // of two and more blocks that ran
+static long late;                             // graphs that a launch had to bring to the device
 static long calls, failing_call, live, done;  // done: microseconds of a clock that goes by work
 static int failing_code, sticky;
 static Stream* streams;
@@ -93,7 +94,7 @@ void fake_reset(void) {
   version = 13000;
   devices = 1;
   pools = 1;
-  calls = failing_call = live = clusters = 0;
+  calls = failing_call = live = clusters = late = 0;
   failing_code = sticky = limit_count = 0;
 }
 void fake_fail(long call, int code) {
@@ -104,6 +105,7 @@ void fake_fail(long call, int code) {
 long fake_calls(void) { return calls; }
 long fake_live(void) { return live; }
 long fake_clusters(void) { return clusters; }
+long fake_late(void) { return late; }
 void fake_version(int driver) { version = driver; }
 void fake_devices(int count, int with_pools) {
   devices = count;

@@ -1,7 +1,7 @@
 // NVRTC and the other libraries as far as versions and failures are concerned: "compiling" copies the source, and a
 // source with the word `broken` does not compile, one with `throws` gives more code than there is memory. With
 // FAKE_CUDA_COMPILES, a folder, kernels without __syncthreads() are compiled by the host's compiler into a library
-// there, which the fake driver runs.
+// there, which the fake driver runs. With FAKE_NVRTC_SECONDS each takes so long.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,6 +141,7 @@ static int compile(Program* p, const char* folder) {
 int nvrtcCompileProgram(void* program, int n, const char* const* options) {
   const int failed = fails();
   const char* const folder = getenv("FAKE_CUDA_COMPILES");
+  if (getenv("FAKE_NVRTC_SECONDS")) sleep((unsigned)atoi(getenv("FAKE_NVRTC_SECONDS")));
   if (!failed && folder && *folder) return compile(program, folder);
   return failed ? failed : ((Program*)program)->broken ? 6 : 0;
 }
