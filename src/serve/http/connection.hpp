@@ -21,7 +21,7 @@ using Socket = boost::asio::generic::stream_protocol::socket;
 struct Shared {
   HttpLimits limits;
   Handler handler;
-  std::atomic<uint64_t> body_bytes{0};
+  std::shared_ptr<ByteBudget> bodies;  // set before the first connection
   std::atomic<int64_t> connections{0};
   std::atomic<bool> draining{false};
 };
@@ -72,6 +72,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   class Turn;
   void reply(Turn* turn, HttpReply& reply);
   bool closed() const { return closed_; }
+  const std::shared_ptr<ByteBudget>& bodies() const { return shared_.bodies; }
   boost::asio::io_context& context() { return loop_.context; }
 
  private:
@@ -120,6 +121,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   State state_ = State::kHead;
   std::shared_ptr<BodyMemory> body_;
   uint64_t body_want_ = 0, body_have_ = 0, claimed_ = 0;
+  bool crowded_ = false;  // others hold too much for the rest of this body
   bool reading_ = false, advancing_ = false, keep_alive_ = true, closed_ = false;
   bool no_more_ = false, watching_ = false;  // the client has said its last; its connection's end is waited for
   int64_t limit_ns_ = 0, told_ns_ = 0, first_byte_ns_ = 0;
