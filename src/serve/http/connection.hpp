@@ -11,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "serve/http/parser.hpp"
+#include "serve/http/read_buffer.hpp"
 #include "serve/http/tls.hpp"
 
 namespace peri::serve {
@@ -45,7 +46,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
         tls_(std::move(tls)),
         parser_(shared.limits),
         room_(2 * shared.limits.header_bytes),
-        buffer_(std::make_unique_for_overwrite<char[]>(room_)) {
+        buffer_(room_) {
     loop_.connections.insert(this);
   }
   ~Connection() {
@@ -115,7 +116,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<std::byte[]> records_;  // as they were read
   RequestParser parser_;
   const size_t room_;
-  const std::unique_ptr<char[]> buffer_;
+  const ReadBuffer buffer_;
   size_t begin_ = 0, end_ = 0;     // of what was read and not taken
   size_t start_ = 0, header_ = 0;  // of the request's header: views point there
   State state_ = State::kHead;
