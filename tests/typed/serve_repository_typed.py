@@ -71,7 +71,9 @@ class Repository(Served):
         self.assertEqual(self.value(), 404)
         self.assertEqual(self.ask("POST", "/v2/repository/models/none/load")[0], 404)
         self.assertEqual(self.ask("POST", "/v2/repository/models/..%2fx/load")[0], 400)
-        self.assertEqual(self.ask("POST", "/v2/repository/models/add/load", '{"parameters":{"config":"{}"}}')[0], 501)
+        for key, words in (("config", "config.pbtxt"), ("file:1/model.onnx", "no files"), ("other", "'other' is not known")):
+            status, said, _ = self.ask("POST", "/v2/repository/models/add/load", json.dumps({"parameters": {key: "{}"}}))
+            self.assertEqual((status, words in said.decode()), (501, True), said)
 
     def test_reloads_fail_no_request(self):
         self.put("add", 1, add=1.0)

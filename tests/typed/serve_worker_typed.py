@@ -76,6 +76,31 @@ class Worker(Served):
         self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[1]["outputs"][0]["data"], [2, 3, 4, 5])
         self.assertIn("it is ended", self.log.read_text())
 
+    def test_ready_is_taken_back_within_a_second(self):
+        """After its worker has died, and while it stands; the best of some tries, as this machine may stand still for a moment too."""
+        self.put("add")
+        self.serve("--stuck-kill-secs", 0, "--canary-secs", 0)
+
+        def killed():
+            pid = self.worker()
+            os.kill(pid, signal.SIGKILL)
+            self.wait_for(lambda: self.worker() not in (None, pid))
+            os.kill(self.worker(), signal.SIGSTOP)  # the next one is held back, so that there is something to see
+
+        def halted():
+            os.kill(self.worker(), signal.SIGSTOP)
+        for harm in (killed, halted):
+            took = []
+            while len(took) < 5 and not (took and min(took) <= 1):
+                began = time.monotonic()
+                harm()
+                self.wait_for(lambda: not self.ready())
+                took.append(time.monotonic() - began)
+                self.assertEqual(self.ask("GET", "/v2/models/add/ready")[0], 400)
+                os.kill(self.worker(), signal.SIGCONT)
+                self.wait_for(self.ready)
+            self.assertLessEqual(min(took), 1, f"{harm.__name__}: {took}")
+
     def test_work_that_stands_still(self):
         self.put("add")
         self.serve("--stuck-kill-secs", 4)

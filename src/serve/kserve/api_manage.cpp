@@ -11,6 +11,15 @@ static Result<Json> small_json(const HttpRequest& r, const InferLimits& limits) 
                     {limits.json_depth, limits.json_bytes, limits.json_values});
 }
 
+// What a client wants a model to be loaded with. The repository is the only place that a model comes from, so that what
+// is served can be read there, and no request writes files or names them.
+static std::string refused_parameter(const std::string& key) {
+  const std::string but = "models are loaded as the repository has them: ";
+  if (key == "config") return but + "no 'config'; write it to config.pbtxt of the model's folder, then load it again";
+  if (key.starts_with("file:")) return but + "no files; put them into the model's folder, then load it again";
+  return but + "the parameter '" + shown_name(key) + "' is not known";
+}
+
 void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const std::string_view> path) {
   if (work->way != Way::kManagement && !options_.public_management)
     return reply(*work, error_reply(403, "models are managed by the server's management socket alone"));
@@ -41,7 +50,7 @@ void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const st
         dependents = *m.value.as_bool();
       else if (m.key != "parameters")
         return reply(*work, known ? error_reply(400, "'unload_dependents' is neither true nor false")
-                                  : error_reply(501, "models are loaded as the repository has them: no parameters"));
+                                  : error_reply(501, refused_parameter(m.key)));
     }
   }
   const std::string name(path[1]);
