@@ -3,8 +3,6 @@
 
 #include <immintrin.h>
 
-#include <cstring>
-
 #include "bench/together.hpp"
 #include "device/target.hpp"
 
@@ -52,29 +50,25 @@ __attribute__((target("avx2"), noinline)) void pairs_avx2() {
 
 // Products of tiles of 16 rows and 64 bytes, four sums of two tiles by two.
 constexpr int kTileProducts = 4;
-struct TileConfig {
+struct alignas(64) TileConfig {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
+  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 static_assert(sizeof(TileConfig) == 64);
+// Constants in memory: the compiler does not know that the instructions read more of it than they name.
+constexpr TileConfig kConfig;
+alignas(64) constexpr uint8_t kFactors[16 * 64] = {1, 2, 3};
 __attribute__((target("amx-tile,amx-int8"), noinline)) void tiles() {
-  TileConfig config;
-  for (int t = 0; t < 8; ++t) {
-    config.row_bytes[t] = 64;
-    config.rows[t] = 16;
-  }
-  alignas(64) uint8_t ones[16 * 64];
-  std::memset(ones, 1, sizeof ones);
-  _tile_loadconfig(&config);
+  _tile_loadconfig(&kConfig);
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
-  _tile_loadd(4, ones, 64);
-  _tile_loadd(5, ones, 64);
-  _tile_loadd(6, ones, 64);
-  _tile_loadd(7, ones, 64);
+  _tile_loadd(4, kFactors, 64);
+  _tile_loadd(5, kFactors, 64);
+  _tile_loadd(6, kFactors, 64);
+  _tile_loadd(7, kFactors, 64);
   for (int64_t k = 0; k < kRounds / 16; ++k) {
     _tile_dpbusd(0, 4, 6);
     _tile_dpbusd(1, 4, 7);
