@@ -242,26 +242,26 @@ def slow_clients(server, number):
     words = [sys.executable, "-c", "import sys; sys.path.insert(0, sys.argv[1]); import reliability; reliability.slow(*map(int, sys.argv[2:]))",
              str(pathlib.Path(__file__).parent)]
     sides, held_before, most, wrong = {"without": [], "beside": []}, server.resident(), 0, []
-    for _ in range(5):  # in turn, as the machine's own speed comes and goes
-        sides["without"].append(rate(1.5))
+    for _ in range(9):  # in turn, as the machine's own speed comes and goes: the ratio is that of a round
+        sides["without"].append(rate(1))
         with subprocess.Popen([*words, str(server.port), str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as clients:
             clients.stdout.readline()
-            sides["beside"].append(rate(1.5))
+            sides["beside"].append(rate(1))
             most = max(most, server.resident())
             clients.stdin.close()
     found = {side: [statistics.median(values) for values in list(zip(*of))[:2]] for side, of in sides.items()}
     (without, p99_without), (beside, p99), grown = found["without"], found["beside"], (most - held_before) / 2**20
+    of_rate, of_p99 = (statistics.median(b[k] / a[k] for a, b in zip(sides["without"], sides["beside"]) if a[k] > 0) for k in (0, 1))
     counts = Counts()
     for each in (c for of in sides.values() for _, _, c in of):
         for kind, n in each.kinds.items():
             counts.kinds[kind] = counts.kinds.get(kind, 0) + n
         wrong += each.wrong
-    for harm, what in ((beside < GOOD_RATE * without, f"rate {beside:.0f} of {without:.0f}"), (p99 > GOOD_P99 * p99_without, f"p99 {p99:.4f} s of {p99_without:.4f}"),
-                       (grown > HELD_MIB, f"{grown:.1f} MiB more")):
+    for harm, what in ((of_rate < GOOD_RATE, f"{of_rate:.2f} of the rate"), (of_p99 > GOOD_P99, f"{of_p99:.2f} times the p99"), (grown > HELD_MIB, f"{grown:.1f} MiB more")):
         if harm:
             wrong.append(what)
     return {"slow": number, "rate_without": round(without), "rate_beside": round(beside), "p99_ms_without": round(1000 * p99_without, 3),
-            "p99_ms_beside": round(1000 * p99, 3), "grown_mib": round(grown, 2), "traffic": counts.kinds, "broken": wrong[:5], "breaks": len(wrong)}
+            "p99_ms_beside": round(1000 * p99, 3), "of_rate": round(of_rate, 3), "of_p99": round(of_p99, 3), "grown_mib": round(grown, 2), "traffic": counts.kinds, "broken": wrong[:5], "breaks": len(wrong)}
 
 
 def mixed(server, seconds):

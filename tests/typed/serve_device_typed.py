@@ -138,7 +138,7 @@ class Device(Served):
         status, said, _ = self.ask("POST", "/v2/repository/models/other/load")
         self.assertEqual(status, 400)
         self.assertIn("worker process ended over loading", said.decode())
-        self.wait_for(lambda: self.ask("GET", "/v2/models/add/ready")[0] == 200)
+        self.wait_for(lambda: "is back with 1 models" in self.log.read_text() and self.ask("GET", "/v2/models/add/ready")[0] == 200)
         self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[1]["outputs"][0]["data"], [2, 3, 4, 5])
         self.assertEqual(self.metric('peri_worker_ends_total{reason="device"}'), 1)
         self.assertEqual(self.ask("POST", "/v2/repository/models/other/load")[0], 200)

@@ -67,5 +67,36 @@ class Drain(Served):
         self.assertIn("PASSED serve: 5 inferences", self.log.read_text())
 
 
+    def test_a_stream_that_goes_on(self):
+        """Asks again with each answer: what was taken is answered, and then it is ended, too."""
+        self.put("add")
+        self.serve("--exit-timeout-secs", 600, "--canary-secs", 0)
+        restless = [Stream(self.grpc_port) for _ in range(4)]
+        ends, answered = [], [0] * len(restless)
+        for s in restless:
+            self.addCleanup(s.close)
+
+        def go_on(k):
+            while restless[k].end.empty():
+                restless[k].ask("add", answered[k] % 1000)
+                try:
+                    if restless[k].got.get(timeout=1).infer_response.id != str(answered[k] % 1000):
+                        ends.append("another's answer")
+                    answered[k] += 1
+                except queue.Empty:
+                    pass
+            ends.append(restless[k].end.get())
+        threads = [threading.Thread(target=go_on, args=(k,)) for k in range(len(restless))]
+        for t in threads:
+            t.start()
+        self.wait_for(lambda: min(answered) > 20)
+        self.server.send_signal(signal.SIGTERM)
+        for t in threads:
+            t.join()
+        self.assertEqual(set(ends), {"UNAVAILABLE: the server takes no more calls"})
+        self.assertEqual(self.server.wait(60), 0, "long before --exit-timeout-secs")
+        self.assertIn("PASSED", self.log.read_text())
+
+
 if __name__ == "__main__":
     main()

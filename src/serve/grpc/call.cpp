@@ -15,6 +15,7 @@ constexpr size_t kSmall = 65536;    // an answer of no more bytes is sent whatev
 constexpr size_t kSentence = 2000;  // of an error: it travels in a header, which clients bound
 constexpr size_t kCopied = 16384;   // text of no more bytes is copied into the library's memory
 
+constexpr int kDrains = 5;  // after so many, a fifth of a second apart, no more is read of a stream
 const grpc::Status kNoMore(grpc::StatusCode::UNAVAILABLE, "the server takes no more calls");
 
 grpc::StatusCode code_of(int status) {
@@ -150,7 +151,8 @@ void GrpcCall::arrived(bool ok) {
 
 // REQUIRES: the mutex is held, as for flush() and take().
 void GrpcCall::read_more() {
-  if (reading_ || closed_ || over_ || open_.size() >= static_cast<size_t>(shared_.options.ahead)) return;
+  if (reading_ || closed_ || over_ || drains_ >= kDrains || open_.size() >= static_cast<size_t>(shared_.options.ahead))
+    return;
   reading_ = true;
   if (open_.empty()) allow(method_->stream ? shared_.options.limits.idle_ms : shared_.options.limits.body_ms);
   stream_.Read(&message_, held(read_));
@@ -321,6 +323,7 @@ void GrpcCall::drain() {
   const bool idle = open_.empty() && !writing_ && !over_ && !gone_;
   if (idle && idle_before_) return finish(kNoMore);
   idle_before_ = idle;
+  ++drains_;
 }
 
 void GrpcCall::ended(bool) {

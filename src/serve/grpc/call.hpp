@@ -97,8 +97,8 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
   std::shared_ptr<GrpcCall> watching() { return watches_ ? weak_from_this().lock() : nullptr; }
   // This call if its client may send one request after another.
   std::shared_ptr<GrpcCall> streaming() { return streams_ ? weak_from_this().lock() : nullptr; }
-  // The server drains: ends a stream that nothing has come on since the last time this was asked, and that has all its
-  // answers.
+  // The server drains, as it says again and again: ends a stream that nothing has come on since it said so last, and
+  // that has all its answers. One that goes on is not read any more after some time.
   void drain();
   // Tells its client if that has changed.
   void look();
@@ -144,6 +144,7 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
   int told_ = 0;                                    // the last status
   bool reading_ = false, closed_ = false, writing_ = false, over_ = false, gone_ = false;
   bool idle_before_ = false;  // at the last drain()
+  int drains_ = 0;
 };
 
 }  // namespace peri::serve
