@@ -3,7 +3,8 @@
 
 A cell is a model at a batch. Rounds rotate over all peers, so that a noisy minute hits each of them. Per peer: median,
 its 95 % bootstrap interval, minimum; per `--also` command: the ratio of its median to the better peer's, and the
-geometric mean of the ratios. Needs numpy, onnxruntime, openvino.
+geometric mean of the ratios. OpenVINO is left out of the cell of a model that it refuses, with its words. Needs numpy,
+onnxruntime, openvino.
 
   peer_cpu.py build/models/resnet50.onnx --also 'peri=build/bin/peri bench {model} --dims {dims} --threads {threads} --json -'
 
@@ -112,8 +113,11 @@ def cell(path, session, inputs, batch, a, ov):
     feed = feeds(inputs, batch, a.sequence)
     words = {"model": path, "name": pathlib.Path(path).stem, "batch": batch, "sequence": a.sequence, "threads": a.threads,
              "dims": symbols(inputs, batch, a.sequence)}
-    openvino, precision = openvino_run(ov, path, feed, a)
-    runs = {"onnxruntime": lambda: session.run(None, feed), "openvino": openvino}
+    runs, left_out, precision = {"onnxruntime": lambda: session.run(None, feed)}, {}, None
+    try:
+        runs["openvino"], precision = openvino_run(ov, path, feed, a)
+    except RuntimeError as why:  # of a graph that it does not read: the cell has one peer, and says so
+        left_out["openvino"] = str(why).strip()[-300:]
     also = [text.partition("=")[::2] for text in a.also]
     for command in a.prepare:
         done = subprocess.run(command.format(**words), shell=True, capture_output=True, text=True)
@@ -126,9 +130,9 @@ def cell(path, session, inputs, batch, a, ov):
         for label, command in also:
             times.setdefault(label, []).extend(command_ms(label, command.format(**words)))
     figures = {name: summary(values) for name, values in times.items()}
-    better = min(PEERS, key=lambda name: figures[name]["median_ms"])
+    better = min((name for name in PEERS if name in runs), key=lambda name: figures[name]["median_ms"])
     return {"model": words["name"], "batch": batch, "sequence": a.sequence if "sequence" in words["dims"] else None, "threads": a.threads,
-            "openvino_precision": precision, "peers": figures, "better_peer": better,
+            "openvino_precision": precision, "peers": figures, "better_peer": better, "left_out": left_out,
             "ratio": {label: round(figures[label]["median_ms"] / figures[better]["median_ms"], 4) for label, _ in also}}
 
 
@@ -155,6 +159,8 @@ def cpu_name():
 
 
 def show(c, file):
+    for name, why in c["left_out"].items():
+        print(f"  {name:<14} does not take the model: {why.splitlines()[-1]}", file=file)
     for name, f in c["peers"].items():
         ratio = f"  {c['ratio'][name]:.2f} x {c['better_peer']}" if name in c["ratio"] else ""
         low, high = f["interval_ms"]

@@ -23,6 +23,7 @@ import urllib.request
 ROWS = ("identity", "clients", "digits", "overload")
 QUEUE_TIMEOUT_MS = 2000  # of bert_base
 FLAT_MIB = 1             # that memory may grow by under overload, in the median of rounds
+REFUSAL_MS = 5           # within which 99 of 100 refusals have come
 MODEL = """import triton_python_backend_utils as pb
 class TritonPythonModel:
     def execute(self, requests):
@@ -157,6 +158,17 @@ def batch_ms(port, model, before):
     return max(took, default=0) / 1e6, now
 
 
+def refused_p99(failed):
+    """Milliseconds of those that were refused as they came: who waited for most of the queue's timeout was taken, and gave up."""
+    soon = [(ms, n) for ms, n in failed["histogram"] if ms < QUEUE_TIMEOUT_MS / 2]
+    left = 0.99 * sum(n for _, n in soon)
+    for ms, n in soon:
+        left -= n
+        if left <= 0:
+            return ms
+    return 0.0
+
+
 def overload(options, server):
     """bert_base at ten times what it can do, open loop: what is answered still, how soon, and in what memory."""
     shapes = ("--shape", "input_ids:128", "--shape", "attention_mask:128", "--max-trials", 3, "--measurement-interval", int(options.seconds * 1300))
@@ -167,7 +179,7 @@ def overload(options, server):
     batch, _ = batch_ms(server.port, "bert_base", counts)
     return {"server": "peri", "capacity": full["per_second"], "overload goodput": over["per_second"], "of_capacity": over["per_second"] / full["per_second"],
             "accepted_p99_ms": over["service_ms"]["p99"], "batch_ms": batch, "of_latency": over["service_ms"]["p99"] / (2 * (QUEUE_TIMEOUT_MS + batch)),
-            "errors": over["errors"], "grown_mib": memory(server) - before}
+            "errors": over["errors"], "refused_p99_ms": refused_p99(over["failed_ms"]), "grown_mib": memory(server) - before}
 
 
 def clients(options, python, ports):
@@ -219,7 +231,8 @@ def bars(rows):
             out.append({**bar(name, statistics.median(found), limit, below, " x"), "rounds": [round(v, 3) for v in found]})
     for name, key, limit, below, unit in (
             ("digits_cnn at 64 clients, of 1 / (1/a + 1/b)", "of_bound", 0.9, False, ""), ("overload: goodput of capacity", "of_capacity", 0.95, False, ""),
-            ("overload: p99 of accepted, of 2 x (queue timeout + one batch)", "of_latency", 1, True, ""), ("overload: memory grown", "grown_mib", FLAT_MIB, True, " MiB")):
+            ("overload: p99 of accepted, of 2 x (queue timeout + one batch)", "of_latency", 1, True, ""), ("overload: p99 of refusals", "refused_p99_ms", REFUSAL_MS, True, " ms"),
+            ("overload: memory grown", "grown_mib", FLAT_MIB, True, " MiB")):
         if values(key):
             out.append({**bar(name, statistics.median(values(key)), limit, below, unit), "rounds": [round(v, 3) for v in values(key)]})
     return out

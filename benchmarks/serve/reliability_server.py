@@ -2,6 +2,7 @@
 import http.client
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -31,7 +32,7 @@ ADDS = {"fixed": (1,), "changing": (1, 2), "chain": (2,)}  # what each model may
 
 class Counts:
     def __init__(self):
-        self.lock, self.kinds, self.wrong = threading.Lock(), {}, []
+        self.lock, self.kinds, self.wrong, self.times = threading.Lock(), {}, [], []
 
     def add(self, kind, detail=None):
         with self.lock:
@@ -45,7 +46,8 @@ def body_of(values):
 
 
 def ask(connection, model, values, counts, adds):
-    """One request on a connection; what became of it is counted."""
+    """One request on a connection; what became of it is counted, and how long it took."""
+    start = time.monotonic()
     try:
         connection.request("POST", f"/v2/models/{model}/infer", body_of(values))
         reply = connection.getresponse()
@@ -55,6 +57,7 @@ def ask(connection, model, values, counts, adds):
         return counts.add("no answer", f"{model}: {e!r}")
     if reply.status == 200:
         got = said["outputs"][0]["data"]
+        counts.times.append(time.monotonic() - start)
         right = any(got == [v + a for row in values for v in row] for a in adds)
         return counts.add("right") if right else counts.add("wrong", f"{model}: {values} gave {got}")
     told = reply.status == 503 and ("may be sent again" in said["error"] or "maximum queue size" in said["error"])
@@ -62,14 +65,16 @@ def ask(connection, model, values, counts, adds):
 
 
 class Server:
-    def __init__(self, options):
-        self.work, self.peri = options.work, options.peri
+    def __init__(self, options, folder="", build=(), environment=None):
+        """In a folder of `work`; its engines are built with more words, all of it in this environment."""
+        self.work, self.peri = options.work / folder, options.peri
+        self.work.mkdir(parents=True, exist_ok=True)
         models = [self.work / "one.onnx", self.work / "two.onnx"]
         subprocess.run([sys.executable, "-c", MODEL, *models], check=True)
         self.engines = []
         for m in models:
             self.engines.append(m.with_suffix(".engine"))
-            subprocess.run([self.peri, "build", m, "-o", self.engines[-1], "--no-tune", "--force", "--quiet"], check=True)
+            subprocess.run([self.peri, "build", m, "-o", self.engines[-1], "--no-tune", "--force", "--quiet", *build], check=True, env=environment)
         self.repository = self.work / "repository"
         for name in ("fixed", "changing"):
             (self.repository / name / "1").mkdir(parents=True, exist_ok=True)
@@ -78,14 +83,15 @@ class Server:
         (self.repository / "chain" / "1").mkdir(parents=True, exist_ok=True)
         (self.repository / "chain" / "config.pbtxt").write_text(CHAIN)
         log = open(self.work / "serve.log", "w")
-        self.process = subprocess.Popen([self.peri, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", "-1",
+        self.process = subprocess.Popen([self.peri, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", "0",
                                          "--grpc-port", "0", "--model-control-mode", "poll", "--repository-poll-secs", "0.2", "--request-timeout", "2",
-                                         "--idle-timeout", "30", "--no-tune", *options.flags], stdout=log, stderr=log)
+                                         "--idle-timeout", "30", "--no-tune", *options.flags], stdout=log, stderr=log, env=environment)
         while "listening on" not in (said := (self.work / "serve.log").read_text()):
             time.sleep(0.05)
         self.port = int(said.split("http://127.0.0.1:")[1].split()[0].split(";")[0])
         grpc = said.split("gRPC at 127.0.0.1:")
         self.grpc_port = int(grpc[1].split()[0].split(";")[0]) if len(grpc) > 1 else None
+        self.metrics_port = int(said.split("metrics at http://127.0.0.1:")[1].split("/")[0])
         self.pause = options.pause_ms / 1000
         self.wait_ready()
 
@@ -102,6 +108,28 @@ class Server:
             return c.getresponse().status == 200
         finally:
             c.close()
+
+    def metric(self, line):
+        """The value of the line of metrics that begins so."""
+        c = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=20)
+        try:
+            c.request("GET", "/metrics")
+            return float(next(row for row in c.getresponse().read().decode().split("\n") if row.startswith(line)).split()[-1])
+        finally:
+            c.close()
+
+    def freed(self, most):
+        """Seconds until no more than so many requests are open; None: not within ten."""
+        start = time.monotonic()
+        while self.metric("peri_open_requests ") > most:
+            if time.monotonic() - start > 10:
+                return None
+        return time.monotonic() - start
+
+    def ends(self):
+        """Ends server and worker; the server's exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(60)
 
     def wait_ready(self, seconds=60):
         start = time.monotonic()
@@ -129,6 +157,11 @@ class Server:
             except (FileNotFoundError, ProcessLookupError):
                 pass  # that thread has ended
         return int(found[0]) if found else None
+
+    def counted(self):
+        """Descriptors and threads of server and worker."""
+        pids = [p for p in (self.process.pid, self.worker()) if p]
+        return {what: sum(len(os.listdir(f"/proc/{p}/{folder}")) for p in pids) for what, folder in (("descriptors", "fd"), ("threads", "task"))}
 
     def resident(self):
         """Bytes of server and worker together, what they share counted once; without pages of files, which others may share."""

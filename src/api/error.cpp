@@ -1,5 +1,6 @@
 // Error objects of the C interface.
 #include "api/handles.hpp"
+#include "api/option_names.hpp"
 
 namespace peri::api {
 
@@ -12,7 +13,7 @@ peri_error* no_memory() {
 peri_error* to_handle(Status status) {
   if (status.ok()) return nullptr;
   auto out = std::make_unique<peri_error>();
-  out->error = std::move(status).error();
+  out->error = in_words_of_library(std::move(status).error());
   out->text = out->error.text();
   return out.release();
 }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/option_names.hpp"
 #include "api/tensors.hpp"
 #include "base/fault.hpp"
 #include "base/knobs.hpp"
@@ -31,7 +32,7 @@ struct Log {
   peri_log_function function = nullptr;
   void* user = nullptr;
   void tell(peri_log_level level, const std::string& message) const {
-    if (function) function(user, level, message.c_str());
+    if (function) function(user, level, in_words_of_library(message).c_str());
   }
   // A variable PERI_* that is no knob: the command line refuses it, a program may have it from its surroundings.
   void tell_of_knobs() const {

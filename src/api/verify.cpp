@@ -59,6 +59,7 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
   }
   PERI_ASSIGN(const auto dims, named_dims(given.dims, given.dim_count, "dimension"));
   PERI_ASSIGN(const DimBinding sizes, build::program_dims(engine.engine->program(), dims));
+  t.sizes = sizes;
   t.inputs = [&program = engine.engine->program(), sizes](uint64_t seed) {
     return judge::random_inputs(program, sizes, seed * 1000);
   };

@@ -11,7 +11,20 @@ static int window_bits(Compression form) {
   return form == Compression::kGzip ? 15 + 16 : form == Compression::kZlib ? 15 : -15;
 }
 
-Result<std::string> decompress(std::span<const std::byte> bytes, Compression form, size_t most) {
+// Memory for so many bytes, by half as much again as there is or what is left of `most`.
+static bool reserve(size_t bytes, size_t most, const std::function<bool(size_t)>& room, std::string* out) {
+  if (bytes <= out->capacity()) return true;
+  const size_t next = std::max(bytes, std::min(most, out->capacity() + out->capacity() / 2));
+  if (room && !room(next - out->capacity())) return false;
+  std::string larger;  // of just that size, where one that grows takes twice what it had
+  larger.reserve(next);
+  larger.append(*out);
+  out->swap(larger);
+  return true;
+}
+
+Result<std::string> decompress(std::span<const std::byte> bytes, Compression form, size_t most,
+                               const std::function<bool(size_t)>& room) {
   z_stream z = {};
   if (inflateInit2(&z, window_bits(form)) != Z_OK) return Error(ErrorKind::kMemory, "no memory to decompress");
   const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&z, &inflateEnd);
@@ -34,6 +47,7 @@ Result<std::string> decompress(std::span<const std::byte> bytes, Compression for
     const size_t n = sizeof piece - z.avail_out;
     if (n > most - out.size())
       return Error(ErrorKind::kMemory, format("a compressed stream holds more than %zu bytes", most));
+    if (!reserve(out.size() + n, most, room, &out)) return refused("no room for what a compressed stream holds");
     out.append(piece, n);
   }
   if (z.avail_in > 0 || given < bytes.size()) return invalid("bytes behind the end of a compressed stream");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,8 +13,11 @@ namespace peri {
 
 enum class Compression : uint8_t { kGzip, kZlib, kDeflate };  // kDeflate: without head and check sum
 
-// The contents of one whole stream. Errors: kInvalid (broken, cut, bytes behind its end), kMemory (more than `most`).
-Result<std::string> decompress(std::span<const std::byte> bytes, Compression form, size_t most);
+// The contents of one whole stream. `room`, if set, is asked before each piece of memory is taken for them, and false
+// is the end of it. Errors: kInvalid (broken, cut, bytes behind its end), kMemory (more than `most`), kRefused (no
+// room).
+Result<std::string> decompress(std::span<const std::byte> bytes, Compression form, size_t most,
+                               const std::function<bool(size_t bytes)>& room = nullptr);
 
 // Appends to a stream; finish() ends it.
 class Compressor {

@@ -25,7 +25,8 @@ size_t distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view word, const std::vector<std::string_view>& known) {
   std::string best;
-  size_t least = 1 + word.size() / 3;
+  const size_t dashes = std::min(word.find_first_not_of('-'), word.size());  // of a flag: they say nothing
+  size_t least = 1 + (word.size() - dashes) / 3;
   for (std::string_view k : known) {
     const size_t d = distance(word, k);
     if (d <= least) {

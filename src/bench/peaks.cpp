@@ -1,45 +1,21 @@
 // Peak arithmetic and copy rates.
 #include "bench/peaks.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "base/clock.hpp"
 #include "base/tensor.hpp"
 #include "base/thread_pool.hpp"
+#include "bench/byte_peaks.hpp"
 #include "bench/measure.hpp"
+#include "bench/together.hpp"
 #include "device/load.hpp"
 #include "device/target.hpp"
 
 namespace peri::bench {
 
 namespace {
-// Seconds of the slowest of part(0), part(1), ... on one thread each. They begin together: on a busy machine a thread
-// that wakes late would otherwise find its part done by another, one after the other.
-double seconds_together(ThreadPool& pool, FunctionRef<void(int64_t)> part) {
-  std::atomic<int> missing{pool.threads()};
-  std::atomic<int64_t> slowest_ns{1};
-  pool.run(pool.threads(), [&](int64_t task, int) {
-    missing.fetch_sub(1);
-    while (missing.load() > 0) sched_yield();
-    const int64_t start = now_ns();
-    part(task);
-    const int64_t took = now_ns() - start;
-    for (int64_t most = slowest_ns.load(); most < took && !slowest_ns.compare_exchange_weak(most, took);) {}
-  });
-  return static_cast<double>(slowest_ns.load()) * 1e-9;
-}
-
-// The shortest of what `once` took, in seconds, of calls for about `seconds`.
-double shortest(double seconds, FunctionRef<double()> once) {
-  const auto samples = sample({.warm_up_seconds = 0, .seconds = seconds, .min_samples = 1, .max_samples = INT64_MAX},
-                              [&]() -> Result<double> { return once(); });
-  return *std::min_element(samples->begin(), samples->end());
-}
-
 constexpr int64_t kRounds = 200000;  // about half a millisecond: a clock reading and the start of threads vanish in it
 constexpr int kChains = 12;          // latency 4 times 2 ports, with room
 
@@ -160,7 +136,8 @@ Peaks measure_peaks(int threads, double seconds) {
   // Round after round over everything: a moment in which others had the CPUs spoils one try of each and not all of one.
   const int turns = seconds < 0.25 ? 1 : 5;
   for (int turn = 0; turn < turns; ++turn) {
-    p.fma_gflops = std::max(p.fma_gflops, best_fma_gflops(pool, seconds / (5 * turns)));
+    p.fma_gflops = std::max(p.fma_gflops, best_fma_gflops(pool, seconds / (10 * turns)));
+    p.byte_gops = std::max(p.byte_gops, best_byte_gops(pool, seconds / (10 * turns)));
     if (!from.ok() || !to.ok()) continue;
     for (size_t k = 0; k < sets.size(); ++k) {
       const Rates rates = best_rates(pool, &*from, &*to, sets[k], seconds / (10 * turns));
@@ -189,9 +166,11 @@ double measured_clock_ghz() {
   return static_cast<double>(kRounds * kProducts * kCycles) / seconds * 1e-9;
 }
 
-double sustained_ms(const Peaks& peaks, double flops, double bytes) {
+double sustained_ms(const Peaks& peaks, double flops, double byte_flops, double bytes) {
   const double rate = peaks.rate_gbs(bytes);
-  const double arithmetic = peaks.fma_gflops > 0 ? flops / peaks.fma_gflops / 1e6 : 0;
+  const double byte_rate = peaks.byte_gops > 0 ? peaks.byte_gops : peaks.fma_gflops;
+  double arithmetic = peaks.fma_gflops > 0 ? (flops - byte_flops) / peaks.fma_gflops / 1e6 : 0;
+  if (byte_rate > 0) arithmetic += byte_flops / byte_rate / 1e6;
   return std::max(arithmetic, rate > 0 ? bytes / rate / 1e6 : 0);
 }
 
@@ -216,7 +195,7 @@ Status read_rates(const Json& json, std::string_view key, std::vector<std::pair<
 }  // namespace
 
 void write_peaks(JsonWriter& w, const Peaks& p) {
-  w.begin_object().field("threads", p.threads).field("fma_gflops", p.fma_gflops);
+  w.begin_object().field("threads", p.threads).field("fma_gflops", p.fma_gflops).field("byte_gops", p.byte_gops);
   write_rates(w, "copy_gbs", p.copy_gbs);
   write_rates(w, "read_gbs", p.read_gbs);
   w.end_object();
@@ -226,7 +205,11 @@ Result<Peaks> read_peaks(const Json& json) {
   Peaks p;
   PERI_ASSIGN(const int64_t threads, json.get_int("threads"));
   PERI_ASSIGN(p.fma_gflops, json.get_double("fma_gflops"));
-  if (threads < 1 || threads > INT32_MAX || !(p.fma_gflops >= 0)) return invalid("peaks of no machine");
+  if (const Json* bytes = json.find("byte_gops")) {  // proofs of earlier versions have none
+    PERI_ASSIGN(p.byte_gops, bytes->as_double());
+  }
+  if (threads < 1 || threads > INT32_MAX || !(p.fma_gflops >= 0) || !(p.byte_gops >= 0))
+    return invalid("peaks of no machine");
   p.threads = static_cast<int>(threads);
   PERI_TRY(read_rates(json, "copy_gbs", &p.copy_gbs));
   PERI_TRY(read_rates(json, "read_gbs", &p.read_gbs));

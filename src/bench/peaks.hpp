@@ -1,5 +1,5 @@
-// What this machine sustains: fused multiply-adds, copies and loads, measured in a moment. What it can never exceed is
-// in ceilings.hpp.
+// What this machine sustains: multiply-adds of floats and of bytes, copies, loads, measured in a moment. What it can
+// never exceed is in ceilings.hpp.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@ namespace peri::bench {
 struct Peaks {
   int threads = 1;
   double fma_gflops = 0;  // float32, two flops a multiply-add, widest vectors the machine has
+  double byte_gops = 0;   // products of 8-bit integers, two operations a multiply-add; 0: not known
   std::vector<std::pair<int64_t, double>> copy_gbs;  // working set in bytes -> GB/s, bytes read plus bytes written
   std::vector<std::pair<int64_t, double>>
       read_gbs;  // the same of loads alone: what a product with a large weight can reach
@@ -25,7 +26,8 @@ struct Peaks {
 Peaks measure_peaks(int threads, double seconds);
 
 // Time in ms of work at these rates: that of arithmetic or of movement, whichever is longer. 0 if there is neither.
-double sustained_ms(const Peaks& peaks, double flops, double bytes);
+// `byte_flops`: those of `flops` that are products of 8-bit integers.
+double sustained_ms(const Peaks& peaks, double flops, double byte_flops, double bytes);
 
 // The clock of a moment, from integer products that wait for each other.
 double measured_clock_ghz();

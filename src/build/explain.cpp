@@ -96,7 +96,7 @@ void take_least(const Explanation& e, ExplainedStep* step) {
   if (step->device.empty() && step->evidence.statistic == tune::kChainStatistic) step->device = "a device";
   if (step->device.empty()) {
     step->floor = e.ceilings.floor_ms(step->work.least);
-    step->sustained = bench::sustained_ms(e.peaks, step->work.algorithm_flops, step->work.bytes);
+    step->sustained = bench::sustained_ms(e.peaks, step->work.algorithm_flops, step->work.byte_flops, step->work.bytes);
   } else if (step->evidence.floor_ms >= 0) {
     step->floor = step->evidence.floor_ms;
   }

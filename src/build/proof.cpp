@@ -32,7 +32,7 @@ void write_list(JsonWriter& w, std::string_view key, const std::vector<std::stri
 // Why no candidate was tried alone; "": some were.
 std::string_view why_untried(const compile::Options& o, const StepsDone& done) {
   if (o.lock) return "no candidate was tried alone: every choice is the lock file's";
-  if (!o.tune.verify) return "nothing was verified: built with --no-verify";
+  if (!o.tune.verify) return "nothing was verified: the build was told not to";
   return done.steps > 0 && done.verified == 0 ? "no candidate was tried alone" : "";
 }
 
@@ -43,7 +43,7 @@ std::string_view why_unmeasured(const compile::Options& o, const build::Built& b
   if (!o.tune.measure) return "built without tuning";
   if (built.compiled.tuned.untried > 0) {
     const bool interrupted = o.tune.budget_seconds <= 0 || (o.tune.stop && o.tune.stop());
-    return interrupted ? "the build was interrupted" : "the time of --budget was over";
+    return interrupted ? "the build was interrupted" : "the time of its budget was over";
   }
   return done.measured > 0 ? "nothing times the reference" : "none of them was tried alone";
 }

@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/hash.hpp"
+#include "base/heap.hpp"
 #include "base/knobs.hpp"
 #include "base/thread_pool.hpp"
 #include "base/version.hpp"
@@ -29,6 +30,7 @@ using serve::PortConfig;
 
 // Waking threads costs more than a run of less than this.
 constexpr int64_t kOneThreadNs = 200000;
+constexpr size_t kKeptBytes = size_t{64} << 20;  // of memory that a build or a check has freed
 
 // Where the engine of a model is kept: by the bytes of the model, names and times of the files beside it, and version.
 Result<std::string> kept_engine(const serve::LoadOrder& order, const Request& request) {
@@ -263,6 +265,7 @@ Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::Lo
   for (const plan::Section& s : program.sections)
     if (s.name == text::kTokenizerSection || s.name == text::kPipelineSection) out.sections[s.name] = s.bytes;
   PERI_TRY(settle_batches(options, order, *servable, form.get(), say, &out));
+  give_back_memory(kKeptBytes);
   return out;
 }
 

@@ -31,7 +31,7 @@ Result<judge::Subject> open_engine(const Request& request, bool reference) {
 }
 }  // namespace
 
-Result<judge::Subject> open_subject(const Request& request, bool reference) {
+Result<judge::Subject> open_subject(const Request& request, bool reference, bool affordable) {
   if (is_engine(request.model)) return open_engine(request, reference);
   judge::Subject s;
   s.path = request.model;
@@ -40,6 +40,10 @@ Result<judge::Subject> open_subject(const Request& request, bool reference) {
   if (!imported.ok()) return std::move(imported).error().in_file(request.model);
   s.reference = std::move(imported->graph);
   s.check_files = std::move(imported->check_files);
+  if (affordable)
+    if (const auto sizes = compile::possible_dims(s.reference, request.dims, request.at_hand); sizes.ok())
+      if (Status few = judge::check_affordable(s.reference, *sizes); !few.ok())
+        return std::move(few).error().in_file(request.model);
   PERI_ASSIGN(compile::Compiled compiled, compile_model(request));
   runtime::EngineOptions options = run_options_of(compiled.program, threads, request.device);
   options.max_iterations = request.max_iterations;

@@ -9,9 +9,10 @@
 namespace peri::build {
 
 // request.model is a model or an engine. A model is compiled, and not judged on the way; its graph is the one before
-// any pass, so that the passes are judged too. The graph of an engine is its source; left out where `reference` is
+// any pass, so that the passes are judged too; kRefused, before anything is built, where its reference would take hours
+// and `affordable` asks for one that does not. The graph of an engine is its source; left out where `reference` is
 // false.
-Result<judge::Subject> open_subject(const Request& request, bool reference);
+Result<judge::Subject> open_subject(const Request& request, bool reference, bool affordable = false);
 
 // The engine with its own source; nothing is built.
 Result<judge::Subject> subject_of(std::shared_ptr<const runtime::Engine> engine, const std::string& path);

@@ -30,6 +30,7 @@ void show_rates(const Page& page, const build::Checkup& c) {
     if (p == &c.all && c.threads == 1) break;
     page.line("peak      %d thread%s: %.0f GFLOP/s float32 multiply-adds", p->threads, p->threads == 1 ? "" : "s",
               p->fma_gflops);
+    page.line("          %.0f GOP/s multiply-adds of bytes", p->byte_gops);
     for (size_t k = 0; k < p->copy_gbs.size(); ++k)
       page.line("          working set of %-10s copied at %.1f GB/s, read at %.1f GB/s",
                 bytes_text(static_cast<double>(p->copy_gbs[k].first)).c_str(), p->copy_gbs[k].second,

@@ -58,8 +58,8 @@ void print_head(const Page& page, const build::Explanation& e, const std::string
   page.line("ceilings of %d thread%s%s: %.0f GFLOP/s at %.2f GHz (%s)", c.threads, s, whose.c_str(), c.gflops(false),
             c.clock_ghz, c.clock_from.c_str());
   if (!p.copy_gbs.empty())
-    page.line("sustained: %.0f GFLOP/s, copies %.0f GB/s in cache, %.0f GB/s in memory", p.fma_gflops,
-              p.copy_gbs.front().second, p.copy_gbs.back().second);
+    page.line("sustained: %.0f GFLOP/s, %.0f GOP/s of bytes, copies %.0f GB/s in cache, %.0f GB/s in memory",
+              p.fma_gflops, p.byte_gops, p.copy_gbs.front().second, p.copy_gbs.back().second);
   if (e.away > 0)
     page.line("%zu steps run on a device: their floors are its own, '-' where they were not told", e.away);
   page.line("ms: %s; floor: hardware minimum (roofline); peak: at sustained rates; effic.: peak ms / ms",

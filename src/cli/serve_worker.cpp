@@ -4,6 +4,7 @@
 
 #include "build/servable.hpp"
 #include "cli/console/model.hpp"
+#include "device/lost.hpp"
 #include "serve/worker/host.hpp"
 
 namespace peri::cli {
@@ -21,7 +22,7 @@ Result<Outcome> run(const Arguments& arguments) {
       [options](const serve::LoadOrder& order, const auto& say_progress) {
         return build::load_servable(options, order, say_progress);
       },
-      [](int code) { _exit(code); }));
+      [](int code) { _exit(code); }, device::lost_device));
   return Outcome();
 }
 }  // namespace

@@ -21,7 +21,7 @@ Result<std::vector<uint64_t>> seeds(const Arguments& arguments) {
     uint64_t v = 0;
     if (auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
         code != std::errc() || end != text.data() + text.size())
-      return usage("--seed is not a whole number").but_found(text);
+      return usage("--seed is not in range").expecting("a whole number from 0 to 18446744073709551615").but_found(text);
     if (std::find(out.begin(), out.end(), v) != out.end())
       return usage("--seed %s is given twice", text.c_str()).advise("give each seed once: a run is the same again");
     out.push_back(v);
@@ -93,15 +93,22 @@ void print(const Page& page, const judge::Verification& v) {
   if (!v.bisected.empty()) page.line("%s", v.bisected.c_str());
 }
 
+// What answers can be held against where the reference is too expensive.
+Error with_files(Error e) {
+  constexpr std::string_view kPeer = "compare with --onnxruntime";
+  if (e.kind == ErrorKind::kRefused && e.remedy.ends_with(kPeer)) e.remedy += " or --reference-dir";
+  return e;
+}
+
 Result<Outcome> verify_model(const Arguments& arguments, const std::string& path) {
   PERI_ASSIGN(judge::VerifyTerms terms, terms_of(arguments, path));
   if (build::is_engine(path)) PERI_TRY(check_engine_flags(arguments, kRunFlags));
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const build::Request request, build_request(arguments, path, &progress));
   const bool against_reference = terms.reference_dir.empty() && terms.peer_model.empty();
-  auto subject = build::open_subject(request, terms.bisect || against_reference);
+  auto subject = build::open_subject(request, terms.bisect || against_reference, against_reference);
   progress.clear();
-  if (!subject.ok()) return std::move(subject).error();
+  if (!subject.ok()) return with_files(std::move(subject).error());
   if (arguments.has("--seed") && arguments.all("--input").size() == subject->engine->program().inputs.size())
     return usage("--seed is for random inputs: all are given").advise("leave it out");
   terms.progress = request.progress;
@@ -109,8 +116,13 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
     return read_inputs(arguments, subject->engine->program(),
                        terms.reference_dir.empty() ? std::optional<uint64_t>(seed * 1000) : std::nullopt);
   };
-  PERI_ASSIGN(const judge::Verification v, judge::verify(*subject, terms));
+  if (!arguments.has("--input")) {
+    PERI_ASSIGN(terms.sizes, program_dims(arguments, subject->engine->program()));
+  }
+  auto verified = judge::verify(*subject, terms);
   progress.clear();
+  if (!verified.ok()) return with_files(std::move(verified).error());
+  const judge::Verification& v = *verified;
   print(Page(arguments), v);
   Outcome out;
   out.summary = v.text();

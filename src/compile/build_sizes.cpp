@@ -55,7 +55,7 @@ Result<std::vector<DimBinding>> bounds_of(const ir::Graph& graph, const DimBindi
         return usage("the %s size of dimension '%s' is %lld, and it is tuned for %lld",
                      largest ? "largest" : "smallest", name.c_str(), static_cast<long long>(bound.at(name)),
                      static_cast<long long>(value))
-            .advise("give --opt-shapes (or --dims) a size between --min-shapes and --max-shapes");
+            .advise("give it a size between --min-shapes and --max-shapes");
     PERI_TRY(check_possible(graph, bound));
     out.push_back(std::move(bound));
   }

@@ -22,9 +22,23 @@ DimBinding lengths_of(const ImportSizes& sizes) {
   return out;
 }
 
+// Numbers of axes of inputs that are at hand, or of which a shape is given.
+DimBinding ranks_of(const ImportSizes& sizes) {
+  DimBinding out;
+  for (const InputShape& input : sizes.at_hand) out[input.name] = static_cast<int64_t>(input.dims.size());
+  for (const auto& [key, value] : sizes.dims) {
+    const size_t dot = key.rfind('.');
+    int64_t axes = 0;
+    if (value == kShapeEnds && dot != std::string::npos &&
+        std::from_chars(key.data() + dot + 1, key.data() + key.size(), axes).ec == std::errc())
+      out[key.substr(0, dot)] = axes;
+  }
+  return out;
+}
+
 // The model's inputs alone, as they are declared.
-Result<ir::Graph> declared_inputs(const std::string& model, const DimBinding& lengths) {
-  PERI_ASSIGN(const onnx::ImportReport report, onnx::survey_model(model, {.lengths = lengths}));
+Result<ir::Graph> declared_inputs(const std::string& model, const DimBinding& lengths, const DimBinding& ranks) {
+  PERI_ASSIGN(const onnx::ImportReport report, onnx::survey_model(model, {.lengths = lengths, .ranks = ranks}));
   ir::Graph g;
   if (!report.supported()) return g;
   for (const onnx::PortInfo& p : report.inputs)
@@ -35,15 +49,15 @@ Result<ir::Graph> declared_inputs(const std::string& model, const DimBinding& le
 
 Result<onnx::ImportedModel> import_pinned(const std::string& model, const std::map<std::string, std::string>& fixed,
                                           const ImportSizes& sizes, Pinned* pinned) {
-  const DimBinding lengths = lengths_of(sizes);
-  auto at_every_size = onnx::import_model(model, {.fixed = fixed, .lengths = lengths});
+  const DimBinding lengths = lengths_of(sizes), ranks = ranks_of(sizes);
+  auto at_every_size = onnx::import_model(model, {.fixed = fixed, .lengths = lengths, .ranks = ranks});
   if (at_every_size.ok()) {  // names of sequences say how many elements they have, and of no dimension
     for (const auto& [key, value] : sizes.dims)
       if (at_every_size->lengths.contains(key)) pinned->also.emplace(key, value);
     return at_every_size;
   }
   if (at_every_size.error().kind != ErrorKind::kUnsupported) return at_every_size;
-  PERI_ASSIGN(const ir::Graph inputs, declared_inputs(model, lengths));
+  PERI_ASSIGN(const ir::Graph inputs, declared_inputs(model, lengths, ranks));
   const DimBinding at_hand = sizes_of(inputs, sizes.at_hand);
   std::map<std::string, int64_t> dims = sizes.dims;
   for (const auto& length : lengths) {
@@ -54,13 +68,13 @@ Result<onnx::ImportedModel> import_pinned(const std::string& model, const std::m
   }
   auto asked = resolve_dims(inputs, dims, at_hand);
   if (!asked.ok() || asked->empty()) return at_every_size;
-  auto best = onnx::import_model(model, {.fixed = fixed, .sizes = *asked, .lengths = lengths});
+  auto best = onnx::import_model(model, {.fixed = fixed, .sizes = *asked, .lengths = lengths, .ranks = ranks});
   if (!best.ok()) {  // what nobody gave may have to be as small as it can
     DimBinding small = at_hand;
     for (const auto& [name, value] : *asked) small.emplace(name, 1);
     asked = resolve_dims(inputs, dims, small);
     PERI_CHECK(asked.ok());
-    best = onnx::import_model(model, {.fixed = fixed, .sizes = *asked, .lengths = lengths});
+    best = onnx::import_model(model, {.fixed = fixed, .sizes = *asked, .lengths = lengths, .ranks = ranks});
   }
   if (!best.ok()) {
     Error e = std::move(at_every_size).error();
@@ -72,7 +86,7 @@ Result<onnx::ImportedModel> import_pinned(const std::string& model, const std::m
   for (const auto& [name, value] : *asked) {
     DimBinding fewer = kept;
     fewer.erase(name);
-    auto freer = onnx::import_model(model, {.fixed = fixed, .sizes = fewer, .lengths = lengths});
+    auto freer = onnx::import_model(model, {.fixed = fixed, .sizes = fewer, .lengths = lengths, .ranks = ranks});
     if (!freer.ok()) continue;
     best = std::move(freer);
     kept = std::move(fewer);

@@ -38,6 +38,14 @@ Result<std::shared_ptr<Device>> open_device(std::string_view name) {
       .advise("build the engine again for a device that is here: peri build MODEL -o ENGINE");
 }
 
+Status check_there(std::string_view name) {
+  PERI_ASSIGN(const int ordinal, ordinal_of(name));
+  if (kind_of(name) != "cuda") return Ok{};
+  PERI_ASSIGN(const auto driver, cuda::open_driver());
+  PERI_ASSIGN(const auto gpus, cuda::list_gpus(*driver));
+  return cuda::check_ordinal(ordinal, gpus.size());
+}
+
 std::string which_of(std::string_view kind, std::string_view chosen) {
   return std::string(!chosen.empty() && kind_of(chosen) == kind ? chosen : kind);
 }

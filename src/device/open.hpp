@@ -15,6 +15,9 @@ Result<int> ordinal_of(std::string_view name);
 // for another number.
 Result<std::shared_ptr<Device>> open_device(std::string_view name);
 
+// Whether it is there, without opening it: the errors of open_device() that say it is not.
+Status check_there(std::string_view name);
+
 // The one that is meant by a kind: `chosen` ("cuda:1") where it is of that kind, else the kind itself, its first.
 std::string which_of(std::string_view kind, std::string_view chosen);
 

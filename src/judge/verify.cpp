@@ -24,11 +24,6 @@ double Budget::allowed(DType type) const {
   return given ? max_error : std::max({max_error, 8 * unit_roundoff(type), 8 * unit_roundoff(precision)});
 }
 
-bool Budget::holds(const Difference& d, DType type) const {
-  if (!is_float(type)) return d.l0 == 0;
-  return d.relative <= allowed(type) && d.cosine >= min_cosine;
-}
-
 double room_for_rounding(double moved) {
   // Where values are rounded to 16 bits between steps, an answer may err this many times as far as the reference that
   // rounds every value.
@@ -59,12 +54,7 @@ std::vector<std::vector<int64_t>> dims_of(std::span<const Tensor> tensors) {
 
 Status affordable(const Subject& s, std::span<const Tensor> inputs) {
   PERI_ASSIGN(const DimBinding sizes, plan::bind_dims(s.engine->program(), dims_of(inputs)));
-  const double tflop = flops_at(s.reference, sizes) / 1e12;
-  if (tflop <= kMaxTflop || std::isinf(tflop)) return Ok{};
-  return refused("the float64 reference would take hours")
-      .expecting(format("at most %.3g Tflop", kMaxTflop))
-      .but_found(format("%.3g Tflop", tflop))
-      .advise("give smaller sizes with --dims, or compare with --onnxruntime or --reference-dir");
+  return check_affordable(s.reference, sizes);
 }
 
 Result<std::vector<Tensor>> reference_outputs(const Subject& s, std::span<const Tensor> inputs, int threads) {
@@ -103,6 +93,7 @@ Result<Runs> make_runs(const Subject& s, const VerifyTerms& terms, runtime::Sess
   if (peer) {  // what is no file would be waited for by another program
     PERI_ASSIGN(const auto model, MappedFile::open(terms.peer_model));
   }
+  if (!files && !peer && terms.sizes) PERI_TRY(check_affordable(s.reference, *terms.sizes));
   for (uint64_t seed : terms.seeds) {
     PERI_ASSIGN(std::vector<Tensor> inputs, inputs_of(s, terms, seed));
     if (!files && !peer) PERI_TRY(affordable(s, inputs));
@@ -192,6 +183,18 @@ Status follow_answer(const Subject& s, const VerifyTerms& terms, const Runs& r, 
   return Ok{};
 }
 
+// What of a budget an answer does not keep; "": it keeps all. `allowed`: of its range.
+std::string breach(const OutputVerdict& o, double allowed, const Budget& b, DType type) {
+  const Difference& d = o.difference;
+  if (is_float(type) ? !(d.relative <= allowed) : d.l0 != 0)
+    return format("error %.3g of its range, allowed %.3g", d.relative, allowed);
+  if (is_float(type) && !(d.cosine >= b.min_cosine))
+    return format("its cosine is 1 - %.3g, allowed is 1 - %.3g", 1 - d.cosine, 1 - b.min_cosine);
+  if (o.of_change.value_or(0) > b.max_change)
+    return format("error %.3g of the change between two seeds, allowed %.3g", *o.of_change, b.max_change);
+  return "";
+}
+
 // Every output of every run; what is outside first, in words.
 Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, runtime::Session& session,
                     Verification* v) {
@@ -210,7 +213,8 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
         o.of_change = o.difference.linf == 0 ? 0 : o.difference.linf / *change;
       double allowed = budget.allowed(got.dtype());
       const bool nan = o.difference.both_nan > 0 && !budget.nan_equal;
-      o.inside = !nan && budget.holds(o.difference, got.dtype()) && !(o.of_change.value_or(0) > budget.max_change);
+      std::string beyond = breach(o, allowed, budget, got.dtype());
+      o.inside = !nan && beyond.empty();
       v->both_nan += o.difference.both_nan;
       if (nan && v->outside.empty())
         v->outside = format(
@@ -221,7 +225,8 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
       if (!o.inside && !nan && !budget.given && terms.peer_model.empty() && terms.reference_dir.empty()) {
         PERI_ASSIGN(const double rounding, narrow_rounding(s, terms, r, n, k, &rounded));
         allowed = std::max(allowed, room_for_rounding(rounding));
-        o.inside = o.difference.relative <= allowed && o.difference.cosine >= budget.min_cosine;
+        beyond = breach(o, allowed, budget, got.dtype());
+        o.inside = beyond.empty();
       }
       v->allowed = std::max(v->allowed, allowed);
       std::string why;
@@ -229,9 +234,9 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
       v->followed += o.followed > 0;
       if (!o.followed) v->worst = std::max(v->worst, o.difference.relative);
       if (!o.inside && v->outside.empty())
-        v->outside = format("output '%s' is outside its budget at seed %llu: error %.3g of its range, allowed %.3g",
-                            o.output.c_str(), static_cast<unsigned long long>(o.seed), o.difference.relative, allowed) +
-                     why;
+        v->outside = format("output '%s' is outside its budget at seed %llu: ", o.output.c_str(),
+                            static_cast<unsigned long long>(o.seed)) +
+                     beyond + why;
       v->outputs.push_back(std::move(o));
     }
   }
@@ -270,6 +275,17 @@ Result<bool> bisect(const Subject& s, const VerifyTerms& terms, runtime::Session
   return right;
 }
 }  // namespace
+
+Status check_affordable(const ir::Graph& reference, const DimBinding& sizes) {
+  const double tflop = flops_at(reference, sizes) / 1e12;
+  if (tflop <= kMaxTflop || std::isinf(tflop)) return Ok{};
+  std::string at;
+  for (const auto& [name, size] : sizes) at += (at.empty() ? " at " : ",") + name + "=" + std::to_string(size);
+  return refused("the float64 reference would take hours%s", at.c_str())
+      .expecting(format("at most %.3g Tflop", kMaxTflop))
+      .but_found(format("%.3g Tflop", tflop))
+      .advise("give smaller sizes with --dims, or compare with --onnxruntime");
+}
 
 Result<Verification> verify(const Subject& subject, const VerifyTerms& terms) {
   Verification v;

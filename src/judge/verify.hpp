@@ -24,7 +24,6 @@ struct Budget {
   Tolerance tolerance;            // of what Difference::l0 counts
 
   double allowed(DType type) const;
-  bool holds(const Difference& d, DType type) const;
 };
 // What an engine that keeps values in 16 bits may be off by where rounding every value to them moves the answer by
 // `moved`, both as shares of the output's range; never as much as a wrong answer is (judge/whole.hpp).
@@ -46,6 +45,9 @@ struct VerifyTerms {
   std::vector<uint64_t> seeds = {1, 2};
   // The inputs of a seed; empty: seeded ones at the sizes that the engine was tuned for.
   std::function<Result<std::vector<Tensor>>(uint64_t seed)> inputs;
+  // The sizes of what `inputs` makes, where they are known before: what the reference would take hours for is refused
+  // before they are made.
+  std::optional<DimBinding> sizes;
   std::string reference_dir;  // hold answers against DIR/NAME.npy; "" not
   std::string peer_model;     // hold answers against ONNX Runtime's of this file; "" not
   int threads = 1;            // of the reference and of ONNX Runtime
@@ -89,6 +91,8 @@ struct Verification {
   std::string text() const;  // the outcome in one line
 };
 
+// kRefused where the float64 reference would take hours at these sizes.
+Status check_affordable(const ir::Graph& reference, const DimBinding& sizes);
 // Errors: those of a run and of the reference; kRefused where the reference would take hours; kUnsupported and kInvalid
 // of ONNX Runtime (judge/peer.hpp); kCancelled. An answer outside its budget is none.
 Result<Verification> verify(const Subject& subject, const VerifyTerms& terms);

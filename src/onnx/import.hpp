@@ -72,6 +72,7 @@ struct ImportOptions {
   // Of inputs that are sequences the number of elements, each of which becomes an input NAME.K; of those that are
   // optional whether they are there, which they are where nothing is said.
   DimBinding lengths = {};
+  DimBinding ranks = {};  // of such elements NAME.K, where the model declares no shape for them
 };
 
 // Errors name the file, the node, what was expected and found, and what to do. Any file is safe to import: time and

@@ -216,29 +216,31 @@ Status Surveyor::describe_ports(const GraphRecord& g, std::set<std::string>* con
   return Ok{};
 }
 
-// An input for each element.
-Status Surveyor::describe_container(const ValueRecord& v) {
-  constexpr int64_t kMaxElements = 4096;
+Status Surveyor::describe_container(const ValueRecord& v) {  // an input for each element
+  constexpr int64_t kMaxElements = 4096, kMaxRank = 32;
   const bool sequence = v.kind == ValueKind::kSequence || v.of_sequence;
+  const std::string given(v.name);
   const auto it = options_.lengths.find(v.name);
-  if (it == options_.lengths.end() && sequence)
-    return unsupported("input '%s' is a sequence of unknown length", std::string(v.name).c_str())
-        .advise(format("give the number of its elements: --dims %s=N", std::string(v.name).c_str()));
   const int64_t count = it == options_.lengths.end() ? 1 : it->second;
+  if (it == options_.lengths.end() && sequence)
+    return unsupported("input '%s' is a sequence of unknown length", given.c_str())
+        .advise("give the number of its elements: --dims " + given + "=N");
   if (count < 0 || count > (sequence ? kMaxElements : 1))
-    return usage("'%s' cannot have %lld elements", std::string(v.name).c_str(), static_cast<long long>(count));
-  Survey::Container& made = s_.containers[std::string(v.name)];
+    return usage("'%s' cannot have %lld elements", given.c_str(), static_cast<long long>(count));
+  Survey::Container& made = s_.containers[given];
   made.sequence = sequence;
   for (int64_t k = 0; k < count; ++k) {
-    const std::string name = std::string(v.name) + (sequence ? "." + std::to_string(k) : "");
+    const std::string name = given + (sequence ? "." + std::to_string(k) : "");
     ValueRecord element = v;
     element.name = name;
     element.kind = ValueKind::kTensor;
+    if (const auto rank = options_.ranks.find(name); !element.shape && rank != options_.ranks.end())
+      element.shape.emplace(static_cast<size_t>(std::clamp<int64_t>(rank->second, 0, kMaxRank)));
     PERI_ASSIGN(ir::Type type, declared_type(element, dim_names_));
-    if (!type.shape) return unsupported("'%s' has elements of unknown rank", std::string(v.name).c_str());
-    if (sequence)  // each element has sizes of its own
-      for (Dim& d : *type.shape)
-        if (d.is_symbol()) d = Dim::symbol(d.symbol_name() + "." + std::to_string(k));
+    if (!type.shape)
+      return unsupported("'%s' has elements of unknown rank", given.c_str()).advise("give --shapes " + name + ":AxB");
+    for (Dim& d : *type.shape)  // each element of a sequence has sizes of its own
+      if (sequence && d.is_symbol()) d = Dim::symbol(d.symbol_name() + "." + std::to_string(k));
     made.elements.push_back(name);
     s_.report.inputs.push_back({name, std::move(type)});
   }

@@ -37,15 +37,17 @@ double scale_at(const RefTensor* t, const At& of) {
 }
 int64_t zero_at(const RefTensor* t, const At& of) { return t ? t->i[place(*t, of.at, of.image, of.count)] : 0; }
 
-// y[p] from the exact sum.
-void store_sum(RefCall& call, const Ports& ports, int64_t p, int64_t sum, const At& a, const At& b, const At& y) {
+// y[p] from the exact sum and what is added to it: an int32 in its units, or a float32 that is none of them.
+void store_sum(RefCall& call, const Ports& ports, int64_t p, int64_t sum, const At& a, const At& b, const At& y,
+               double added = 0) {
   if (ports.y_scale == kNone) {
     call.out[0].i[static_cast<size_t>(p)] = wrap(DType::kI32, sum);
     return;
   }
-  const double factor =
-      scale_at(call.in[ports.a_scale], a) * scale_at(call.in[ports.b_scale], b) / scale_at(call.in[ports.y_scale], y);
-  store_quantized(call.out[0], p, static_cast<double>(sum) * factor, zero_at(call.in[ports.y_zero], y), {});
+  const double unit = scale_at(call.in[ports.a_scale], a) * scale_at(call.in[ports.b_scale], b),
+               factor = unit / scale_at(call.in[ports.y_scale], y);
+  const double whole = static_cast<double>(sum) + (added == 0 ? 0 : added / unit);
+  store_quantized(call.out[0], p, whole * factor, zero_at(call.in[ports.y_zero], y), {});
 }
 
 // Scales and zero points of one side: a single element, a list of `each`, or `full` with an axis of one element.
@@ -182,13 +184,14 @@ Status conv(RefCall& call) {
       const int64_t channel = o[1], first = o[0] * x.dims[1] + channel / per_group * each;
       const At of_w{channel, 0, outputs};
       const int64_t za = zero_at(xz, {}), zb = zero_at(wz, of_w);
-      int64_t sum = bias ? bias->i[static_cast<size_t>(channel)] : 0;
+      const bool in_units = bias && !is_float(bias->dtype);
+      int64_t sum = in_units ? bias->i[static_cast<size_t>(channel)] : 0;
       each_tap(window, in, o.data() + 2, [&](int64_t offset, int64_t tap) {
         for (int64_t c = 0; c < each; ++c)
           sum += (x.i[static_cast<size_t>((first + c) * image + offset)] - za) *
                  (w.i[static_cast<size_t>((channel * each + c) * taps + tap)] - zb);
       });
-      store_sum(call, kPorts, p, sum, {}, of_w, {});
+      store_sum(call, kPorts, p, sum, {}, of_w, {}, bias && !in_units ? number_at(*bias, channel) : 0);
     }
   });
   return Ok{};
@@ -227,7 +230,8 @@ std::vector<Port> scaled_ports(std::string_view a, std::string_view b) {
 }
 
 std::vector<Port> with_bias(std::vector<Port> ports) {
-  ports.push_back({"offsets", types({DType::kI32}), true});
+  // float32 is what fuse_quantized makes of a bias that was not quantised: numbers, in no unit.
+  ports.push_back({"offsets", types({DType::kI32, DType::kF32}), true});
   return ports;
 }
 }  // namespace
@@ -295,7 +299,10 @@ const Entry integer_products_entry{{
           "{pads=[1,1,1,1]}; output y }",
           "graph { input x: i8[1,2,5]; const s: f32[] = [0.01]; const z: i8[] = [12]; input w: i8[2,1,3]; const t: "
           "f32[] = [0.02]; const v: i8[] = [0]; const q: f32[] = [0.25]; const o: i8[] = [10]; y = "
-          "qlinear_conv(x, s, z, w, t, v, q, o) {group=2}; output y }"}},
+          "qlinear_conv(x, s, z, w, t, v, q, o) {group=2}; output y }",
+          "graph { input x: u8[1,2,5,5]; const s: f32[] = [0.01]; const z: u8[] = [120]; input w: i8[3,2,3,3]; "
+          "const t: f32[3] = [0.02, 0.5, 0.1]; const v: i8[3] = [0, 1, 2]; const q: f32[] = [0.25]; const o: u8[] "
+          "= [100]; const b: f32[3] = [0.3, -7.77, 1e-9]; y = qlinear_conv(x, s, z, w, t, v, q, o, b); output y }"}},
 }};
 
 }  // namespace peri::ops

@@ -10,23 +10,38 @@ namespace {
 // A convolution or product whose sides are dequantised, the right one constant or one scale for all of it.
 struct Product {
   Quantized a, b;
-  ir::Value* bias = nullptr;  // int32, in units of both scales; null: none
   bool conv = false, transposed = false;
   int64_t columns = 0;
+  ir::Value* bias = nullptr;    // int32, in units of the sums; null: none
+  std::vector<double> numbers;  // the bias where it was not quantised so: as many as columns, or none
+  bool has_bias() const { return bias || !numbers.empty(); }
+  double unit(int64_t column) const { return a.scale->constant->f64(0) * element(b.scale, column); }
 };
 
-// The bias in units of the sums, where it was quantised so.
+bool one_a_column(const Product& p, const Tensor& t) { return t.rank() == 1 && t.numel() == p.columns; }
+
+// The bias in units of the sums, where it was quantised so, else its numbers.
 bool read_bias(const ir::Node& n, Product* p) {
   if (!n.in(2)) return true;
   const auto bias = dequantized(n.in(2));
-  if (!bias || bias->bytes->type.dtype != DType::kI32 || !bias->bytes->constant) return false;
-  if (bias->bytes->constant->rank() != 1 || bias->bytes->constant->numel() != p->columns) return false;
-  for (int64_t k = 0; k < p->columns; ++k) {
-    const double unit = p->a.scale->constant->f64(0) * element(p->b.scale, k), have = element(bias->scale, k);
-    if (std::fabs(have - unit) > 1e-6 * unit) return false;
-    if (bias->zero && element(bias->zero, k) != 0) return false;
+  const std::optional<Tensor>& t = bias ? bias->bytes->constant : n.in(2)->constant;
+  if (!t || !one_a_column(*p, *t)) return false;
+  bool same = bias && t->dtype() == DType::kI32;
+  for (int64_t k = 0; bias && k < p->columns; ++k) {
+    same = same && std::fabs(element(bias->scale, k) - p->unit(k)) <= 1e-6 * p->unit(k) &&
+           (!bias->zero || element(bias->zero, k) == 0);
   }
-  p->bias = bias->bytes;
+  if (same) {
+    p->bias = bias->bytes;
+    return true;
+  }
+  for (int64_t k = 0; k < p->columns; ++k) {
+    const double v =
+        bias ? (static_cast<double>(t->i64(k)) - (bias->zero ? element(bias->zero, k) : 0)) * element(bias->scale, k)
+             : t->f64(k);
+    if (!std::isfinite(v) || !(p->unit(k) > 1e-30)) return false;
+    p->numbers.push_back(v);
+  }
   return true;
 }
 
@@ -38,7 +53,7 @@ std::optional<Product> product_at(const ir::Node* n) {
     return q.bytes->type.dtype == DType::kU8 || q.bytes->type.dtype == DType::kI8;
   };
   if (!bytes(*a) || !bytes(*b)) return std::nullopt;
-  Product p{*a, *b, nullptr, n->op == "conv", n->op == "gemm" && n->i("transB") != 0};
+  Product p{*a, *b, n->op == "conv", n->op == "gemm" && n->i("transB") != 0};
   const Shape& w = *b->bytes->type.shape;
   const size_t axis = p.conv || p.transposed ? 0 : w.size() - 1;
   if (w.size() < 2 || (p.conv && !b->bytes->constant)) return std::nullopt;
@@ -72,6 +87,14 @@ Result<ir::Value*> right_side(Rewriter& w, const Product& p) {
   return w.transpose(p.b.bytes, {1, 0}, p.b.bytes);
 }
 
+// The bias as it is, float32.
+ir::Value* numbers(Rewriter& w, const Product& p, const std::string& name) {
+  auto t = Tensor::zeros(DType::kF32, {p.columns});
+  PERI_CHECK(t.ok());
+  for (int64_t k = 0; k < p.columns; ++k) t->set_f64(k, p.numbers[static_cast<size_t>(k)]);
+  return w.graph().add_constant(name, std::move(t).value());
+}
+
 // y as bytes kept within `bounds`, which are numbers.
 Result<ir::Value*> bounded(Rewriter& w, ir::Value* y, const Quantized& to, const Bounds& bounds) {
   const bool is_signed = y->type.dtype == DType::kI8;
@@ -101,7 +124,7 @@ Result<bool> to_bytes(Rewriter& w, ir::Node* n) {
     at = at->in(0)->producer;
   }
   const auto p = product_at(at);
-  if (!p || !w.used_once(at->out()) || (p->bias && !p->conv)) return false;
+  if (!p || !w.used_once(at->out()) || (p->has_bias() && !p->conv)) return false;
   nodes.push_back(at);
   nodes.push_back(p->a.node);
   nodes.push_back(p->b.node);
@@ -110,6 +133,7 @@ Result<bool> to_bytes(Rewriter& w, ir::Node* n) {
   std::vector<ir::Value*> inputs = {p->a.bytes, p->a.scale,       zero_of(w, p->a), right,
                                     p->b.scale, zero_of(w, p->b), to->scale,        zero_of(w, *to)};
   if (p->bias) inputs.push_back(p->bias);
+  if (!p->numbers.empty()) inputs.push_back(numbers(w, *p, at->name + "_bias"));
   PERI_ASSIGN(ir::Value * y, w.make(p->conv ? "qlinear_conv" : "qlinear_matmul", std::move(inputs),
                                     p->conv ? at->attrs : ir::Attrs{}, n->out()));
   PERI_ASSIGN(y, bounded(w, y, *to, bounds));
@@ -137,10 +161,11 @@ Result<bool> to_floats(Rewriter& w, ir::Node* n) {
     for (int64_t k = 0; k < p->columns; ++k) t->set_f64(k, value(k));
     return w.make(op, {y, w.graph().add_constant(n->name + "_" + std::string(op), std::move(t).value())}, {}, n->out());
   };
-  const auto unit = [&](int64_t k) { return p->a.scale->constant->f64(0) * element(p->b.scale, k); };
-  PERI_ASSIGN(y, columns("mul", unit));
-  if (p->bias) {
-    PERI_ASSIGN(y, columns("add", [&](int64_t k) { return p->bias->constant->f64(k) * unit(k); }));
+  PERI_ASSIGN(y, columns("mul", [&](int64_t k) { return p->unit(k); }));
+  if (p->has_bias()) {
+    PERI_ASSIGN(y, columns("add", [&](int64_t k) {
+                  return p->bias ? p->bias->constant->f64(k) * p->unit(k) : p->numbers[static_cast<size_t>(k)];
+                }));
   }
   w.replace(n->out(), y);
   return true;
@@ -160,7 +185,8 @@ const Entry fuse_quantized_entry{{
     .contract =
         "Every conv, matmul and gemm of dequantised bytes by constant scales is one of the bytes: qlinear_conv or "
         "qlinear_matmul where the result is quantised again, a relu or clip between the two included, else sums "
-        "that are cast and scaled. Sums are exact. It stands before constants are folded, which would make "
+        "that are cast and scaled. A bias is int32 in the sums' units, or float32 as it is. Sums are exact. It stands "
+        "before constants are folded, which would make "
         "weights of bytes weights of float32.",
     .run = run,
     .examples =
@@ -194,15 +220,25 @@ const Entry fuse_quantized_entry{{
           "graph { input x: u8[2,2]; const z: u8[] = [3]; const w: i8[2,2] = [1, 2, -3, 4]; const v: i8[] = [0]; const "
           "t: "
           "f32[2] = [0.125, 0.125]; e = matmul_integer(x, w, z, v); f = cast(e) {to=1}; y = mul(f, t); output y }"},
-         {"a bias in other units stays",
+         {"a bias in float32",
           "graph { input x: u8[1,1,5,5]; const s: f32[] = [0.5]; const w: i8[1,1,1,1] = [1]; const t: f32[] = [0.25]; "
-          "const b: f32[1] = [0.3]; a = dequantize_linear(x, s); c = dequantize_linear(w, t); y = conv(a, c, b); "
-          "output y "
-          "}",
+          "const b: f32[1] = [0.3]; const q: f32[] = [2.0]; const r: u8[] = [5]; a = dequantize_linear(x, s); c = "
+          "dequantize_linear(w, t); e = conv(a, c, b); y = quantize_linear(e, q, r); output y }",
           "graph { input x: u8[1,1,5,5]; const s: f32[] = [0.5]; const w: i8[1,1,1,1] = [1]; const t: f32[] = [0.25]; "
-          "const b: f32[1] = [0.3]; a = dequantize_linear(x, s); c = dequantize_linear(w, t); y = conv(a, c, b); "
-          "output y "
-          "}"}},
+          "const b: f32[1] = [0.3]; const q: f32[] = [2.0]; const r: u8[] = [5]; const z: u8[] = [0]; const v: i8[] = "
+          "[0]; y = qlinear_conv(x, s, z, w, t, v, q, r, b); output y }"},
+         {"a bias quantised in other units, a result that stays float32",
+          "graph { input x: u8[1,1,5,5]; const s: f32[] = [0.5]; const w: i8[1,1,1,1] = [1]; const t: f32[] = [0.25]; "
+          "const b: i32[1] = [3]; const u: f32[] = [0.5]; a = dequantize_linear(x, s); c = dequantize_linear(w, t); d "
+          "= dequantize_linear(b, u); y = conv(a, c, d); output y }",
+          "graph { input x: u8[1,1,5,5]; const w: i8[1,1,1,1] = [1]; const z: u8[] = [0]; const v: i8[] = [0]; const "
+          "m: f32[1,1,1,1] = [0.125]; const b: f32[1,1,1,1] = [1.5]; e = conv_integer(x, w, z, v); f = cast(e) "
+          "{to=1}; g = mul(f, m); y = add(g, b); output y }"},
+         {"a bias that is made while running stays",
+          "graph { input x: u8[1,1,5,5]; input b: f32[1]; const s: f32[] = [0.5]; const w: i8[1,1,1,1] = [1]; const t: "
+          "f32[] = [0.25]; a = dequantize_linear(x, s); c = dequantize_linear(w, t); y = conv(a, c, b); output y }",
+          "graph { input x: u8[1,1,5,5]; input b: f32[1]; const s: f32[] = [0.5]; const w: i8[1,1,1,1] = [1]; const t: "
+          "f32[] = [0.25]; a = dequantize_linear(x, s); c = dequantize_linear(w, t); y = conv(a, c, b); output y }"}},
 }};
 
 }  // namespace peri::passes

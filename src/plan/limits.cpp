@@ -33,7 +33,7 @@ Status within_limits(const Program& p, const DimBinding& sizes) {
     return refused("dimension '%s' is beyond what the engine was built for", dim.c_str())
         .expecting(limits_text(p, dim))
         .but_found(std::to_string(value))
-        .advise("build it with wider --min-shapes and --max-shapes, or without them: then any size runs");
+        .advise("widen --min-shapes and --max-shapes of its build, or leave them out: then any size runs");
   }
   return Ok{};
 }

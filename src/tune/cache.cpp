@@ -268,6 +268,7 @@ Result<KeptPeaks> read_kept_peaks(const Json& json) {
   KeptPeaks kept;
   PERI_ASSIGN(const std::string_view holds_for, json.get_string("holds_for"));
   PERI_ASSIGN(const Json* peaks, json.get("peaks"));
+  if (!peaks->find("byte_gops")) return refused("peaks of an earlier version");
   PERI_ASSIGN(kept.peaks, bench::read_peaks(*peaks));
   kept.holds_for = holds_for;
   return kept;

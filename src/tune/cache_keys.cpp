@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/hash.hpp"
+#include "device/target.hpp"
 #include "exec/region/region_payload.hpp"
 #include "kernels/source_key.hpp"
 #include "ops/source_key.hpp"
@@ -60,7 +61,7 @@ std::string timing_key(const ir::Graph& region, const std::vector<bool>& constan
   if (!weights) return key;
   constexpr double kMaxTraffic = 1 << 30;  // no cache holds more; a device's last one is none of the host's
   const size_t traffic = options.own_executor.empty()
-                             ? traffic_bytes(options.model_bytes)
+                             ? traffic_bytes(options.model_bytes, device::this_cpu(), options.threads)
                              : std::bit_ceil(static_cast<size_t>(std::min(options.model_bytes, kMaxTraffic)));
   return key + format(" after %zu", traffic);
 }

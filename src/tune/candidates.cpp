@@ -94,9 +94,10 @@ Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& cons
   }
   const auto own = [&](const Candidate& c) { return c.kernel->executor == options.own_executor; };
   if (std::any_of(all.list.begin(), all.list.end(), own)) std::erase_if(all.list, std::not_fn(own));
-  // A build may end in the middle of a problem: what is expected to be fast is tried first, what nobody expects, last.
+  // A build may end in the middle of a problem, or take the first that is right (first_right): what is expected to be
+  // fast is tried first, what nobody expects, last.
   const auto expected = [](const Candidate& c) { return c.offer.guess_ms > 0 ? c.offer.guess_ms : HUGE_VAL; };
-  if (options.measure && !options.own_executor.empty())
+  if (!options.own_executor.empty())
     std::stable_sort(all.list.begin(), all.list.end(),
                      [&](const Candidate& a, const Candidate& b) { return expected(a) < expected(b); });
   return all;

@@ -223,8 +223,53 @@ void Tuner::State::decide_later(const ir::Graph& region, const std::vector<bool>
   if (all->list.size() > known) decide_new(region, constant, key, known, all);
 }
 
+void Tuner::State::decide_first_right(const ir::Graph& region, const std::vector<bool>& constant,
+                                      const std::string& key, std::span<const ir::Graph> also, Candidates* all) {
+  static constexpr std::string_view kNotTried = "not tried: without tuning the first that is right is taken";
+  const auto tried = std::stable_partition(all->list.begin(), all->list.end(), [](const Candidate& c) {
+    return c.evidence.tried() || !(c.evidence.right() || c.evidence.rejected == kNotTried);
+  });
+  std::vector<Candidate> later(std::make_move_iterator(tried), std::make_move_iterator(all->list.end()));
+  all->list.erase(tried, all->list.end());
+  const auto enough = [&] {
+    return std::any_of(all->list.begin(), all->list.end(), [&](const Candidate& c) {
+      return c.evidence.right() && std::all_of(also.begin(), also.end(), [&](const ir::Graph& g) {
+               return offered_for(c, g, constant, target).has_value();
+             });
+    });
+  };
+  const std::string here = problem::identity(region, constant);
+  const auto elsewhere = [&](Candidates* some) {
+    for (const ir::Graph& g : also)
+      if (problem::identity(g, constant) != here) decide_other_dims(region, constant, g, some);
+  };
+  elsewhere(all);
+  auto next = later.begin();
+  for (; next != later.end() && !enough() && !stopped(); ++next) {
+    Candidates one;
+    next->evidence.rejected.clear();
+    one.list.push_back(std::move(*next));
+    decide_new(region, constant, key, 0, &one);
+    elsewhere(&one);
+    all->list.push_back(std::move(one.list[0]));
+  }
+  const auto right = [](const Candidate& c) { return c.evidence.right(); };
+  const auto wrong = std::stable_partition(all->list.begin(), all->list.end(), right);
+  const bool any = wrong != all->list.begin();  // none only where the build was stopped: then the guess is taken
+  for (; next != later.end(); ++next) {
+    next->evidence.rejected = any || !stopped() ? kNotTried : "";
+    all->list.push_back(std::move(*next));
+  }
+}
+
 void Tuner::State::decide(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                           Candidates* all) {
+  if (first_right()) {
+    decide_first_right(region, constant, key, {}, all);
+    if (stopped()) leave_untried(all);
+    for (const Candidate& c : all->list) count_runs(c, c.evidence);
+    return;
+  }
   if (options.measure && !stopped())
     add_resolved(region, constant, key, {cache.get(), [&] { return worker(); }, [&]() -> Judge& { return here(); }},
                  all);

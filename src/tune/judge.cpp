@@ -29,6 +29,11 @@ constexpr int64_t kVisitSamples = 3, kOnlySamples = 5;
 constexpr double kVisitShare = 1.0 / 3;  // of the budget
 // Rounds beyond the second take no more than this share of the judge's time.
 constexpr double kMoreShare = 0.01;
+// A model of up to this share of the last cache stays in it from run to run, and only leaves the caches of the cores,
+// which as many times their bytes replace. Rests on: benchmarks/results/2026-11-23_small_builds.md.
+constexpr double kStaysInLast = 0.75;
+constexpr size_t kOwnCaches = 2;
+constexpr size_t kMaxTraffic = size_t{128} << 20;
 
 double numel_of(const ir::Value& v) {
   double n = 1;
@@ -220,10 +225,13 @@ bool believe_time(double floor_ms, const bench::Ceilings& ceilings, Evidence* e)
   return false;
 }
 
-size_t traffic_bytes(double model_bytes) {
-  const int64_t known = device::this_cpu().cache_bytes(3);
-  const size_t cache = known > 0 ? static_cast<size_t>(known) : size_t{32} << 20;
-  const size_t most = std::min(cache + cache / 4, size_t{128} << 20);
+size_t traffic_bytes(double model_bytes, const device::Target& cpu, int threads) {
+  const int64_t second = cpu.cache_bytes(2), third = cpu.cache_bytes(3);
+  const size_t own = second > 0 ? static_cast<size_t>(second) : size_t{2} << 20;
+  const size_t last = third > 0 ? static_cast<size_t>(third) : size_t{32} << 20;
+  const bool stays = model_bytes <= kStaysInLast * static_cast<double>(last);
+  const size_t most =
+      std::min({last + last / 4, kMaxTraffic, stays ? kOwnCaches * own * static_cast<size_t>(threads) : kMaxTraffic});
   size_t bytes = size_t{64} << 10;
   while (static_cast<double>(bytes) < model_bytes && bytes < most) bytes *= 2;
   return std::min(bytes, most);
@@ -239,7 +247,7 @@ struct Judge::State {
 
   // What is read between timed runs; empty if there is no memory for it.
   std::span<const std::byte> between_runs(double model_bytes) {
-    const size_t bytes = traffic_bytes(model_bytes);
+    const size_t bytes = traffic_bytes(model_bytes, device::this_cpu(), pool.threads());
     if (rest.bytes().size() != bytes) {
       auto made = Tensor::uninitialized(DType::kU8, {static_cast<int64_t>(bytes)});
       if (!made.ok()) return {};

@@ -83,7 +83,8 @@ class Judge {
 bool believe_time(double floor_ms, const bench::Ceilings& ceilings, Evidence* evidence);
 
 // Bytes that are read between timed runs: as many as the model has weights, of which more than 5/4 of the last cache
-// make no difference; a power of two below that, since times are kept by it.
-size_t traffic_bytes(double model_bytes);
+// make no difference; where the model stays in the last cache, no more than replaces what the cores of these threads
+// hold in their own. A power of two below that, since times are kept by it.
+size_t traffic_bytes(double model_bytes, const device::Target& cpu, int threads);
 
 }  // namespace peri::tune

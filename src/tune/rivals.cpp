@@ -2,6 +2,7 @@
 #include "tune/rivals.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace peri::tune {
 
@@ -35,6 +36,13 @@ void add_visit(const Evidence& visit, Evidence* e) {
   e->spread = least > 0 ? next / least - 1 : 0;
   e->samples += visit.samples;
   e->visits += 1;
+}
+
+bool tells_enough(std::span<const double> samples, double best_ms) {
+  std::array<double, kSameSamples> least;
+  if (samples.size() < least.size()) return false;
+  std::partial_sort_copy(samples.begin(), samples.end(), least.begin(), least.end());
+  return least.back() <= least.front() * (1 + kSameTime) || (best_ms > 0 && least.front() > kMaxRivalRatio * best_ms);
 }
 
 double least_ms(std::span<const Evidence> candidates) {

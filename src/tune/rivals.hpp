@@ -22,6 +22,11 @@ constexpr size_t kMaxRivals = 6;
 // trial is to be made beside them.
 size_t most_rivals(double each, double free);
 
+// Whether more samples of a visit would not change what it says: the least kSameSamples of them lie within kSameTime,
+// or all are too far from `best_ms` of another candidate (-1: there is none) for a rival.
+constexpr size_t kSameSamples = 3;
+bool tells_enough(std::span<const double> samples, double best_ms);
+
 // Takes a further visit into the evidence: the least time stands, and how far the next best lies above it.
 void add_visit(const Evidence& visit, Evidence* evidence);
 

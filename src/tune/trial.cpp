@@ -369,18 +369,16 @@ Status Trial::time(double budget_ms, int64_t least_samples, std::span<const std:
     schedule.before = [&] {
       if (cooled.ok()) cooled = s.cool(m, rest);
     };
-  // What no rival of the best is needs no more than the least samples to tell.
-  int64_t runs = 0;
-  double least_ms = INFINITY;
+  std::vector<double> seen;  // without the first, which finds all in the caches
+  bool first = true;
   const auto step = [&]() -> Status {
     const int64_t start = now_ns();
     PERI_TRY(m->session->repeat(m->one.step));
-    least_ms = std::min(least_ms, seconds_since(start) * 1e3);
-    ++runs;
+    if (!std::exchange(first, false)) seen.push_back(seconds_since(start) * 1e3);
     return Ok{};
   };
-  const auto far = [&] { return best_ms > 0 && runs > least_samples && least_ms > kMaxRivalRatio * best_ms; };
-  PERI_ASSIGN(const auto samples, bench::time_runs(schedule, step, far));
+  const auto told = [&] { return std::ssize(seen) >= least_samples && tells_enough(seen, best_ms); };
+  PERI_ASSIGN(const auto samples, bench::time_runs(schedule, step, told));
   PERI_TRY(std::move(cooled));
   evidence->time_ms = stats::quantile(samples, kTimeQuantile);
   evidence->statistic = kTimeStatistic;

@@ -24,10 +24,10 @@ class Trial {
   // descending order. Returns the largest |error| / radius, 0 without `expected`. `answers`: the answers too. `brief`:
   // what is expensive runs once for each memory of its results.
   Result<double> verify(const Expected* expected, Evidence* evidence, Answers* answers = nullptr, bool brief = false);
-  // Writes the time of repeated runs of the step, by kTimeStatistic: `least_samples`, and more while `budget_ms` lasts.
+  // Writes the time of repeated runs of the step, by kTimeStatistic: `least_samples`, and more while `budget_ms` lasts
+  // and they tell something (tells_enough() in rivals.hpp).
   // Where the region has weights, `rest` is read before each: in a run of the whole network as much passes through the
   // caches between two uses of a weight. The activations are read after it, as the step before has just written them.
-  // Where all are further from `best_ms` of another than a rival is, `least_samples` are enough.
   // On a device: what a launch more costs in a chain (chains.hpp), weights from memory where `model_bytes`, of all
   // weights of the model, are more than its last cache holds; fewer rounds where it is far from `best_ms` of another.
   Status time(double budget_ms, int64_t least_samples, std::span<const std::byte> rest, Evidence* evidence,

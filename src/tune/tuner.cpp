@@ -72,8 +72,9 @@ const Candidates& Tuner::candidates(const ir::Graph& region, const std::vector<b
   if (whole != chosen) {
     Candidates all = candidates(region, constant, {}, only);
     const int64_t start = now_ns();
+    if (s.first_right()) s.decide_first_right(region, constant, timing_key(region, constant, s.options), also, &all);
     for (const ir::Graph& g : also)
-      if (problem::identity(g, constant) != key) s.decide_other_dims(region, constant, g, &all);
+      if (!s.first_right() && problem::identity(g, constant) != key) s.decide_other_dims(region, constant, g, &all);
     for (const Candidate& c : all.list) s.stats.other_dims_skipped += c.evidence.skipped;
     s.stats.seconds += seconds_since(start);
     return s.by_problem.emplace(whole, std::move(all)).first->second;
@@ -144,6 +145,7 @@ void Tuner::foresee(const ir::Graph& region, const std::vector<bool>& constant,
     return std::any_of(s.samples_to_foresee.begin(), s.samples_to_foresee.end(),
                        [&](const Candidate* o) { return o->kernel == c->kernel; });
   };
+  if (s.first_right()) fresh.resize(1);
   for (const Candidate* c : std::span(fresh).first(s.options.late_samples ? 1 : fresh.size()))
     if (!known(c)) s.samples_to_foresee.push_back(c);
   if (!s.options.late_samples) foresee_samples();

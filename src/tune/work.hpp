@@ -9,6 +9,7 @@ namespace peri::tune {
 struct RegionWork {
   double flops = 0;            // of the definition
   double algorithm_flops = 0;  // of the algorithm chosen
+  double byte_flops = 0;       // of those, products of 8-bit integers, for which processors have other units
   double bytes = 0;            // arguments that are read in whole, and results, once
   bench::Work least;           // of these what cannot be left out: the floor's
 };

@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
+#include "base/heap.hpp"
 #include "tune/contained_judge.hpp"
 #include "tune/wire.hpp"
 #include "tune/worker.hpp"
@@ -13,7 +14,8 @@
 namespace peri::tune {
 
 namespace {
-constexpr double kTellEveryS = 1;  // of samples that go on
+constexpr double kTellEveryS = 1;                 // of samples that go on
+constexpr size_t kKeptBytes = size_t{256} << 20;  // of freed memory, between questions: fresh pages take time
 
 Status answer_crossing(int socket, Judge& judge, const Json& device) {
   PERI_ASSIGN(const std::string_view kind, device.as_string());
@@ -115,6 +117,7 @@ Status serve(int socket, const std::function<void(const std::string& candidate)>
     if (!said.ok()) return Ok{};  // the build is done
     PERI_ASSIGN(const bool more, answer(socket, judge, *said, before));
     if (!more) return Ok{};
+    give_back_memory(kKeptBytes);
   }
 }
 

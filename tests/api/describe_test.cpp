@@ -38,7 +38,7 @@ class Terms : public testing::Test {
 TEST_F(Terms, ReachTheBuildFromCxx) {
   peri::BuildOptions o = quick_;
   o.io_dtype = "f8";
-  EXPECT_TRUE(has(refused(o).text, "--io-dtype is not an element type")) << refused(o).text;
+  EXPECT_TRUE(has(refused(o).text, "the option io_dtype is not an element type")) << refused(o).text;
   o = quick_;
   o.settings = 65;
   EXPECT_TRUE(has(refused(o).text, "number of settings")) << refused(o).text;

@@ -8,6 +8,7 @@
 
 #include "bench/ceilings.hpp"
 #include "device/load.hpp"
+#include "device/target.hpp"
 
 namespace peri::bench {
 namespace {
@@ -28,15 +29,27 @@ TEST(Peaks, TheRateIsTheBetterOneOfTheSetBelow) {
 }
 
 TEST(Peaks, TheTimeIsTheLongerOfArithmeticAndMovement) {
-  EXPECT_DOUBLE_EQ(sustained_ms(example(), 1e9, 10), 10);
-  EXPECT_DOUBLE_EQ(sustained_ms(example(), 10, 3e9), 100);
-  EXPECT_EQ(sustained_ms(Peaks(), 1e9, 1e9), 0);
+  EXPECT_DOUBLE_EQ(sustained_ms(example(), 1e9, 0, 10), 10);
+  EXPECT_DOUBLE_EQ(sustained_ms(example(), 10, 0, 3e9), 100);
+  EXPECT_EQ(sustained_ms(Peaks(), 1e9, 0, 1e9), 0);
+}
+
+TEST(Peaks, ProductsOfBytesHaveTheirOwnRate) {
+  Peaks p = example();
+  EXPECT_DOUBLE_EQ(sustained_ms(p, 1e9, 5e8, 10), 10) << "not known: that of floats";
+  p.byte_gops = 400;
+  EXPECT_DOUBLE_EQ(sustained_ms(p, 1e9, 1e9, 10), 2.5);
+  EXPECT_DOUBLE_EQ(sustained_ms(p, 1e9, 5e8, 10), 6.25);
 }
 
 TEST(Peaks, EveryPeakIsMeasured) {
   const Peaks p = measure_peaks(2, 0.05);
   EXPECT_EQ(p.threads, std::min(2, device::cpu_limits().usable()));
   ASSERT_EQ(p.copy_gbs.size(), p.read_gbs.size());
+  if (device::this_cpu().has("avx2")) {
+    EXPECT_GT(p.byte_gops, p.fma_gflops) << "a byte is a quarter of a float";
+    EXPECT_LT(p.byte_gops, machine_ceilings(2).gflops(true));
+  }
   for (size_t k = 0; k < p.copy_gbs.size(); ++k) {
     EXPECT_EQ(p.copy_gbs[k].first, p.read_gbs[k].first);
     EXPECT_GT(p.copy_gbs[k].second, 0);

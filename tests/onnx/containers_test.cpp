@@ -98,6 +98,28 @@ TEST(Containers, AListAsAnInputHasAsManyElementsAsAreAskedFor) {
   EXPECT_EQ(import_bytes(*bytes, bytes, "model.onnx", "", options).error().kind, ErrorKind::kUsage);
 }
 
+TEST(Containers, ElementsOfNoDeclaredShapeHaveTheRanksThatAreGiven) {
+  pb::ModelProto m = tests::model();
+  auto* in = m.mutable_graph()->add_input();
+  in->set_name("list");
+  in->mutable_type()->mutable_sequence_type()->mutable_elem_type()->mutable_tensor_type()->set_elem_type(P::FLOAT);
+  tests::untyped_output(m, "y");
+  auto* join = tests::node(m, "ConcatFromSequence", {"list"}, {"y"});
+  tests::attr(join, "axis", pb::AttributeProto::INT)->set_i(0);
+  auto bytes = std::make_shared<const std::string>(m.SerializeAsString());
+  ImportOptions options;
+  options.lengths = {{"list", 2}};
+  auto none = import_bytes(*bytes, bytes, "model.onnx", "", options);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().kind, ErrorKind::kUnsupported);
+  EXPECT_NE(none.error().remedy.find("--shapes list.0:AxB"), std::string::npos) << none.error().remedy;
+  options.ranks = {{"list.0", 2}, {"list.1", 2}};
+  auto two = import_bytes(*bytes, bytes, "model.onnx", "", options);
+  ASSERT_TRUE(two.ok()) << two.error().text();
+  ASSERT_EQ(two->graph.inputs.size(), 2u);
+  EXPECT_EQ(two->graph.outputs[0]->type.rank(), 2u);
+}
+
 TEST(Containers, HowManyPartsASizeMakesIsKnownOnceItIsANumber) {
   pb::ModelProto m = tests::model();
   tests::input(m, "x", {"n", "3"});

@@ -1,5 +1,6 @@
 // A worker process for tests: models that double f32[n,k] and do what their first value asks for: 13 ends the process,
-// 14 never answers, 15 is an error. A model named "bad" cannot be loaded, "deadly" ends the process that loads it.
+// 14 never answers, 15 is an error, 16 ends the device. A model named "bad" cannot be loaded, "deadly" ends the process
+// that loads it, "trap" its device, "late" loads while there is a file at its path.
 #include <signal.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 
 namespace peri::serve {
 namespace {
+
+std::atomic<bool> is_lost{false};
 
 class Moody final : public runtime::Servable {
  public:
@@ -24,6 +27,10 @@ class Moody final : public runtime::Servable {
     const double mood = tensors[0].numel() > 0 ? tensors[0].f64(0) : 0;
     if (mood == 13) raise(SIGSEGV);
     while (mood == 14) pause();
+    if (mood == 16) {
+      is_lost = true;
+      return sink->answer(io_error("the device failed"), true);
+    }
     if (mood == 15) return sink->answer(invalid("a value of 15").at_node("here").expecting("another"), true);
     good_.submit(ticket, std::move(tensors), std::move(sink));
   }
@@ -37,6 +44,11 @@ Result<Loaded> load(const LoadOrder& order, const std::function<void(const std::
   say("loading " + order.name);
   if (order.name == "bad") return invalid("nothing to load").in_file(order.path);
   if (order.name == "deadly") raise(SIGKILL);
+  if (order.name == "trap") {
+    is_lost = true;
+    return io_error("the device failed over loading");
+  }
+  if (order.name == "late" && access(order.path.c_str(), F_OK) != 0) return io_error("no device").in_file(order.path);
   Loaded out;
   out.servable = std::make_shared<Moody>(static_cast<int>(order.instances.value_or(2)));
   out.backend = "fake";
@@ -50,9 +62,13 @@ Result<Loaded> load(const LoadOrder& order, const std::function<void(const std::
 }  // namespace peri::serve
 
 int main() {
-  const peri::Status served =
-      peri::serve::serve_as_worker(peri::Fd(peri::serve::kWorkerSocket), peri::Fd(peri::serve::kWorkerMemory),
-                                   peri::serve::load, [](int code) { _exit(code); });
+  const peri::Status served = peri::serve::serve_as_worker(
+      peri::Fd(peri::serve::kWorkerSocket), peri::Fd(peri::serve::kWorkerMemory), peri::serve::load,
+      [](int code) { _exit(code); },
+      []() -> std::optional<peri::Error> {
+        if (!peri::serve::is_lost) return std::nullopt;
+        return peri::io_error("fake:0\n is lost").but_found("after 'a kernel'");
+      });
   if (!served.ok()) std::fprintf(stderr, "%s\n", served.error().text().c_str());
   return 1;
 }

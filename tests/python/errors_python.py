@@ -33,7 +33,7 @@ class Errors(Package):
             "dtype is not": lambda: peri.build(DIGITS, dtype="f17", **QUICK),
             "fixed names": lambda: peri.build(DIGITS, fixed={"a": 1}, **QUICK),
             "min_dims": lambda: peri.build(DIGITS, min_dims={"batch": 4}, max_dims={"batch": 2}, **QUICK),
-            "dims a size between": lambda: peri.build(DIGITS, dims={"batch": 9}, max_dims={"batch": 2}, **QUICK),
+            "a size between min_dims and max_dims": lambda: peri.build(DIGITS, dims={"batch": 9}, max_dims={"batch": 2}, **QUICK),
             "max_error is not": lambda: self.engine.verify(max_error=-1),
             "seconds is not": lambda: self.engine.bench(seconds=-1),
             "neither seeds nor dims": lambda: self.engine.verify(IMAGES, seeds=[1]),

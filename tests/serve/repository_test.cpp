@@ -79,7 +79,7 @@ class Repositories : public ::testing::Test {
   // What became of a load or an unload.
   std::string load(const std::string& name) {
     std::promise<std::string> said;
-    repository_->load(name, [&](Status s) { said.set_value(s.ok() ? "" : s.error().text()); });
+    repository_->load(name, {}, [&](Status s) { said.set_value(s.ok() ? "" : s.error().text()); });
     return said.get_future().get();
   }
   void unload(const std::string& name, bool dependents) {

@@ -5,65 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <signal.h>
+#include <unistd.h>
 #include <chrono>
 #include <thread>
 
 #include "base/rng.hpp"
 #include "serve/worker/arena.hpp"
 #include "serve/worker/tensor_block.hpp"
-#include "tests/places.hpp"
-#include "tests/serve/fake_servable.hpp"
+#include "tests/serve/hosted.hpp"
 
 namespace peri::serve {
 namespace {
-
-WorkerOptions fakes() {
-  WorkerOptions o;
-  o.program = std::string(tests::kBuildDir) + "/bin/hosted_fakes";
-  o.memory_bytes = 8 << 20;
-  return o;
-}
-
-LoadOrder order_of(const std::string& name) {
-  LoadOrder out;
-  out.name = name;
-  out.version = 1;
-  out.path = "somewhere";
-  return out;
-}
-
-Result<Loaded> load(Worker& worker, const LoadOrder& order) {
-  return worker.load(order, [](const std::string&) {});
-}
-
-// Answers as they come.
-struct Caught final : runtime::Sink {
-  void answer(Result<std::vector<Tensor>> outputs, bool) override {
-    const std::lock_guard<std::mutex> lock(mutex);
-    got = std::make_unique<Result<std::vector<Tensor>>>(std::move(outputs));
-    ready.notify_all();
-  }
-  Result<std::vector<Tensor>>& wait() {
-    std::unique_lock<std::mutex> lock(mutex);
-    ready.wait(lock, [&] { return got != nullptr; });
-    return *got;
-  }
-  std::mutex mutex;
-  std::condition_variable ready;
-  std::unique_ptr<Result<std::vector<Tensor>>> got;
-};
-
-std::shared_ptr<Caught> ask(runtime::Servable& model, std::vector<float> values, int64_t rows = 1,
-                            uint64_t ticket = 1) {
-  auto out = std::make_shared<Caught>();
-  const int64_t columns = static_cast<int64_t>(values.size()) / rows;
-  model.submit(ticket, {Tensor::of_f32({rows, columns}, values)}, out);
-  return out;
-}
-
-void wait_for(const std::function<bool()>& what) {
-  while (!what()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
 
 TEST(Worker, AnswersThroughSharedMemory) {
   auto worker = Worker::start(fakes());

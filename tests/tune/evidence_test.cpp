@@ -97,6 +97,16 @@ TEST(Work, OnlyWhatCannotBeLeftOutMakesAFloor) {
   EXPECT_DOUBLE_EQ(product.least.flops, 2 * 8 * 4 * 2);
   EXPECT_DOUBLE_EQ(product.bytes, 4 * (32 + 8 + 16)) << "the product itself stays inside";
   EXPECT_FALSE(product.least.narrow);
+  const auto bytes = work_of(
+      graph(
+          "graph { input x: u8[1,2,5,5]; const s: f32[] = [0.01]; const z: u8[] = [120]; input w: i8[3,2,1,1]; const "
+          "t: f32[] = [0.1]; const v: i8[] = [0]; const q: f32[] = [0.25]; const o: u8[] = [100]; y = qlinear_conv(x, "
+          "s, z, w, t, v, q, o); output y }"),
+      0);
+  EXPECT_EQ(bytes.flops, 2 * 3 * 25 * 2);
+  EXPECT_EQ(bytes.byte_flops, bytes.flops);
+  EXPECT_EQ(bytes.least.flops, bytes.flops);
+  EXPECT_TRUE(bytes.least.narrow);
   const auto cheaper = work_of(graph("graph { input x: f32[8,4]; input w: f32[4,2]; y = matmul(x, w); output y }"), 50);
   EXPECT_DOUBLE_EQ(cheaper.least.flops, 50) << "of the algorithm that was chosen";
   const auto picked =

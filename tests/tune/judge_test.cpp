@@ -103,6 +103,23 @@ TEST(Judge, TheFastestIsVisitedAgainWhenAllWereTriedUnlessItIsAlone) {
   EXPECT_EQ(wrong[1].evidence.visits, 0);
 }
 
+// What a model leaves of a step's weights in the caches when it comes round to it again.
+TEST(Judge, AsMuchPassesThroughTheCachesAsInARunOfTheModel) {
+  constexpr size_t kMib = size_t{1} << 20;
+  device::Target cpu;
+  cpu.caches = {{"L1 data", 48 << 10}, {"L2 unified", 1 << 20}, {"L3 unified", 32 << 20}};
+  const auto traffic = [&](double mib, int threads) { return traffic_bytes(mib * kMib, cpu, threads); };
+  EXPECT_EQ(traffic(0.01, 2), 64u << 10);
+  EXPECT_EQ(traffic(3, 2), 4 * kMib);
+  EXPECT_EQ(traffic(20, 2), 4 * kMib) << "it stays in the last cache, and leaves those of two cores";
+  EXPECT_EQ(traffic(20, 8), 16 * kMib);
+  EXPECT_EQ(traffic(20, 64), 32 * kMib) << "no more than passes in the model";
+  EXPECT_EQ(traffic(25, 2), 32 * kMib) << "it does not stay";
+  EXPECT_EQ(traffic(400, 2), 40 * kMib);
+  cpu.caches.clear();
+  EXPECT_EQ(traffic(400, 2), 40 * kMib) << "caches that the system does not tell";
+}
+
 TEST(Judge, AgreementIsRecorded) {
   const std::vector<Verdict> v = judged({&kGood, &kOther}), own = judged({&kGood, &kGood});
   EXPECT_EQ(v[0].evidence.compared_with, "other@1 {}");

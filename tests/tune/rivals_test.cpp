@@ -38,7 +38,9 @@ struct Machine {
       now += work;
       add_visit(visit(k), &out[k]);
     }
-    if (again) visit_rivals(out, kMaxRivals, [&](size_t k) { return visit(k); }, [&] { return more; });
+    if (again)
+      visit_rivals(
+          out, kMaxRivals, [&](size_t k) { return visit(k); }, [&] { return more; });
     return out;
   }
 };
@@ -85,7 +87,8 @@ TEST(Rivals, TheWrongIsNoRivalAndAVisitWithoutTimeSaysNothing) {
   }
   all[0].rejected = "wrong";
   EXPECT_EQ(rivals_among(all), (std::vector<size_t>{1, 2}));
-  visit_rivals(all, kMaxRivals, [](size_t) { return Evidence(); }, [] { return true; });
+  visit_rivals(
+      all, kMaxRivals, [](size_t) { return Evidence(); }, [] { return true; });
   EXPECT_EQ(all[1].time_ms, 1);
   EXPECT_EQ(all[1].visits, 1);
 }
@@ -108,6 +111,17 @@ TEST(Rivals, SeededPhasesMisleadSeldom) {
   }
   EXPECT_GT(once, kSeeds / 20) << "the phases are long enough to mislead";
   EXPECT_LT(again * 5, once);
+}
+
+TEST(Rivals, SamplesThatTellTheSameOrLieFarAreEnough) {
+  const auto enough = [](std::vector<double> samples, double best_ms = -1) { return tells_enough(samples, best_ms); };
+  EXPECT_FALSE(enough({1.0, 1.0})) << "two may both be slow";
+  EXPECT_TRUE(enough({1.02, 1.0, 1.01}));
+  EXPECT_FALSE(enough({1.05, 1.0, 1.01}));
+  EXPECT_TRUE(enough({1.7, 1.0, 1.9, 1.02, 1.8, 1.01})) << "what is slower says nothing of the least";
+  EXPECT_FALSE(enough({1.7, 1.7, 1.7, 1.0})) << "samples of a slow phase, and one after it";
+  EXPECT_FALSE(enough({1.0, 1.2, 1.4}, 0.9)) << "a rival";
+  EXPECT_TRUE(enough({2.0, 2.4, 2.8}, 0.9));
 }
 
 TEST(Rivals, WaitAsFarAsMemoryAllows) {

@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <thread>
+#include <tuple>
 
 #include "ops/entry.hpp"
 #include "tests/places.hpp"
@@ -72,6 +75,38 @@ TEST_F(Worker, AGoodOneFindsWhatThisProcessFinds) {
       same = same || (o.id() == c.id() && o.evidence.max_error == c.evidence.max_error);
     EXPECT_TRUE(same) << c.id();
   }
+}
+
+// Resident bytes of the only process that this one has started, now and at most; 0: none.
+std::pair<size_t, size_t> resident_of_child() {
+  std::ifstream children("/proc/self/task/" + std::to_string(getpid()) + "/children");
+  std::string pid;
+  if (!(children >> pid)) return {0, 0};
+  std::ifstream status("/proc/" + pid + "/status");
+  size_t now = 0, most = 0;
+  for (std::string word; status >> word;) {
+    if (word == "VmRSS:") status >> now;
+    if (word == "VmHWM:") status >> most;
+  }
+  return {now << 10, most << 10};
+}
+
+TEST_F(Worker, GivesBackTheMemoryOfALargeProblem) {
+  auto g = ir::parse_graph("graph { input x: f32[12000000]; m = relu(x); y = tanh(m); output y }");
+  ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
+  Options options;
+  options.worker = named("keep-memory");
+  options.budget_ms = 1;
+  Tuner tuner(options);
+  ASSERT_FALSE(tuner.candidates(*g, {false}).list.empty());
+  size_t now = 0, most = 0;
+  for (int k = 0; k < 200; ++k) {  // it answers, and then gives back
+    std::tie(now, most) = resident_of_child();
+    if (now < most / 2) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  EXPECT_GT(most, size_t{500} << 20);
+  EXPECT_LT(now, size_t{400} << 20) << "of " << most;
 }
 
 TEST_F(Worker, ACrashRefusesItsCandidateOnly) {

@@ -49,6 +49,8 @@ class Conventions(Typed):
                 self.assertIn(f"has no flag '{words[2].split('=')[0]}'", said)
                 self.assertIn(remedy, said)
         self.assertIn("did you mean --dtype?", self.ends(2, "build", "m", "--dtpye", "f16"))
+        for distant in ("--bogus", "--limit"):  # its dashes are no letters that it shares
+            self.assertNotIn("did you mean", self.ends(2, "build", "m", distant))
 
     def test_an_engine_gets_the_name_of_its_model(self):
         self.ends(0, "build", DIGITS, *self.quick, "--quiet")

@@ -39,6 +39,15 @@ class Flags(Typed):
         self.assertIn("--max-change", self.wrong("verify", "a.engine", "--seed", "3", "--max-change", "1"))
         self.ends(0, "verify", "a.engine", "--seed", "3", "--seed", "4", "--max-change", "1")
 
+    def test_each_part_of_a_budget_can_fail(self):
+        for flag, value, words in (("--max-error", "1e-9", "of its range, allowed 1e-09"), ("--max-change", "1e-9", "of the change between two seeds, allowed 1e-09"),
+                                   ("--max-change", "-0", "two seeds, allowed 0;"), ("--min-cosine", "1", "its cosine is 1 - ")):
+            self.assertIn(words, self.ends(3, "verify", "a.engine", flag, value))
+        for flag, value in (("--max-error", "1e-3"), ("--max-change", "1e-3"), ("--min-cosine", "0.999")):
+            self.ends(0, "verify", "a.engine", flag, value)
+        self.assertIn("a number of 0 or more, found -1", self.wrong("verify", "a.engine", "--max-error", "-1"))
+        self.assertIn("a whole number from 0 to 18446744073709551615, found -1", self.wrong("verify", "a.engine", "--seed", "-1"))
+
     def test_sizes_beside_files_are_not_ignored(self):
         numpy.save(self.folder / "image.npy", numpy.zeros((3, 1, 8, 8), numpy.float32))
         for flag in (("--dims", "batch=2"), ("--shapes", "image:2x1x8x8")):

@@ -79,7 +79,7 @@ class Proofs(Typed):
         self.assertRegex(r.stdout.decode(), r"tried      0 of [1-9]\d* problems, 0 candidates timed now, 0 rejected: there was no time for the others")
         self.assertRegex(r.stderr.decode(), r"PASSED build: .*; --budget was over before [1-9]\d* problems could be tried\n$")
         said = self.ends(0, "explain", "a.engine")
-        self.assertIn("none measured (the time of --budget was over)", said)
+        self.assertIn("none measured (the time of its budget was over)", said)
         self.assertNotIn("interrupted", said)
 
     def test_it_belongs_to_one_engine(self):

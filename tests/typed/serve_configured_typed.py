@@ -51,8 +51,10 @@ class Configured(Served):
 
     def why(self, name, count):
         """The index's reason for a model that did not load, once all have been tried."""
-        rows = self.wait_for(lambda: (lambda rows: rows if len(rows) == count and not any(r["state"] == "LOADING" for r in rows) else None)(
-            json.loads(self.ask("POST", "/v2/repository/index")[1])))
+        def tried():
+            rows = json.loads(self.ask("POST", "/v2/repository/index")[1])
+            return rows if len(rows) == count and not any(r["state"] == "LOADING" or r.get("reason") == "not loaded" for r in rows) else None
+        rows = self.wait_for(tried)
         return {r["name"]: r.get("reason", "") for r in rows}[name]
 
     def test_an_image_classifier(self):

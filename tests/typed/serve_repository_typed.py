@@ -7,7 +7,10 @@ import threading
 import time
 
 import numpy
+import tritonclient.grpc
+import tritonclient.http
 from onnx import TensorProto, helper, numpy_helper
+from tritonclient.utils import InferenceServerException
 
 from served import HEAD, Served
 from typed import DIGITS, main
@@ -71,7 +74,47 @@ class Repository(Served):
         self.assertEqual(self.value(), 404)
         self.assertEqual(self.ask("POST", "/v2/repository/models/none/load")[0], 404)
         self.assertEqual(self.ask("POST", "/v2/repository/models/..%2fx/load")[0], 400)
-        self.assertEqual(self.ask("POST", "/v2/repository/models/add/load", '{"parameters":{"config":"{}"}}')[0], 501)
+        for key, words in (("file:1/model.onnx", "no files"), ("other", "'other' is not known")):
+            status, said, _ = self.ask("POST", "/v2/repository/models/add/load", json.dumps({"parameters": {key: "{}"}}))
+            self.assertEqual((status, words in said.decode()), (501, True), said)
+
+    def test_a_configuration_of_a_load(self):
+        """As Triton's clients send it: it holds until the next load, names no files, and what is wrong changes nothing."""
+        self.put("add", config="max_batch_size: 4\n")
+        (self.repository / "add/labels").write_text("a secret\n")
+        self.serve("--model-control-mode", "explicit", "--load-model", "add")
+        http = tritonclient.http.InferenceServerClient(f"127.0.0.1:{self.port}")
+        grpc = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}")
+        self.addCleanup(http.close)
+        self.addCleanup(grpc.close)
+
+        def batch():
+            return http.get_model_config("add")["max_batch_size"]
+        port = {"name": "y", "data_type": "TYPE_FP32", "dims": [4]}
+        given = {"max_batch_size": 16, "dynamic_batching": {"max_queue_delay_microseconds": "100"}, "output": [port],
+                 "instance_group": [{"count": 2, "kind": "KIND_CPU"}], "parameters": {"threads": {"string_value": "1"}}}
+        http.load_model("add", config=json.dumps(given))
+        found = http.get_model_config("add")
+        self.assertEqual((found["max_batch_size"], found["dynamic_batching"]["max_queue_delay_microseconds"], self.value()), (16, 100, 1.0))
+        grpc.load_model("add", config=json.dumps({"name": "add", "max_batch_size": "8"}))
+        self.assertEqual((batch(), "dynamic_batching" in http.get_model_config("add")), (8, False))
+        file = {"string_value": "labels"}
+        for wrong, words in ((given | {"output": [port | {"label_filename": "labels"}]}, "'label_filename'"),
+                             ({"default_model_filename": "labels"}, "'default_model_filename'"),
+                             ({"max_batch_size": 4, "model_warmup": [{"name": "w", "batch_size": 1, "inputs": {"x": {
+                                 "data_type": "TYPE_FP32", "dims": [4], "input_data_file": "../labels"}}}]}, "'input_data_file'"),
+                             ({"name": "other"}, "expected add"), ({"no_such_key": 1}, "no_such_key"), ({"parameters": {"threads": file}}, "'threads'")):
+            for client in (http, grpc):
+                with self.assertRaisesRegex(InferenceServerException, words):
+                    client.load_model("add", config=json.dumps(wrong))
+        for text in ("", "[]", "max_batch_size: 2", "{", '{"a":' * 30, "{" + " " * (2 << 20) + "}"):
+            with self.assertRaises(InferenceServerException):
+                http.load_model("add", config=text)
+        self.assertEqual((batch(), self.value()), (8, 1.0), "what is served goes on")
+        http.load_model("add")
+        self.assertEqual(batch(), 4, "the folder's own again")
+        http.load_model("add", config=json.dumps(http.get_model_config("add")))
+        self.assertEqual((batch(), self.value()), (4, 1.0))
 
     def test_reloads_fail_no_request(self):
         self.put("add", 1, add=1.0)

@@ -76,6 +76,31 @@ class Worker(Served):
         self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[1]["outputs"][0]["data"], [2, 3, 4, 5])
         self.assertIn("it is ended", self.log.read_text())
 
+    def test_ready_is_taken_back_within_a_second(self):
+        """After its worker has died, and while it stands; the best of some tries, as this machine may stand still for a moment too."""
+        self.put("add")
+        self.serve("--stuck-kill-secs", 0, "--canary-secs", 0)
+
+        def killed():
+            pid = self.worker()
+            os.kill(pid, signal.SIGKILL)
+            self.wait_for(lambda: self.worker() not in (None, pid))
+            os.kill(self.worker(), signal.SIGSTOP)  # the next one is held back, so that there is something to see
+
+        def halted():
+            os.kill(self.worker(), signal.SIGSTOP)
+        for harm in (killed, halted):
+            took = []
+            while len(took) < 5 and not (took and min(took) <= 1):
+                began = time.monotonic()
+                harm()
+                self.wait_for(lambda: not self.ready())
+                took.append(time.monotonic() - began)
+                self.assertEqual(self.ask("GET", "/v2/models/add/ready")[0], 400)
+                os.kill(self.worker(), signal.SIGCONT)
+                self.wait_for(self.ready)
+            self.assertLessEqual(min(took), 1, f"{harm.__name__}: {took}")
+
     def test_work_that_stands_still(self):
         self.put("add")
         self.serve("--stuck-kill-secs", 4)
@@ -103,12 +128,16 @@ class Worker(Served):
             answers = [self.infer("add", self.rows([[k, 1, 2, 3]])) for k in range(20)]
             self.assertLessEqual(sum(status != 200 for status, _ in answers), 1, answers)
             self.wait_for(lambda: len(self.children()) == 2 and self.ready() and "is back" in self.log.read_text())
-        self.wait_for(lambda: self.log.read_text().count("is back with 1 models") == 2)
+        self.wait_for(lambda: self.log.read_text().count("is back with 1 model after") == 2)
         workers = self.children()
         self.assertEqual((self.metric("peri_worker_up"), self.metric("peri_worker_deaths_total"), self.metric('peri_worker_pid{worker="worker 1, cpu:1"}') in workers),
                          (2, 2, True))
-        self.assertIn("worker 0, cpu: is back with 1 models", self.log.read_text())
+        self.assertIn("worker 0, cpu: is back with 1 model after", self.log.read_text())
         self.assertIn("PASSED", self.stop())
+        for flag in ("--device", "--worker-devices"):
+            r = self.peri("serve", "--model-repository", self.repository, "--http-port", 0, "--grpc-port", -1, "--metrics-port", -1, flag, "cuda:77", timeout=60)
+            self.assertIn(r.returncode, (1, 2), "it does not stay up")
+            self.assertRegex(r.stderr.decode(), f"FAILED serve: {flag} cuda:77: .*; .*, or leave {flag} out")
         for wrong, want in (("gpu:0", "no device"), ("cpu,", "no device"), ("cuda:x", "cuda:0")):
             self.assertIn(want, self.ends(2, "serve", "--model-repository", self.repository, "--worker-devices", wrong))
         self.assertIn("--in-process", self.ends(2, "serve", "--model-repository", self.repository, "--worker-devices", "cpu", "--in-process"))
@@ -122,7 +151,7 @@ class Worker(Served):
             if k == 10:
                 os.kill(self.worker(), signal.SIGKILL)
                 # One, or two where the one that was unloaded has not ended there yet.
-                self.wait_for(lambda: re.search(r"is back with [12] models", self.log.read_text()))
+                self.wait_for(lambda: re.search(r"is back with [12] models?", self.log.read_text()))
                 self.wait_for(self.ready)
             self.assertEqual(self.ask("POST", "/v2/repository/models/add/unload")[0], 200)
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Sizes nobody stated follow from the inputs at hand, else from the weights; those that were stated are not touched."""
 import json
+import resource
 
 import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from typed import Typed, main
+from typed import DIGITS, Typed, main
 
 
 class Sizes(Typed):
@@ -52,6 +53,15 @@ class Sizes(Typed):
                 if model == "depth.onnx":
                     self.assertEqual(have["c"] % 9, 0)
                 self.ends(0, "run", "a.engine", "-i", "x=random:1", "--quiet")
+
+    def test_what_the_reference_cannot_do_is_refused_before_inputs_are_made(self):
+        self.ends(0, "build", DIGITS, "-o", "digits.engine", "--no-tune", "--quiet")
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))  # inputs alone are 12 GB
+        for path in (DIGITS, "digits.engine"):
+            r = self.peri("verify", path, "--dims", "batch=50000000", preexec_fn=limit)
+            self.assertEqual(r.returncode, 1)
+            self.assertRegex(r.stderr.decode(), "hours at batch=50000000: expected at most 1 Tflop, found 1.. Tflop; give smaller sizes with --dims, or compare with "
+                                                "--onnxruntime or --reference-dir")
 
     def test_what_was_stated_stays_or_is_refused(self):
         model = self.save("conv.onnx", "Conv", ["n", "c", "h", "w"], {"w": numpy.full((8, 3, 3, 3), 0.25, numpy.float32)})

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 
 #include "base/fault.hpp"
@@ -79,9 +80,10 @@ Result<double> Arguments::real(std::string_view flag, double low, double high, d
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
   if (code != std::errc() || end != text.data() + text.size() || !(v >= low && v <= high))
     return usage("%s is not in range", spelled(flag).c_str())
-        .expecting(format("a number from %g to %g", low, high))
+        .expecting(high == HUGE_VAL ? format("a number of %g or more", low)
+                                    : format("a number from %g to %g", low, high))
         .but_found(text);
-  return v;
+  return v + 0.0;  // -0 is 0
 }
 
 namespace {

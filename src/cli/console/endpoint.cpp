@@ -184,6 +184,7 @@ void write_point(JsonWriter& w, const serve::LoadTerms& t, const serve::LoadResu
   w.end_object();
   write_times(w, "latency_ms", r.latency);
   write_times(w, "service_ms", r.service);
+  write_times(w, "failed_ms", r.failed_times);
   w.field("stable", r.stable).field("windows", r.windows).field("backlog", r.backlog);
   w.field("sent_late_ms", static_cast<double>(r.late_ns) * 1e-6).field("client_cpu", r.client_cpu).end_object();
 }

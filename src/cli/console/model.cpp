@@ -54,13 +54,14 @@ Result<int64_t> iteration_limit(const Arguments& arguments) {
 namespace {
 using Sizes = std::map<std::string, int64_t>;
 
-// A size as it was typed: a whole number from 1.
-Result<int64_t> size_of(std::string_view flag, std::string_view text, const std::string& item) {
+// A size as it was typed: a whole number from `least`.
+Result<int64_t> size_of(std::string_view flag, std::string_view text, const std::string& item, int64_t least) {
   int64_t v = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
-  if (code == std::errc() && end == text.data() + text.size() && v >= 1) return v;
+  if (code == std::errc() && end == text.data() + text.size() && v >= least) return v;
   return usage("%s has no size there", std::string(flag).c_str())
-      .expecting(format("whole numbers from 1 to %lld", static_cast<long long>(std::numeric_limits<int64_t>::max())))
+      .expecting(format("whole numbers from %lld to %lld", static_cast<long long>(least),
+                        static_cast<long long>(std::numeric_limits<int64_t>::max())))
       .but_found(item);
 }
 
@@ -76,7 +77,8 @@ Status add_dims(const std::string& list, Sizes* out) {
     const std::string item = list.substr(at, end - at);
     const size_t eq = item.rfind('=');
     if (eq == std::string::npos || eq == 0) return usage("--dims is not NAME=N").but_found(item);
-    PERI_ASSIGN(const int64_t v, size_of("--dims", std::string_view(item).substr(eq + 1), item));
+    // 0: a sequence without elements, an optional input that is not there; of a dimension it is refused later.
+    PERI_ASSIGN(const int64_t v, size_of("--dims", std::string_view(item).substr(eq + 1), item, 0));
     PERI_TRY(add("--dims", item.substr(0, eq), v, out));
     at = end + 1;
   }
@@ -91,7 +93,7 @@ Status add_shape(std::string_view flag, const std::string& item, Sizes* out) {
   int axes = 0;
   for (size_t at = colon + 1; at <= item.size(); ++axes) {
     const size_t end = std::min(item.find('x', at), item.size());
-    PERI_ASSIGN(const int64_t v, size_of(flag, std::string_view(item).substr(at, end - at), item));
+    PERI_ASSIGN(const int64_t v, size_of(flag, std::string_view(item).substr(at, end - at), item, 1));
     PERI_TRY(add(flag, axis + std::to_string(axes), v, out));
     at = end + 1;
   }

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cli/console/model.hpp"
+#include "device/lost.hpp"
 #include "device/open.hpp"
 
 namespace peri::cli {
@@ -114,8 +115,25 @@ Result<serve::Turns::Copies> resources_of(const Arguments& arguments) {
   return out;
 }
 
+// A device that a flag names and that is not there: no model could be loaded, however long the server stayed up.
+static Status check_devices(const Arguments& arguments, const std::vector<std::string>& devices) {
+  for (const std::string& own : devices) {
+    const std::string& name = own.empty() ? arguments.get("--device") : own;
+    if (name.empty()) continue;
+    Status there = device::check_there(name);
+    if (there.ok()) continue;
+    Error e = std::move(there).error();
+    const std::string flag = own.empty() ? "--device" : "--worker-devices";
+    e.message = flag + " " + name + ": " + e.message;
+    e.remedy += (e.remedy.empty() ? "" : ", or ") + std::string("leave ") + flag + " out";
+    return e;
+  }
+  return Ok{};
+}
+
 Result<std::vector<serve::WorkerOptions>> worker_options(const Arguments& arguments) {
   PERI_ASSIGN(const std::vector<std::string> devices, devices_of(arguments));
+  PERI_TRY(check_devices(arguments, devices));
   std::vector<serve::WorkerOptions> all;
   if (arguments.has("--in-process")) return all;
   serve::WorkerOptions out;
@@ -148,6 +166,7 @@ Result<std::vector<serve::WorkerOptions>> worker_options(const Arguments& argume
 
 Result<serve::HealthOptions> health_options(const Arguments& arguments) {
   serve::HealthOptions out;
+  out.lost = device::lost_device;
   PERI_ASSIGN(const double stuck, arguments.real("--stuck-secs", 0.1, 86400, 0.8));
   PERI_ASSIGN(const double canary, arguments.real("--canary-secs", 0, 86400, 10));
   out.stuck_after_ns = static_cast<int64_t>(stuck * 1e9);
@@ -209,10 +228,15 @@ void add_worker_metrics(const std::vector<std::pair<std::string, serve::WorkerCo
     c.deaths += one.deaths;
     c.lost_requests += one.lost_requests;
     c.memory_used += one.memory_used;
+    for (size_t k = 0; k < c.ends.size(); ++k) c.ends[k] += one.ends[k];
   }
   add_row("peri_worker_up", "gauge", "Worker processes that run", up, out);
   add_row("peri_worker_starts", "counter", "Worker processes started", c.starts, out);
   add_row("peri_worker_deaths", "counter", "Worker processes that ended", c.deaths, out);
+  *out += "# TYPE peri_worker_ends counter\n# HELP peri_worker_ends The same, by what ended them\n";
+  for (size_t k = 0; k < c.ends.size(); ++k)
+    *out += format("peri_worker_ends_total{reason=\"%s\"} %llu\n", std::string(serve::kWorkerEnds[k]).c_str(),
+                   static_cast<unsigned long long>(c.ends[k]));
   add_row("peri_worker_lost_requests", "counter", "Requests that were under way in a worker when it ended",
           c.lost_requests, out);
   add_row("peri_worker_memory_bytes", "gauge", "Tensors on their way to and from the worker", c.memory_used, out);

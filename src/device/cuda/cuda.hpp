@@ -74,6 +74,9 @@ struct CudaOptions {
 // The target of a GPU: threads are its multiprocessors, isas its chip ("sm_90", "sm_90a"), caches L2 and the memories.
 Target target_of(const GpuFacts& facts, const Driver& driver, std::vector<std::string> libraries);
 
+// kUsage, naming those that there are, where `ordinal` is none of `count` GPUs.
+Status check_ordinal(int ordinal, size_t count);
+
 // Opens the GPU with its primary context, which it shares with all libraries of the process, and keeps it until it
 // goes. Any thread may call; a call leaves the thread's current context as it was. Errors: those of open_driver();
 // kUsage where there is no GPU of that number; kUnsupported where it has no memory pools.

@@ -251,12 +251,17 @@ Target target_of(const GpuFacts& facts, const Driver& driver, std::vector<std::s
   return out;
 }
 
+Status check_ordinal(int ordinal, size_t count) {
+  if (ordinal >= 0 && static_cast<size_t>(ordinal) < count) return Ok{};
+  return usage("there is no cuda:%d", ordinal)
+      .expecting(count == 1 ? "cuda:0" : format("cuda:0 to cuda:%zu", count - 1))
+      .advise("name one that is there: peri doctor lists them");
+}
+
 Result<std::unique_ptr<CudaDevice>> make_cuda_device(CudaOptions options) {
   PERI_ASSIGN(std::shared_ptr<const Driver> driver, open_driver());
   PERI_ASSIGN(const std::vector<GpuFacts> gpus, list_gpus(*driver));
-  if (options.ordinal < 0 || static_cast<size_t>(options.ordinal) >= gpus.size())
-    return usage("there is no cuda:%d", options.ordinal)
-        .expecting(gpus.size() == 1 ? "cuda:0" : format("cuda:0 to cuda:%zu", gpus.size() - 1));
+  PERI_TRY(check_ordinal(options.ordinal, gpus.size()));
   const GpuFacts& facts = gpus[static_cast<size_t>(options.ordinal)];
   if (!facts.pools)
     return unsupported("%s has no memory pools (as a virtual GPU may)", facts.name.c_str()).in_file(driver->path);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "device/lost.hpp"
+
 namespace peri::device::cuda {
 
 namespace {
@@ -87,6 +89,7 @@ Status Health::check(CuResult code, std::string_view call) {
   for (const std::string& name : suspects_) error.found += (error.found.empty() ? "after '" : ", '") + name + "'";
   error.remedy = "end this process and start again; sessions on other devices go on";
   failure_ = error;
+  note_lost_device(error);
   return error;
 }
 

@@ -93,42 +93,30 @@ _KINDS = (
 )  # fmt: skip
 
 
-# What the library calls by the command's flags and by the fields of C, as this package calls it. First what has its value beside it.
+# Options of C, "the option dims", and its fields, as this package calls them. First what has its value beside it.
 _WITH_VALUE = (
-    (r"--opt-shapes \(or --dims\)", "dims"),
-    (r"--dims (\S+)=N\b", r"dims={'\1': N}"),
-    (r"--backend (cpu|cuda)\b", r"backend='\1'"),
-    (r"--dtype (f16|bf16|f32)\b", r"dtype='\1'"),
-    (r"--io-dtype (f16|bf16|f32)\b", r"io_dtype='\1'"),
-    (r"--disable-pass (\w+)", r"disabled_passes=['\1']"),
+    (r"the option dims \"([^\"]+)=N\"", r"dims={'\1': N}"),
+    (r"the option disabled_passes \"(\w+)\"", r"disabled_passes=['\1']"),
+    (r"the option (\w+) \"(\w+)\"", r"\1='\2'"),
     (r"\bno_(tune|verify|cache|worker)\b", r"\1=False"),
     (r"peri_\w+_options\.", ""),
     (r"peri_\w+_options has", "the call has"),
 )
 _NAMES = {
-    "fix": "fixed", "shapes": "dims", "opt-shapes": "dims", "min-shapes": "min_dims", "max-shapes": "max_dims",
-    "no-tune": "tune=False", "no-verify": "verify=False", "no-cache": "cache=False", "force": "force=True",
-    "nan-equal": "nan_equal=True", "compare": "compare=True", "onnxruntime": "against", "repeat": "processes",
-    "disable-pass": "disabled_passes", "dump-passes": "dump_folder", "iterations": "max_runs",
-}  # fmt: skip
-_SAME = {
-    "backend", "bisect", "budget", "device", "dims", "dtype", "io-dtype", "layers", "lock", "locked", "max-error", "max-iterations", "output",
-    "provider", "retune", "seconds", "seed", "settings", "strict-placement", "threads", "tolerance", "warm-up",
+    "lock_path": "lock", "locked_path": "locked", "engine_path": "output", "peer_model": "against", "no_tune": "tune=False",
+    "no_verify": "verify=False", "no_cache": "cache=False", "force": "force=True", "nan_equal": "nan_equal=True", "compare": "compare=True",
 }  # fmt: skip
 _COMMAND = re.compile(r"(\bperi (?:bench|build|cache|compare|explain|inspect|replay|run|verify)\b[^;,]*)")  # stays as it is typed
 
 
 def in_words_of_python(text: str) -> str:
-    """A message of the library that names parameters as they are called here: "--fix" is `fixed`."""
-
-    def name(found: re.Match) -> str:
-        flag = found[1]
-        return _NAMES.get(flag) or (flag.replace("-", "_") if flag in _SAME else found[0])
+    """A message of the library that names parameters as they are called here: "the option lock_path" is `lock`."""
 
     def translated(part: str) -> str:
+        part = re.sub(r"the option (\w+)\b(?! \")", lambda found: _NAMES.get(found[1], found[1]), part)
         for pattern, words in _WITH_VALUE:
             part = re.sub(pattern, words, part)
-        return re.sub(r"--([a-z][a-z-]*[a-z])", name, part)
+        return part
 
     return "".join(part if k % 2 else translated(part) for k, part in enumerate(_COMMAND.split(text)))
 

@@ -184,6 +184,17 @@ Status add_members(const Node& map, TextMessage* out) {
   }
   return Ok{};
 }
+
+bool is_json(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin != std::string_view::npos && text[begin] == '{';
+}
+
+// JSON quotes enums, and large numbers as protobuf writes them.
+void unquote(Node* node) {
+  if (node->kind == Node::Kind::kQuoted) node->kind = Node::Kind::kPlain;
+  for (Node& item : node->items) unquote(&item);
+}
 }  // namespace
 
 Result<TextMessage> parse_yaml(std::string_view text) {
@@ -200,9 +211,10 @@ Result<TextMessage> parse_yaml(std::string_view text) {
   } catch (const YAML::Exception& e) {
     return invalid("line %d: %s", e.mark.line + 1, e.msg.c_str());
   }
-  PERI_ASSIGN(const Node root, builder.take());
+  PERI_ASSIGN(Node root, builder.take());
   TextMessage out;
   if (root.kind == Node::Kind::kNull) return out;
+  if (is_json(text)) unquote(&root);
   if (root.kind != Node::Kind::kMap) return invalid("line %d: the configuration is no mapping", root.line);
   PERI_TRY(add_members(root, &out));
   return out;

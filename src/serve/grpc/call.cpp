@@ -5,8 +5,8 @@
 
 #ifdef PERI_GRPC
 #include "base/clock.hpp"
-#include "base/compressed.hpp"
 #include "base/fault.hpp"
+#include "serve/http/expanded.hpp"
 
 namespace peri::serve {
 namespace {
@@ -14,6 +14,9 @@ namespace {
 constexpr size_t kSmall = 65536;    // an answer of no more bytes is sent whatever others hold
 constexpr size_t kSentence = 2000;  // of an error: it travels in a header, which clients bound
 constexpr size_t kCopied = 16384;   // text of no more bytes is copied into the library's memory
+
+constexpr int kDrains = 5;  // after so many, a fifth of a second apart, no more is read of a stream
+const grpc::Status kNoMore(grpc::StatusCode::UNAVAILABLE, "the server takes no more calls");
 
 grpc::StatusCode code_of(int status) {
   switch (status) {
@@ -35,16 +38,11 @@ grpc::StatusCode code_of(int status) {
 
 int status_of(const Error& e) {
   if (e.kind == ErrorKind::kMemory) return 413;
+  if (e.kind == ErrorKind::kRefused) return 429;
   if (e.kind == ErrorKind::kUsage) return 404;
   if (e.kind == ErrorKind::kUnsupported) return 501;
   return e.kind == ErrorKind::kInvalid ? 400 : 500;
 }
-
-// The bytes of a message in one piece, and what keeps them.
-struct Body {
-  Bytes bytes;
-  std::shared_ptr<const void> owner;
-};
 
 // The library hands compressed messages as they came, since it would not bound what comes out of them. A gzip stream's
 // first byte is no tag of protobuf's; a zlib stream's is that of a field that no message of ours has.
@@ -56,8 +54,9 @@ std::optional<Compression> compression_of(Bytes b) {
   return std::nullopt;
 }
 
-Result<Body> body_of(const grpc::ByteBuffer& buffer, size_t most) {
-  Body out;
+// The bytes of a message in one piece, and what keeps them.
+Result<Expanded> body_of(const grpc::ByteBuffer& buffer, size_t most, const std::shared_ptr<ByteBudget>& budget) {
+  Expanded out;
   if (buffer.Length() > 0) {
     auto slice = std::make_shared<grpc::Slice>();
     if (!buffer.TrySingleSlice(slice.get()).ok() && !buffer.DumpToSingleSlice(slice.get()).ok())
@@ -66,9 +65,7 @@ Result<Body> body_of(const grpc::ByteBuffer& buffer, size_t most) {
   }
   const auto form = compression_of(out.bytes);
   if (!form) return out;
-  PERI_ASSIGN(std::string text, decompress(out.bytes, *form, most));
-  const auto kept = std::make_shared<std::string>(std::move(text));
-  return Body{std::as_bytes(std::span(*kept)), kept};
+  return expand(out.bytes, *form, most, budget);
 }
 
 grpc::ByteBuffer buffer_of(const std::string& head, HttpReply& reply) {
@@ -108,15 +105,18 @@ static void read_metadata(const grpc::ServerContext& context, Request* request) 
 
 Status GrpcExchange::read(const grpc::ByteBuffer& buffer, const Method& method, int64_t timeout_us) {
   const HttpLimits& limits = shared_.options.limits;
-  claimed_ = buffer.Length();
-  if ((shared_.body_bytes += claimed_) > limits.all_body_bytes)
-    return refused("the requests under way hold more than %llu bytes",
+  const auto crowded = [&] {
+    return refused("the requests under way hold more than %llu bytes (--max-total-body-bytes): it may be sent again",
                    static_cast<unsigned long long>(limits.all_body_bytes));
-  PERI_ASSIGN(const Body body, body_of(buffer, limits.body_bytes));
+  };
+  if (!shared_.bodies->take(buffer.Length())) return crowded();
+  claimed_ = buffer.Length();
+  const auto body = body_of(buffer, limits.body_bytes, shared_.bodies);
+  if (!body.ok()) return body.error().kind == ErrorKind::kRefused ? crowded() : body.error();
   if (method.ask) {
-    PERI_ASSIGN(ask_, method.ask(body.bytes, shared_.options.message));
+    PERI_ASSIGN(ask_, method.ask(body->bytes, shared_.options.message));
   } else {
-    PERI_ASSIGN(infer_, InferMessage::read(body.bytes, body.owner, method.stream, shared_.options.message));
+    PERI_ASSIGN(infer_, InferMessage::read(body->bytes, body->owner, method.stream, shared_.options.message));
     infer_->set_timeout_us(timeout_us);
     ask_.verb = "POST";
     PERI_ASSIGN(ask_.target, infer_->target());
@@ -145,12 +145,14 @@ void GrpcCall::arrived(bool ok) {
   method_ = find_method(context_.method());
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!method_) return finish({grpc::StatusCode::UNIMPLEMENTED, "no such call: this server speaks KServe v2"});
+  streams_ = method_->stream;
   read_more();
 }
 
 // REQUIRES: the mutex is held, as for flush() and take().
 void GrpcCall::read_more() {
-  if (reading_ || closed_ || over_ || open_.size() >= static_cast<size_t>(shared_.options.ahead)) return;
+  if (reading_ || closed_ || over_ || drains_ >= kDrains || open_.size() >= static_cast<size_t>(shared_.options.ahead))
+    return;
   reading_ = true;
   if (open_.empty()) allow(method_->stream ? shared_.options.limits.idle_ms : shared_.options.limits.body_ms);
   stream_.Read(&message_, held(read_));
@@ -170,6 +172,11 @@ void GrpcCall::read(bool ok) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     limit_ns_ = 0;
+    idle_before_ = false;
+    if (ok && over_) {  // it came when the call was ended already, as its client is told
+      reading_ = false;
+      return message_.Clear();
+    }
     if (ok) {
       exchange = std::make_shared<GrpcExchange>(shared_from_this(), shared_);
       open_.push_back(exchange);
@@ -307,8 +314,16 @@ void GrpcCall::look() {
   const int now = shared_.options.ready ? shared_.options.ready(about_) : 0;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (over_ || writing_ || gone_) return;
-  if (shared_.draining) return finish({grpc::StatusCode::UNAVAILABLE, "the server takes no more calls"});
+  if (shared_.draining) return finish(kNoMore);
   if (now != 0 && now != told_) tell(now);
+}
+
+void GrpcCall::drain() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const bool idle = open_.empty() && !writing_ && !over_ && !gone_;
+  if (idle && idle_before_) return finish(kNoMore);
+  idle_before_ = idle;
+  ++drains_;
 }
 
 void GrpcCall::ended(bool) {

@@ -27,7 +27,7 @@ struct GrpcShared {
   GrpcOptions options;
   Handler handler;
   grpc::AsyncGenericService service;
-  std::atomic<uint64_t> body_bytes{0};   // of messages that came
+  std::shared_ptr<ByteBudget> bodies;    // of messages that came; set before the first call
   std::atomic<uint64_t> reply_bytes{0};  // of answers that their clients have not taken
   std::atomic<int64_t> unanswered{0};
   std::atomic<bool> draining{false};
@@ -42,7 +42,7 @@ class GrpcExchange final : public Exchange {
   GrpcExchange(std::shared_ptr<GrpcCall> call, GrpcShared& shared) : call_(std::move(call)), shared_(shared) {
     ++shared_.unanswered;
   }
-  ~GrpcExchange() override { shared_.body_bytes -= claimed_; }
+  ~GrpcExchange() override { shared_.bodies->give(claimed_); }
   const HttpRequest& request() const override { return request_; }
   void reply(HttpReply reply) override;
   void on_gone(std::function<void()> gone) override;
@@ -95,6 +95,11 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
   void on_gone(GrpcExchange& exchange, std::function<void()> gone);
   // This call if it stays open to tell of changes, and has told what was there first.
   std::shared_ptr<GrpcCall> watching() { return watches_ ? weak_from_this().lock() : nullptr; }
+  // This call if its client may send one request after another.
+  std::shared_ptr<GrpcCall> streaming() { return streams_ ? weak_from_this().lock() : nullptr; }
+  // The server drains, as it says again and again: ends a stream that nothing has come on since it said so last, and
+  // that has all its answers. One that goes on is not read any more after some time.
+  void drain();
   // Tells its client if that has changed.
   void look();
 
@@ -132,11 +137,14 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
   std::atomic<int64_t> limit_ns_{0};
   std::atomic<uint64_t> replying_{0};               // bytes of the answer that is being written
   std::atomic<bool> watches_{false};                // `told_` and `about_` are set
+  std::atomic<bool> streams_{false};                // `method_` is set, to one of a stream
   std::string about_;                               // the service that is watched
   std::mutex mutex_;                                // of all below
   std::deque<std::shared_ptr<GrpcExchange>> open_;  // in the order of their answers
   int told_ = 0;                                    // the last status
   bool reading_ = false, closed_ = false, writing_ = false, over_ = false, gone_ = false;
+  bool idle_before_ = false;  // at the last drain()
+  int drains_ = 0;
 };
 
 }  // namespace peri::serve

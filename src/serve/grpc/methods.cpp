@@ -54,7 +54,10 @@ Result<Ask> ask_load(Bytes bytes, const MessageLimits& limits, const char* what)
   PERI_ASSIGN(std::string target, model_target(m.model_name(), ""));
   JsonWriter w;
   w.begin_object().key("parameters").begin_object();
-  for (const auto& [key, value] : m.parameters()) w.field(shown_name(key), value.bool_param());
+  for (const auto& [key, value] : m.parameters()) {
+    w.key(shown_name(key));
+    value.has_string_param() ? w.value(value.string_param()) : w.value(value.bool_param());
+  }
   w.end_object().end_object();
   target.replace(0, std::string_view("/v2").size(), "/v2/repository");
   return Ask{"POST", target + what, m.parameters().empty() ? "" : w.take()};

@@ -85,17 +85,19 @@ class Server final : public GrpcServer {
         look = std::exchange(changed_, false);
       }
       size_t now = 0;
-      std::vector<std::shared_ptr<GrpcCall>> watches;  // end without the mutex
+      std::vector<std::shared_ptr<GrpcCall>> watches, streams;  // end without the mutex
       {
         const std::lock_guard<std::mutex> calls(shared_.mutex);
         for (GrpcCall* call : shared_.calls) {
           call->sweep(now_ns());
           if (auto watch = look ? call->watching() : nullptr) watches.push_back(std::move(watch));
+          if (auto stream = shared_.draining ? call->streaming() : nullptr) streams.push_back(std::move(stream));
         }
         now = shared_.calls.size();
         most = std::max({most, now, std::exchange(shared_.most_calls, 0)});
       }
       for (const auto& watch : watches) watch->look();
+      for (const auto& stream : streams) stream->drain();
       if (most < 1000 || now > most / 8) continue;
       malloc_trim(0);  // a burst of calls, as of a client that opens and resets them, leaves no mark
       most = 0;
@@ -123,6 +125,7 @@ Status Server::open(const GrpcOptions& options, Handler handler) {
   gpr_set_log_function([](gpr_log_func_args*) {});  // what fails is told by us
   shared_.options = options;
   shared_.handler = std::move(handler);
+  shared_.bodies = std::make_shared<ByteBudget>(options.limits.all_body_bytes);
   grpc::ServerBuilder builder;
   const HttpLimits& limits = options.limits;
   const std::string where =

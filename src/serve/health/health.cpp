@@ -92,13 +92,14 @@ void Health::ask(const ServedPtr& served, const std::shared_ptr<Watched>& canary
 
 void Health::look(int64_t now) {
   for (auto& [model, canary] : canaries_) canary->seen = false;
+  const std::optional<Error> lost = options_.lost ? options_.lost() : std::nullopt;
   for (const ServedPtr& s : repository_.all()) {
     Model& model = *s->model;
     std::shared_ptr<Watched>& canary = canaries_[&model];
     if (!canary || canary->of.lock() != s) canary = std::make_shared<Watched>();
     canary->of = s;
     canary->seen = true;
-    std::string why = model.servable().trouble();
+    std::string why = lost ? lost->message : model.servable().trouble();
     if (model.stuck(now, options_.stuck_after_ns) && why.empty()) why = "work is under way and nothing of it gets done";
     bool due = false;
     {

@@ -18,6 +18,8 @@ struct HealthOptions {
   std::function<Ram()> read_memory = [] { return read_ram(); };
   // Of devices with memory of their own, by their names; may be null. The same thresholds hold for each.
   std::function<std::map<std::string, Ram>()> read_devices;
+  // What ended a device of this very process, where models run in it: none is ready from then on; may be null.
+  std::function<std::optional<Error>()> lost;
   Log log;
   std::function<void()> changed;  // a model is ready again, or is no more; may be null
 };

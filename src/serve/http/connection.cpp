@@ -13,6 +13,8 @@ namespace peri::serve {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
+constexpr std::string_view kCrowded =
+    "too many bytes of requests are under way (--max-total-body-bytes): it may be sent again";
 constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
 
 // An exchange: outlives its connection if the model is slower than the client's patience.
@@ -27,6 +29,7 @@ class Connection::Turn final : public Exchange, public std::enable_shared_from_t
     asio::post(context_, [self = shared_from_this(), r = std::move(reply)]() mutable { self->deliver(r); });
   }
   void on_gone(std::function<void()> gone) override { gone_ = std::move(gone); }
+  std::shared_ptr<ByteBudget> budget() const override { return connection_ ? connection_->bodies() : nullptr; }
   void go() {
     connection_.reset();
     if (const auto gone = std::exchange(gone_, nullptr); gone && !replied_) gone();
@@ -105,10 +108,7 @@ bool Connection::parse_head() {
 }
 
 bool Connection::claim(uint64_t bytes) {
-  if (shared_.body_bytes.fetch_add(bytes) + bytes > shared_.limits.all_body_bytes) {
-    shared_.body_bytes -= bytes;
-    return false;
-  }
+  if (!shared_.bodies->take(bytes)) return false;
   claimed_ += bytes;
   return true;
 }
@@ -125,7 +125,7 @@ bool Connection::start_body() {
         413, format("a body of %llu bytes: this server takes %llu (--max-body-bytes)",
                     static_cast<unsigned long long>(body_want_), static_cast<unsigned long long>(limits.body_bytes)));
   if (!chunked && body_want_ == 0) return dispatch();
-  if (!claim(body_want_)) return refuse(503, "too many bytes of requests are under way (--max-total-body-bytes)");
+  if (!claim(body_want_)) return refuse(503, kCrowded);
   if (!body_ || body_.use_count() > 1) body_ = std::make_shared<BodyMemory>();
   const uint64_t lead = parser_.head().request.json_bytes.value_or(0) % 64;
   if (!body_->reserve(chunked ? 4096 : body_want_, lead)) return refuse(503, "no memory for the request's body");
@@ -145,7 +145,8 @@ bool Connection::start_body() {
 bool Connection::take_chunk(std::string_view piece, uint64_t lead) {
   const uint64_t need = body_have_ + piece.size();
   if (need > shared_.limits.body_bytes) return false;
-  if (need > claimed_ && !claim(std::max<uint64_t>(need - claimed_, 65536))) return false;
+  crowded_ = need > claimed_ && !claim(std::max<uint64_t>(need - claimed_, 65536));
+  if (crowded_) return false;
   if (need > body_->capacity() && !body_->reserve(std::max<uint64_t>(need, 2 * body_->capacity()), lead)) return false;
   std::memcpy(body_->data() + body_have_, piece.data(), piece.size());
   body_have_ = need;
@@ -165,6 +166,7 @@ bool Connection::fill_body() {
 bool Connection::parse_chunks() {
   using Found = RequestParser::Found;
   const Found found = begin_ < end_ ? parser_.put(buffer_.get() + begin_, end_ - begin_, &begin_) : Found::kMore;
+  if (found == Found::kTooLarge && std::exchange(crowded_, false)) return refuse(503, kCrowded);
   if (found == Found::kTooLarge)
     return refuse(
         413,
@@ -256,7 +258,9 @@ void Connection::reply(Turn* turn, HttpReply& reply) {
 }
 
 bool Connection::refuse(int status, std::string_view why) {
-  send(error_reply(status, why), false);
+  HttpReply reply = error_reply(status, why);
+  if (status == 503) reply.retry_after_s = 1;
+  send(std::move(reply), false);
   return false;
 }
 
@@ -311,7 +315,7 @@ void Connection::last() {
 }
 
 void Connection::release_body() {
-  if (claimed_ > 0) shared_.body_bytes -= std::exchange(claimed_, 0);
+  if (claimed_ > 0) shared_.bodies->give(std::exchange(claimed_, 0));
   if (body_ && body_->capacity() > 1 << 20) body_.reset();  // a large body was an exception, or belongs to a run
 }
 

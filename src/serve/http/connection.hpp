@@ -11,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "serve/http/parser.hpp"
+#include "serve/http/read_buffer.hpp"
 #include "serve/http/tls.hpp"
 
 namespace peri::serve {
@@ -21,7 +22,7 @@ using Socket = boost::asio::generic::stream_protocol::socket;
 struct Shared {
   HttpLimits limits;
   Handler handler;
-  std::atomic<uint64_t> body_bytes{0};
+  std::shared_ptr<ByteBudget> bodies;  // set before the first connection
   std::atomic<int64_t> connections{0};
   std::atomic<bool> draining{false};
 };
@@ -45,7 +46,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
         tls_(std::move(tls)),
         parser_(shared.limits),
         room_(2 * shared.limits.header_bytes),
-        buffer_(std::make_unique_for_overwrite<char[]>(room_)) {
+        buffer_(room_) {
     loop_.connections.insert(this);
   }
   ~Connection() {
@@ -72,6 +73,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   class Turn;
   void reply(Turn* turn, HttpReply& reply);
   bool closed() const { return closed_; }
+  const std::shared_ptr<ByteBudget>& bodies() const { return shared_.bodies; }
   boost::asio::io_context& context() { return loop_.context; }
 
  private:
@@ -114,12 +116,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<std::byte[]> records_;  // as they were read
   RequestParser parser_;
   const size_t room_;
-  const std::unique_ptr<char[]> buffer_;
+  const ReadBuffer buffer_;
   size_t begin_ = 0, end_ = 0;     // of what was read and not taken
   size_t start_ = 0, header_ = 0;  // of the request's header: views point there
   State state_ = State::kHead;
   std::shared_ptr<BodyMemory> body_;
   uint64_t body_want_ = 0, body_have_ = 0, claimed_ = 0;
+  bool crowded_ = false;  // others hold too much for the rest of this body
   bool reading_ = false, advancing_ = false, keep_alive_ = true, closed_ = false;
   bool no_more_ = false, watching_ = false;  // the client has said its last; its connection's end is waited for
   int64_t limit_ns_ = 0, told_ns_ = 0, first_byte_ns_ = 0;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "serve/http/budget.hpp"
 
 namespace peri::serve {
 
@@ -88,6 +89,8 @@ class Exchange {
   // Called once if the client goes away before the reply, on the connection's thread; at once if it has gone.
   // REQUIRES: called on the thread that was handed the exchange, before it returns.
   virtual void on_gone(std::function<void()> gone) = 0;
+  // What the request's memory is counted in beside its body as it came; null: nothing. REQUIRES: as of on_gone().
+  virtual std::shared_ptr<ByteBudget> budget() const { return nullptr; }
 };
 using Handler = std::function<void(const std::shared_ptr<Exchange>&)>;
 

@@ -44,6 +44,7 @@ class Server final : public HttpServer {
   }
   Status open(const HttpOptions& options, Handler handler) {
     shared_.limits = options.limits;
+    shared_.bodies = std::make_shared<ByteBudget>(options.limits.all_body_bytes);
     shared_.handler = std::move(handler);
     tls_ = options.tls;
     for (int k = 0; k < std::max(1, options.threads); ++k) loops_.push_back(std::make_unique<Loop>());

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
-#include "base/compressed.hpp"
 #include "base/fault.hpp"
+#include "serve/http/expanded.hpp"
 #include "serve/http/head.hpp"
 #include "serve/kserve/api_work.hpp"
 #include "serve/kserve/classes.hpp"
@@ -186,11 +186,13 @@ Status Api::read_body(Work& work) {
   const bool gzip = same_field(r.content_encoding, "gzip");
   if (!gzip && !same_field(r.content_encoding, "deflate"))
     return Error(ErrorKind::kUnsupported, "this Content-Encoding is not known").expecting("gzip or deflate, once");
-  PERI_ASSIGN(std::string text,
-              decompress(r.body, gzip ? Compression::kGzip : Compression::kZlib, options_.expanded_bytes));
-  const auto kept = std::make_shared<std::string>(std::move(text));
-  work.body = std::as_bytes(std::span(*kept));
-  work.body_owner = kept;
+  auto whole =
+      expand(r.body, gzip ? Compression::kGzip : Compression::kZlib, options_.expanded_bytes, work.exchange->budget());
+  if (!whole.ok() && whole.error().kind == ErrorKind::kRefused)
+    return refused("too many bytes of requests are under way (--max-total-body-bytes): it may be sent again");
+  if (!whole.ok()) return std::move(whole).error();
+  work.body = whole->bytes;
+  work.body_owner = std::move(whole->owner);
   return Ok{};
 }
 
@@ -205,6 +207,7 @@ void Api::infer(const std::shared_ptr<Work>& work, std::string_view model, std::
   const Model& served = *work->served->model;
   if (const Status body = read_body(*work); !body.ok()) {
     const ErrorKind kind = body.error().kind;
+    if (kind == ErrorKind::kRefused) return reply(*work, again_reply(told(body.error())));
     const int code = kind == ErrorKind::kUnsupported ? 415 : kind == ErrorKind::kMemory ? 413 : 400;
     return reply(*work, error_reply(code, told(body.error()) + (code == 413 ? " (--max-body-bytes)" : "")));
   }

@@ -11,6 +11,13 @@ static Result<Json> small_json(const HttpRequest& r, const InferLimits& limits) 
                     {limits.json_depth, limits.json_bytes, limits.json_values});
 }
 
+// What a client may not ask a load or unload for. No request writes files.
+static std::string refused_parameter(const std::string& key) {
+  if (key.starts_with("file:"))
+    return "models are loaded from the repository: no files are taken; put them into the model's folder, then load it";
+  return "the parameter '" + shown_name(key) + "' is not known";
+}
+
 void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const std::string_view> path) {
   if (work->way != Way::kManagement && !options_.public_management)
     return reply(*work, error_reply(403, "models are managed by the server's management socket alone"));
@@ -32,6 +39,7 @@ void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const st
                              "explicit model load / unload is not allowed if polling is enabled, or if no control is: "
                              "start the server with --model-control-mode explicit"));
   bool dependents = false;
+  std::optional<std::string> config;
   if (const HttpRequest& r = work->exchange->request(); !r.body.empty()) {
     const auto json = small_json(r, options_.limits);
     if (!json.ok()) return reply(*work, error_reply(400, told(json.error())));
@@ -39,9 +47,11 @@ void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const st
       const bool known = m.key == "unload_dependents";
       if (known && m.value.as_bool().ok())
         dependents = *m.value.as_bool();
+      else if (m.key == "config" && path[2] == "load" && m.value.is_string())
+        config = std::string(*m.value.as_string());
       else if (m.key != "parameters")
         return reply(*work, known ? error_reply(400, "'unload_dependents' is neither true nor false")
-                                  : error_reply(501, "models are loaded as the repository has them: no parameters"));
+                                  : error_reply(501, refused_parameter(m.key)));
     }
   }
   const std::string name(path[1]);
@@ -51,7 +61,7 @@ void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const st
                                       "failed to " + what + " '" + name + "', " + told(s.error())));
   };
   if (!plain_name(name)) return reply(*work, error_reply(400, "this is no name of a model"));
-  path[2] == "load" ? repository_.load(name, done) : repository_.unload(name, dependents, done);
+  path[2] == "load" ? repository_.load(name, std::move(config), done) : repository_.unload(name, dependents, done);
 }
 
 // Answers with `settings`, after the changes that a POST brings.

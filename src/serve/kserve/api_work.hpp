@@ -54,5 +54,11 @@ inline HttpReply bare_reply(int status) {
   out.status = status;
   return out;
 }
+// 503 of what may fare better in a moment.
+inline HttpReply again_reply(std::string_view why) {
+  HttpReply out = error_reply(503, why);
+  out.retry_after_s = 1;
+  return out;
+}
 
 }  // namespace peri::serve

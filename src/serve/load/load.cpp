@@ -21,7 +21,7 @@ struct Window {
   int64_t begin_ns = 0, end_ns = 0;
   uint64_t ok = 0, good = 0;
   std::map<std::string, uint64_t> errors;
-  stats::Histogram latency, service;
+  stats::Histogram latency, service, failed_times;
 };
 
 double cpu_seconds() {
@@ -57,7 +57,7 @@ class Loop {
   Status open(size_t k);
   void push(size_t k);
   void hear(size_t k);
-  void done(size_t k, int64_t now, const std::string& failure);
+  void done(size_t k, int64_t now, const std::string& failure, bool answered = true);
   void drop(size_t k, const std::string& failure);
   void watch(size_t k, uint32_t events, int operation);
   void check_timeouts(int64_t now);
@@ -143,12 +143,13 @@ void Loop::push(size_t k) {
   }
 }
 
-void Loop::done(size_t k, int64_t now, const std::string& failure) {
+void Loop::done(size_t k, int64_t now, const std::string& failure, bool answered) {
   Talk& t = talks_[k];
   t.busy = false;
   free_.push_back(k);
   if (!failure.empty()) {
     ++now_.errors[failure];
+    if (answered) now_.failed_times.add(now - t.sent_ns);
     return;
   }
   const int64_t latency = now - t.due_ns;
@@ -163,7 +164,7 @@ void Loop::drop(size_t k, const std::string& failure) {
   t.fd = Fd();
   t.connecting = false;
   t.out = {};
-  if (t.busy) done(k, now_ns(), failure);
+  if (t.busy) done(k, now_ns(), failure, false);
 }
 
 void Loop::hear(size_t k) {
@@ -287,6 +288,7 @@ LoadResult Loop::sum() const {
     for (const auto& [name, n] : w.errors) out.errors[name] += n;
     out.latency.add(w.latency);
     out.service.add(w.service);
+    out.failed_times.add(w.failed_times);
   }
   if (!open_loop() && out.ok > 0)
     out.latency = out.latency.corrected(static_cast<int64_t>(

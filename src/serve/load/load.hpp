@@ -33,6 +33,7 @@ struct LoadResult {
   // Successful requests. `latency`: from when a request was due, as a client sees it; at a fixed concurrency with the
   // requests added that a stall kept back. `service`: from when it was sent.
   stats::Histogram latency, service;
+  stats::Histogram failed_times;  // of answers that were errors, from when it was sent: how soon a server refuses
   bool stable = false;
   int windows = 0;
   uint64_t backlog = 0;   // of a rate: requests that were due and not sent at the end

@@ -6,7 +6,9 @@
 #include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "base/file.hpp"
+#include "base/hash.hpp"
 #include "serve/ensemble/ensemble.hpp"
+#include "serve/repository/configuration.hpp"
 #include "serve/repository/options.hpp"
 
 namespace peri::serve {
@@ -158,9 +160,9 @@ void Repository::load_all(std::vector<std::string> names) {
   for (const std::string& name : names) log({LogLevel::kError, "cannot load " + name + ": " + failed[name]});
 }
 
-Status Repository::load_now(const std::string& name) {
+Status Repository::load_now(const std::string& name, const std::optional<std::string>& given) {
   loading_now_.insert(name);
-  Status s = try_load(name);
+  Status s = try_load(name, given);
   loading_now_.erase(name);
   tell_changed();
   return s;
@@ -179,7 +181,7 @@ void Repository::bring_parts(const ModelConfig& config) {
   }
 }
 
-Status Repository::try_load(const std::string& name) {
+Status Repository::try_load(const std::string& name, const std::optional<std::string>& given) {
   auto found = scan_model(options_.root, name, options_.config_name);
   if (!found.ok()) return unsupported("the repository has no model of this name");
   const auto fail = [&](Error e) -> Status {
@@ -189,25 +191,11 @@ Status Repository::try_load(const std::string& name) {
     entry.reason = e.text();
     return e;
   };
-  ModelConfig config;
-  if (found->two_configs)
-    return fail(
-        invalid("the model has two configurations").expecting("config.pbtxt or config.yaml").in_file(found->folder));
-  if (!found->config_path.empty()) {
-    auto text = read_file(found->config_path, 1 << 20);
-    if (!text.ok()) return fail(text.error());
-    auto parsed = parse_model_config(*text, found->config_path);
-    if (!parsed.ok()) return fail(parsed.error());
-    config = std::move(*parsed);
-    if (!config.name.empty() && config.name != name)
-      return fail(invalid("the configuration's name is not the folder's")
-                      .expecting(name)
-                      .but_found(config.name)
-                      .in_file(found->config_path));
-  }
-  config.name = name;
-  if (options_.control == Control::kExplicit) bring_parts(config);
-  return load_versions(*found, config);
+  if (given) found->config_stamp = Hasher().add(*given).digest();
+  const auto config = configuration_of(*found, given);
+  if (!config.ok()) return fail(config.error());
+  if (options_.control == Control::kExplicit) bring_parts(*config);
+  return load_versions(*found, *config);
 }
 
 FindModel Repository::finder() const {
@@ -377,9 +365,9 @@ void Repository::unload_parts(const std::vector<ServedPtr>& ensembles) {
     }
 }
 
-void Repository::load(const std::string& name, std::function<void(Status)> done) {
-  post([this, name, done = std::move(done)] {
-    Status s = load_now(name);
+void Repository::load(const std::string& name, std::optional<std::string> config, std::function<void(Status)> done) {
+  post([this, name, config = std::move(config), done = std::move(done)] {
+    Status s = load_now(name, config);
     if (s.ok()) return done(Ok{});
     log({LogLevel::kError, "cannot load " + name + ": " + s.error().text()});
     Error told = std::move(s).error();

@@ -81,8 +81,8 @@ class Repository {
   std::vector<int64_t> versions(std::string_view name) const;
   std::vector<IndexRow> index() const;
   // Loads or unloads as a client asks; `done` is called on the repository's thread. An ensemble brings the models it
-  // is made of where they are not served.
-  void load(const std::string& name, std::function<void(Status)> done);
+  // is made of where they are not served. `config`: in place of the folder's, until the next load.
+  void load(const std::string& name, std::optional<std::string> config, std::function<void(Status)> done);
   // `dependents`: models that an ensemble brought with it go too, where no other ensemble has them.
   void unload(const std::string& name, bool dependents, std::function<void(Status)> done);
   // Everything asked for is loaded and nothing failed.
@@ -103,8 +103,8 @@ class Repository {
   void work();
   void scan();
   void load_all(std::vector<std::string> names);
-  Status load_now(const std::string& name);
-  Status try_load(const std::string& name);
+  Status load_now(const std::string& name, const std::optional<std::string>& given = {});
+  Status try_load(const std::string& name, const std::optional<std::string>& given);
   FindModel finder() const;
   Result<Loaded> load_ensemble(const ModelConfig& config);
   Result<ServedPtr> make(const FoundModel& found, const FoundVersion& version, const ModelConfig& config);

@@ -6,6 +6,7 @@
 #include "base/file.hpp"
 #include "base/hash.hpp"
 #include "base/json.hpp"
+#include "base/plural.hpp"
 
 namespace peri::serve {
 
@@ -93,8 +94,8 @@ Result<KeptTuning> read_kept_tuning(const std::string& path) {
 }
 
 std::string tuning_text(const KeptTuning& t) {
-  return format("batches of up to %lld rows, a delay of %g ms: %.4g rows a second for %s, at %.4g ms",
-                static_cast<long long>(t.best.settings.most_rows), static_cast<double>(t.best.settings.delay_ns) * 1e-6,
+  return format("batches of up to %s, a delay of %g ms: %.4g rows a second for %s, at %.4g ms",
+                counted(t.best.settings.most_rows, "row").c_str(), static_cast<double>(t.best.settings.delay_ns) * 1e-6,
                 t.best.per_second, t.objective.c_str(), static_cast<double>(t.best.quantile_ns) * 1e-6);
 }
 

@@ -32,8 +32,13 @@ using HostedPtr = std::shared_ptr<Hosted>;
 
 class Host {
  public:
-  Host(std::shared_ptr<Region> region, Fd socket, Loader loader, std::function<void(int)> end)
-      : region_(std::move(region)), socket_(std::move(socket)), loader_(std::move(loader)), end_(std::move(end)) {}
+  Host(std::shared_ptr<Region> region, Fd socket, Loader loader, std::function<void(int)> end,
+       std::function<std::optional<Error>()> lost)
+      : region_(std::move(region)),
+        socket_(std::move(socket)),
+        loader_(std::move(loader)),
+        end_(std::move(end)),
+        lost_(std::move(lost)) {}
 
   [[noreturn]] void serve() {
     std::thread([this] { beat(); }).detach();
@@ -49,6 +54,7 @@ class Host {
   class Reply;
   void beat();
   void look_at_device();
+  void end_if_lost();
   void obey(const Frame& frame);
   void load(const Json& order);
   void work();
@@ -65,6 +71,8 @@ class Host {
   const Fd socket_;
   const Loader loader_;
   const std::function<void(int)> end_;
+  const std::function<std::optional<Error>()> lost_;
+  std::atomic<bool> leaving_{false};
   std::mutex mutex_;  // of models and what waits
   std::map<uint32_t, HostedPtr> models_;
   std::deque<std::pair<HostedPtr, RingEntry>> due_;  // have a slot
@@ -100,10 +108,24 @@ void Host::look_at_device() {
     for (const auto& [id, model] : models)
       if (memory.total_bytes == 0) memory = model->servable->device_memory();
     models.clear();
+    end_if_lost();
     region_->head().device_available.store(memory.available_bytes, std::memory_order_relaxed);
     region_->head().device_total.store(memory.total_bytes, std::memory_order_relaxed);
     std::this_thread::sleep_for(std::chrono::milliseconds(kDeviceLookMs));
   }
+}
+
+// Nobody here gets an answer any more: the server tells all of them, as it does when the process falls.
+void Host::end_if_lost() {
+  const std::optional<Error> why = lost_();
+  if (!why) return;
+  while (leaving_.exchange(true)) pause();  // another thread is about to end the process
+  const std::string text = why->message + (why->found.empty() ? "" : ", " + why->found);
+  RegionHead& head = region_->head();
+  const size_t n = std::min(text.size(), sizeof head.last_words);
+  std::memcpy(head.last_words, text.data(), n);
+  head.last_words_bytes.store(static_cast<uint32_t>(n), std::memory_order_release);
+  end_(kLostDeviceStatus);
 }
 
 void Host::obey(const Frame& frame) {
@@ -130,6 +152,7 @@ void Host::load(const Json& json) {
     return loader_(order, tell);
   });
   if (!loaded.ok() || id >= kMaxModels) {
+    end_if_lost();
     JsonWriter w;
     w.begin_object();
     add_error(loaded.ok() ? internal_error("model %u of a worker", id) : loaded.error(), &w);
@@ -255,6 +278,7 @@ void Host::run(const HostedPtr& model, const RingEntry& entry) {
 
 void Host::finished(const HostedPtr& model, const RingEntry& entry, Result<std::vector<Tensor>> outputs,
                     int64_t took_ns) {
+  end_if_lost();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (model->waiting.empty()) {
@@ -310,11 +334,12 @@ void Host::push(const RingEntry& entry) {
 }
 }  // namespace
 
-Status serve_as_worker(Fd socket, Fd memory, Loader loader, std::function<void(int)> end) {
+Status serve_as_worker(Fd socket, Fd memory, Loader loader, std::function<void(int)> end,
+                       std::function<std::optional<Error>()> lost) {
   PERI_ASSIGN(auto region, Region::open(std::move(memory)));
   JsonWriter w;
   PERI_TRY(send_frame(socket.get(), w.begin_object().field("ready", true).end_object().take()));
-  Host host(std::move(region), std::move(socket), std::move(loader), std::move(end));
+  Host host(std::move(region), std::move(socket), std::move(loader), std::move(end), std::move(lost));
   host.serve();
 }
 

@@ -56,10 +56,11 @@ Result<WorkerProcess> start_process(const std::string& program, const std::vecto
   return out;
 }
 
-std::string bury(WorkerProcess* process) {
+std::string bury(WorkerProcess* process, bool* by_signal) {
   int status = 0;
   while (waitpid(process->pid, &status, 0) < 0 && errno == EINTR) {}
   *process = {};
+  if (by_signal) *by_signal = WIFSIGNALED(status);
   if (!WIFSIGNALED(status)) return format("ended with status %d", WEXITSTATUS(status));
   const char* name = sigabbrev_np(WTERMSIG(status));
   return std::string("died of SIG") + (name ? name : std::to_string(WTERMSIG(status)));

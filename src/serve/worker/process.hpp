@@ -19,7 +19,7 @@ struct WorkerProcess {
 // Starts `program arguments` with the descriptors that worker/host.hpp names and no other but the standard ones, and
 // without signals that people send to a terminal.
 Result<WorkerProcess> start_process(const std::string& program, const std::vector<std::string>& arguments, int memory);
-// REQUIRES: it has ended, or will. "died of SIGSEGV", "ended with status 1".
-std::string bury(WorkerProcess* process);
+// REQUIRES: it has ended, or will. "died of SIGSEGV", "ended with status 1"; and which of both.
+std::string bury(WorkerProcess* process, bool* by_signal = nullptr);
 
 }  // namespace peri::serve

@@ -61,6 +61,8 @@ struct RegionHead {
   Ring to_worker, to_server;
   Ring cancels;                                         // to the worker, looked at with each beat
   std::atomic<int64_t> device_total, device_available;  // memory of the worker's device; 0: it has none of its own
+  std::atomic<uint32_t> last_words_bytes;  // once the worker ends itself over its device: of the text that says why
+  char last_words[1000];
   alignas(64) std::atomic<uint64_t> beats;              // of the worker's clock: stands still where it does
   alignas(64) std::atomic<uint64_t> steps[kMaxModels];  // done by each model
 };

@@ -38,7 +38,9 @@ class RemoteServable final : public runtime::Servable, public std::enable_shared
   void set_still(bool still) { still_ = still; }
   // Lets those who wait look whether they wait in vain.
   void ring();
-  int loads_that_killed = 0;  // of the one thread that starts workers
+  // Of the one thread that starts workers:
+  int loads_that_killed = 0;
+  bool retry = false;  // it could not be loaded again, which may have passed
 
  private:
   struct Held {

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "base/plural.hpp"
 #include "serve/worker/process.hpp"
 #include "serve/worker/remote.hpp"
 
@@ -33,6 +34,7 @@ struct Worker::State : std::enable_shared_from_this<Worker::State> {
   void mourn();
   void restore();
   bool load_again(const RemotePtr& remote, const std::shared_ptr<Link>& to);
+  void try_again();
   Result<LoadedThere> ask(const LoadOrder& order, uint32_t id, const std::function<void(const std::string&)>& say);
   Result<Loaded> load(const LoadOrder& order, const std::function<void(const std::string&)>& say);
   void forget(uint32_t id);
@@ -53,7 +55,8 @@ struct Worker::State : std::enable_shared_from_this<Worker::State> {
   bool stopping = false;
   // Of the watching thread.
   uint64_t beats = 0, done = 0;
-  int64_t beat_ns = 0, done_ns = 0, trim_ns = 0;
+  int64_t beat_ns = 0, done_ns = 0, trim_ns = 0, tried_ns = 0;
+  WorkerEnd ended_for = WorkerEnd::kSignal;
   std::thread thread;
 };
 
@@ -120,14 +123,25 @@ bool Worker::State::look() {
     l->trim();
     trim_ns = now;
   }
+  if (now - tried_ns > options.retry_ns) try_again();
   const bool still = options.kill_after_ns > 0 && now - std::min(beat_ns, done_ns) > options.kill_after_ns;
   if (still || l->broken()) {
     log(LogLevel::kError, still ? format("gets nothing done for %.0f s: it is ended",
                                          static_cast<double>(now - std::min(beat_ns, done_ns)) * 1e-9)
                                 : "has written what no worker writes: it is ended");
+    ended_for = still ? WorkerEnd::kStuck : WorkerEnd::kBroken;
     kill(process.pid, SIGKILL);
   }
   return false;
+}
+
+// Why a worker ended itself, as it left that; it is not believed to be a text.
+static std::string last_words(const RegionHead& head) {
+  const size_t n = std::min<size_t>(head.last_words_bytes.load(std::memory_order_acquire), sizeof head.last_words);
+  std::string out(head.last_words, n);
+  for (char& c : out)
+    if (c < ' ' || c > '~') c = '?';
+  return out;
 }
 
 void Worker::State::mourn() {
@@ -140,18 +154,26 @@ void Worker::State::mourn() {
     ++counts.deaths;
   }
   for (const RemotePtr& r : remotes()) r->detach();
+  bool by_signal = true;
   std::string how;
   {
     const std::lock_guard<std::mutex> lock(control);
-    how = bury(&process);
+    how = bury(&process, &by_signal);
   }
+  const std::string last = last_words(gone->region().head());
+  if (!last.empty()) how = "lost its device";
+  const WorkerEnd end = !last.empty() ? WorkerEnd::kDevice : by_signal ? ended_for : WorkerEnd::kStatus;
+  ended_for = WorkerEnd::kSignal;
   const size_t lost =
       gone->end(refused("the worker process %s while it was at this request, which may be sent again", how.c_str()));
   {
     const std::lock_guard<std::mutex> lock(mutex);
     counts.lost_requests += lost;
+    ++counts.ends[static_cast<size_t>(end)];
   }
-  log(LogLevel::kError, format("%s with %zu requests under way: starting another", how.c_str(), lost));
+  if (!last.empty()) how += " (" + last + ")";
+  log(LogLevel::kError,
+      how + " with " + counted(static_cast<int64_t>(lost), "request") + " under way: starting another");
 }
 
 // Another process, with the models of the one before.
@@ -173,7 +195,8 @@ void Worker::State::restore() {
   const std::vector<RemotePtr> all = remotes();
   for (const RemotePtr& r : all)
     if (!load_again(r, link)) return;  // it died over it: watch() sees that
-  log(LogLevel::kInfo, format("is back with %zu models after %.2f s", all.size(), seconds_since(start)));
+  log(LogLevel::kInfo,
+      "is back with " + counted(std::ssize(all), "model") + format(" after %.2f s", seconds_since(start)));
   changed.notify_all();
 }
 
@@ -187,6 +210,7 @@ bool Worker::State::load_again(const RemotePtr& remote, const std::shared_ptr<Li
   }
   if (there.ok()) {
     remote->loads_that_killed = 0;
+    remote->retry = false;
     remote->attach(to, there->loaded.canary);
     return true;
   }
@@ -194,8 +218,17 @@ bool Worker::State::load_again(const RemotePtr& remote, const std::shared_ptr<Li
     if (++remote->loads_that_killed >= kDeathsOverALoad) remote->set_fault("loading it ends the worker process");
     return false;
   }
+  remote->retry = there.error().kind != ErrorKind::kInvalid;  // a device or memory may come back
   remote->set_fault("it could not be loaded again: " + there.error().text());
   return true;
+}
+
+// What could not be loaded when the process came back may be now.
+void Worker::State::try_again() {
+  for (const RemotePtr& r : remotes())
+    if (r->retry && load_again(r, link) && !r->retry)
+      log(LogLevel::kInfo, "has loaded what it could not when it came back");
+  tried_ns = now_ns();
 }
 
 // REQUIRES: `control` is held, and there is a process. Errors: "closed" where it ends.

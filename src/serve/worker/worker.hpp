@@ -4,6 +4,9 @@
 
 #include <sys/types.h>
 
+#include <array>
+#include <string_view>
+
 #include "serve/http/message.hpp"
 #include "serve/repository/repository.hpp"
 
@@ -18,13 +21,25 @@ struct WorkerOptions {
   int64_t stuck_after_ns = 800'000'000;       // without a beat: it is in trouble
   int64_t kill_after_ns = 60'000'000'000;     // without a beat, or with work and no progress: it is ended; 0: never
   int64_t patience_ns = 10'000'000'000;  // that requests wait for a worker that cannot be had, before each is refused
+  int64_t retry_ns = 5'000'000'000;      // between attempts to load what could not be loaded again
   Log log;
 };
+
+// Why a process ended.
+enum class WorkerEnd : uint8_t {
+  kSignal,  // killed by one that the server did not send
+  kStatus,  // it ended by itself
+  kDevice,  // likewise, as its device had failed for good
+  kStuck,   // ended by the server: it got nothing done
+  kBroken,  // likewise: it wrote what no worker writes
+};
+constexpr std::array<std::string_view, 5> kWorkerEnds = {"signal", "status", "device", "stuck", "broken"};
 
 struct WorkerCounts {
   bool up = false;
   int64_t pid = 0;
   uint64_t starts = 0, deaths = 0, lost_requests = 0;
+  std::array<uint64_t, kWorkerEnds.size()> ends = {};  // deaths, by WorkerEnd
   uint64_t memory_used = 0, under_way = 0;
   device::MemoryInfo device;  // of its device; 0, 0: none of its own, or not known
 };

@@ -1,8 +1,8 @@
-// A driver without a GPU: what is enqueued runs at once on the host, captures keep what they were given, the n-th call
-// fails with the code that is asked for, and what was not given back is counted. Kernels are the few below, found in a
-// module's code by name, or those of a library that the fake NVRTC compiled. One whose name holds FAKE_CUDA_HANGS never
-// ends, with FAKE_CUDA_TRAPS it ends the device, with FAKE_CUDA_COLD it takes longer behind others than behind itself.
-// There are FAKE_CUDA_DEVICES GPUs of FAKE_CUDA_MAJOR.0; with FAKE_CUDA_ONLY, a number, no other may be used.
+// A driver without a GPU: what is enqueued runs at once on the host, the n-th call fails with the code asked for, what
+// was not given back is counted. Kernels are the few below, by name, or those of a library that the fake NVRTC
+// compiled; one whose name holds FAKE_CUDA_HANGS never ends, FAKE_CUDA_TRAPS ends the device, as does any once there is
+// a file FAKE_CUDA_TRAPS_ONCE, which goes; FAKE_CUDA_COLD takes longer behind others. There are FAKE_CUDA_DEVICES GPUs
+// of FAKE_CUDA_MAJOR.0; with FAKE_CUDA_ONLY, a number, no other may be used.
 #include "driver_state.h"
 
 static int named_by(const char* variable, const char* name) {
@@ -17,7 +17,8 @@ static void run(const Op* op) {
   last = op->host;
   if (op->kind == 4) {
     while (named_by("FAKE_CUDA_HANGS", op->host->name)) pause();
-    if (named_by("FAKE_CUDA_TRAPS", op->host->name)) sticky = 700;
+    const char* const once = getenv("FAKE_CUDA_TRAPS_ONCE");
+    if (named_by("FAKE_CUDA_TRAPS", op->host->name) || (once && unlink(once) == 0)) sticky = 700;
     op->host->run(op->blocks, op->threads, op->values);
   }
   if (op->kind == 0) memcpy(op->to, op->from, op->bytes);

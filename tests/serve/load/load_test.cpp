@@ -66,6 +66,8 @@ TEST_F(LoadTest, CountsWhatWasAnswered) {
   EXPECT_LE(r->ok + r->failed(), asked_);
   EXPECT_GE(r->latency.count(), r->ok);
   EXPECT_EQ(r->service.count(), r->ok);
+  EXPECT_EQ(r->failed_times.count(), r->failed());
+  EXPECT_GT(r->failed_times.most(), 0);
   EXPECT_EQ(r->good, r->ok);
 }
 

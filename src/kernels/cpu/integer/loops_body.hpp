@@ -77,16 +77,37 @@ I32 exactly(I32 sum, int64_t n, const double* bias, const double* factor, double
   return I32::load(y);
 }
 
-// kVectors vectors of columns of a row; the last columns of all: one vector, of which `n` count.
-template <int kVectors, bool kFull>
+// What is added, in registers: other bytes or numbers, and the bounds of the sum, those of its clip among them, in
+// units of the result.
+struct Other {
+  const Added& a;
+  I32 shift;
+  F32 own, zero, scale, unit, low, high;
+  PERI_SIMD_MEMBER Other(const Added& added, int32_t from)
+      : a(added),
+        shift(I32::set1(from - added.own_zero)),
+        own(F32::set1(added.own_scale)),
+        zero(F32::set1(added.x_zero)),
+        scale(F32::set1(added.x_scale)),
+        unit(F32::set1(1 / added.y_scale)) {
+    const auto least = static_cast<float>(a.y_low - a.y_zero), most = static_cast<float>(a.y_high - a.y_zero);
+    low = max_second(F32::set1(least), F32::set1(a.low) * unit);
+    high = max_second(F32::set1(least), min_second(F32::set1(most), F32::set1(a.high) * unit));
+  }
+};
+
+// kVectors vectors of columns of a row; the last columns of all: one vector, of which `n` count. kSums: something is
+// added behind the rounding. Members, not fields of what is handed in: bytes that are stored could be those.
+template <int kVectors, bool kFull, bool kSums>
 struct Columns {
   const Block& k;
   const Correction& by;
   const Rounding& to;
   int64_t first, n;
-  bool quick, sums;
-  I32 column[kVectors], zero[kVectors], bias[kVectors];
-  F32 factor[kVectors];
+  bool quick;
+  I32 start[kVectors], zero[kVectors];  // `start`: what is added to sums, where it is quick the bias too
+  F32 factor[kVectors], rest[kVectors], low, high;
+  Other other;
   Table table;
 
   PERI_SIMD_MEMBER Columns(const Block& k, const Correction& by, const Rounding& to, int64_t first, int64_t n)
@@ -96,73 +117,77 @@ struct Columns {
         first(first),
         n(n),
         quick(to.quick_factor != nullptr),
-        sums(to.added.any()),
+        low(F32::set1(static_cast<float>(to.low - to.zero))),
+        high(F32::set1(static_cast<float>(to.high - to.zero))),
+        other(to.added, to.zero),
         table(to.table) {
     for (int v = 0; v < kVectors; ++v) {
       const int64_t at = first + v * kLanes;
-      column[v] = some<kFull, I32>(by.column + at, n);
+      start[v] = some<kFull, I32>(by.column + at, n);
+      if (quick) start[v] = start[v] + some<kFull, I32>(to.quick_bias + at, n);
       zero[v] = by.b_zero == nullptr ? I32::set1(0) : some<kFull, I32>(by.b_zero + at, n);
-      bias[v] = quick ? some<kFull, I32>(to.quick_bias + at, n) : I32::set1(0);
       factor[v] = quick ? some<kFull, F32>(to.quick_factor + at, n) : F32::zero();
+      rest[v] = quick ? some<kFull, F32>(to.quick_rest + at, n) : F32::zero();
     }
   }
 
   // Whole numbers of the sums of row `r`, the zero point not yet added.
   PERI_SIMD_MEMBER void round_sums(int64_t r, I32 (&y)[kVectors]) const {
-    const float low = static_cast<float>(to.low - to.zero), high = static_cast<float>(to.high - to.zero);
     I32 sum[kVectors];
     F32 most = F32::zero();
     for (int v = 0; v < kVectors; ++v) {
-      sum[v] = some<kFull, I32>(k.c + first + v * kLanes + r * kRow, n) + column[v];
+      sum[v] = some<kFull, I32>(k.c + first + v * kLanes + r * kRow, n) + start[v];
       if (by.b_zero != nullptr) sum[v] = sum[v] - zero[v] * I32::set1(by.rows[r]);
-      const F32 x = within(to_float(sum[v] + bias[v]) * factor[v], F32::set1(low), F32::set1(high)), whole = round(x);
-      more(&most, x, whole);
-      y[v] = to_int(whole);
+      const F32 x = within(fma(to_float(sum[v]), factor[v], rest[v]), low, high);
+      y[v] = to_int(x);
+      more(&most, x, to_float(y[v]));
     }
     if (quick && !doubtful(most)) return;
     for (int v = 0; v < kVectors; ++v) {
       const int64_t at = first + v * kLanes;
-      y[v] = exactly(sum[v], n, to.bias + at, to.factor + at, low, high);
+      const I32 bare = quick ? sum[v] - some<kFull, I32>(to.quick_bias + at, n) : sum[v];
+      y[v] = exactly(bare, n, to.bias + at, to.factor + at, to.low - to.zero, to.high - to.zero);
     }
   }
 
   // y = round(clip((y + shift) * own + other) / y_scale); by the reciprocal where that tells. `at`: of the row.
   PERI_SIMD_MEMBER void add(int64_t at, I32 (&y)[kVectors]) const {
-    const Added& a = to.added;
-    const I32 shift = I32::set1(to.zero - a.own_zero);
-    const F32 low = F32::set1(static_cast<float>(a.y_low - a.y_zero)),
-              high = F32::set1(static_cast<float>(a.y_high - a.y_zero)), own = F32::set1(a.own_scale);
+    const Added& a = other.a;
     F32 sum[kVectors], most = F32::zero();
     for (int v = 0; v < kVectors; ++v) {
       const int64_t from = first + v * kLanes;
-      F32 other = F32::zero();
-      if (a.column != nullptr)
-        other = some<kFull, F32>(a.column + from, n);
-      else
-        other =
-            (a.x_signed ? numbers<kFull, int8_t>(a.x + at + from, n) : numbers<kFull, uint8_t>(a.x + at + from, n)) -
-            F32::set1(a.x_zero);
-      const F32 mine = to_float(y[v] + shift);
-      sum[v] = within(a.column != nullptr ? fma(mine, own, other) : fma(mine, own, other * F32::set1(a.x_scale)),
-                      F32::set1(a.low), F32::set1(a.high));
-      const F32 x = within(sum[v] * F32::set1(1 / a.y_scale), low, high), whole = round(x);
-      more(&most, x, whole);
-      y[v] = to_int(whole);
+      const F32 mine = to_float(y[v] + other.shift);
+      if (a.column != nullptr) {
+        sum[v] = fma(mine, other.own, some<kFull, F32>(a.column + from, n));
+      } else {
+        const F32 theirs =
+            a.x_signed ? numbers<kFull, int8_t>(a.x + at + from, n) : numbers<kFull, uint8_t>(a.x + at + from, n);
+        sum[v] = fma(mine, other.own, (theirs - other.zero) * other.scale);
+      }
+      const F32 x = within(sum[v] * other.unit, other.low, other.high);
+      y[v] = to_int(x);
+      more(&most, x, to_float(y[v]));
     }
     if (!doubtful(most)) return;
-    for (int v = 0; v < kVectors; ++v) y[v] = to_int(round(within(sum[v] / F32::set1(a.y_scale), low, high)));
+    const F32 least = F32::set1(static_cast<float>(a.y_low - a.y_zero)),
+              largest = F32::set1(static_cast<float>(a.y_high - a.y_zero));
+    for (int v = 0; v < kVectors; ++v) {
+      const F32 clipped = within(sum[v], F32::set1(a.low), F32::set1(a.high));
+      y[v] = to_int(within(clipped / F32::set1(a.y_scale), least, largest));
+    }
   }
 
-  void run() const {
-    const I32 end = I32::set1(sums ? to.added.y_zero : to.zero);
+  PERI_SIMD_MEMBER void run() const {
+    const I32 end = I32::set1(kSums ? to.added.y_zero : to.zero);
+    const bool looks_up = to.table != nullptr;
     for (int64_t r = 0; r < k.rows; ++r) {
       I32 y[kVectors];
       round_sums(r, y);
-      if (sums) add(r * k.ldy, y);
+      if constexpr (kSums) add(r * k.ldy, y);
       uint8_t* const out = static_cast<uint8_t*>(k.y) + r * k.ldy + first;
       for (int v = 0; v < kVectors; ++v) {
         I32 byte = y[v] + end;
-        if (to.table != nullptr) byte = table.at(byte & I32::set1(0xff));
+        if (looks_up) byte = table.at(byte & I32::set1(0xff));
         if constexpr (kFull) {
           narrow(out + v * kLanes, byte);
         } else {
@@ -174,11 +199,15 @@ struct Columns {
     }
   }
 };
-void rounded(const Block& k, const Correction& by, const Rounding& to) {
+template <bool kSums>
+void rounded_sums(const Block& k, const Correction& by, const Rounding& to) {
   int64_t first = 0;
-  for (; first + 4 * kLanes <= k.cols; first += 4 * kLanes) Columns<4, true>(k, by, to, first, kLanes).run();
-  for (; first + kLanes <= k.cols; first += kLanes) Columns<1, true>(k, by, to, first, kLanes).run();
-  if (first < k.cols) Columns<1, false>(k, by, to, first, k.cols - first).run();
+  for (; first + 4 * kLanes <= k.cols; first += 4 * kLanes) Columns<4, true, kSums>(k, by, to, first, kLanes).run();
+  for (; first + kLanes <= k.cols; first += kLanes) Columns<1, true, kSums>(k, by, to, first, kLanes).run();
+  if (first < k.cols) Columns<1, false, kSums>(k, by, to, first, k.cols - first).run();
+}
+void rounded(const Block& k, const Correction& by, const Rounding& to) {
+  to.added.any() ? rounded_sums<true>(k, by, to) : rounded_sums<false>(k, by, to);
 }
 
 void look_up(const uint8_t* x, const uint8_t* by, uint8_t* y, int64_t n) {

@@ -52,6 +52,8 @@ std::optional<double> number(const ir::Value* v) {
   if (!v || !v->constant || v->constant->numel() != 1) return std::nullopt;
   return is_float(v->constant->dtype()) ? v->constant->f64(0) : static_cast<double>(v->constant->i64(0));
 }
+// As the reference has it.
+double in_units(double bias, double unit) { return bias == 0 ? 0 : bias / unit; }
 int32_t lowest(DType t) { return t == DType::kI8 ? -128 : 0; }
 
 // The other side of a sum: bytes of the same size that are widened, or constants, one a column.
@@ -223,10 +225,14 @@ Result<Fixed> Fixed::make(const Problem& p, const Matched& m, int64_t n, int64_t
     return refused("scales or a bias that are neither one nor one a column");
   f.y_zero_ = static_cast<int32_t>(yz->i64(0));
   for (int64_t j = 0; j < n; ++j) {
-    const double factor = as->f64(0) * bs->f64(bs->numel() == 1 ? 0 : j) / ys->f64(0);
+    const double unit = as->f64(0) * bs->f64(bs->numel() == 1 ? 0 : j), factor = unit / ys->f64(0);
     if (!std::isfinite(factor)) return refused("a scale that is not a number");
     f.factor_.push_back(factor);
-    f.bias_.push_back(add ? static_cast<double>(add->i64(j)) : 0);
+    const double bias = !add                     ? 0
+                        : is_float(add->dtype()) ? in_units(add->f64(j), unit)
+                                                 : static_cast<double>(add->i64(j));
+    if (!std::isfinite(bias)) return refused("a bias that is not a number");
+    f.bias_.push_back(bias);
   }
   f.find_quick(k);
   Tensor column, table;
@@ -241,14 +247,19 @@ Result<Fixed> Fixed::make(const Problem& p, const Matched& m, int64_t n, int64_t
   return f;
 }
 
-// Sums are at most so large, and float32 holds every factor, or there is no quick way.
+// Sums are at most so large, float32 holds every factor, and what is left of a bias in float32 is small beside the
+// bytes, or there is no quick way.
 void Fixed::find_quick(int64_t k) {
+  constexpr double kMaxRest = 64;  // its product's round-off stays within what is kept free of ties (loops_body.hpp)
   const double most = 255.0 * 255.0 * static_cast<double>(k);
+  const auto rest = [&](size_t j) { return (bias_[j] - std::nearbyint(bias_[j])) * factor_[j]; };
   for (size_t j = 0; j < factor_.size(); ++j)
-    if (most + std::fabs(bias_[j]) > 2147483647.0 || std::fabs(factor_[j]) > 1e20) return;
+    if (most + std::fabs(bias_[j]) + 1 > 2147483647.0 || std::fabs(factor_[j]) > 1e20 || std::fabs(rest(j)) > kMaxRest)
+      return;
   for (size_t j = 0; j < factor_.size(); ++j) {
     quick_factor_.push_back(static_cast<float>(factor_[j]));
-    quick_bias_.push_back(static_cast<int32_t>(bias_[j]));
+    quick_bias_.push_back(static_cast<int32_t>(std::nearbyint(bias_[j])));
+    quick_rest_.push_back(static_cast<float>(rest(j)));
   }
 }
 
@@ -266,6 +277,7 @@ void Fixed::bind(const Args& args, Operands* to, Epilogue* epilogue) const {
   if (!quick_factor_.empty()) {
     to->rounding.quick_factor = quick_factor_.data();
     to->rounding.quick_bias = quick_bias_.data();
+    to->rounding.quick_rest = quick_rest_.data();
   }
   if (!table_.empty()) to->rounding.table = table_.data();
   to->rounding.added = m_.sum.added;

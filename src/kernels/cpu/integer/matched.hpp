@@ -50,7 +50,7 @@ class Fixed {
   Source a_zero_;
   std::vector<int32_t> b_zero_;
   std::vector<double> factor_, bias_;
-  std::vector<float> quick_factor_, column_;
+  std::vector<float> quick_factor_, quick_rest_, column_;
   std::vector<int32_t> quick_bias_;
   std::vector<uint8_t> table_;
   int32_t y_zero_ = 0;

@@ -118,8 +118,8 @@ Plan plan_product(const Shape& s, Dot dot, Isa isa) {
   const auto blocks = [&](int64_t rows) { return s.images * ((s.m + rows - 1) / rows); };
   const int64_t groups = (s.n + kBlockCols - 1) / kBlockCols;
   // Each block of rows reads all of the right side: where that is large, columns are cut first.
-  const int64_t cut = s.n * s.k > kLargeSide ? groups : 1;
-  while (p.rows > 16 && blocks(p.rows) * cut < kWantedTasks / 3) p.rows /= 2;
+  const int64_t cut = s.n * s.k >= kLargeSide ? groups : 1;
+  while (p.rows > 16 && blocks(p.rows) * cut < kWantedTasks / 2) p.rows /= 2;
   p.row_blocks = blocks(p.rows) / s.images;
   const int64_t parts = std::clamp<int64_t>(kWantedTasks / std::max<int64_t>(1, blocks(p.rows)), 1, groups);
   p.cols = (groups + parts - 1) / parts * kBlockCols;
@@ -137,6 +137,7 @@ Rounding rounding_at(Rounding r, int64_t column, int64_t at) {
   if (r.quick_factor != nullptr) {
     r.quick_factor += column;
     r.quick_bias += column;
+    r.quick_rest += column;
   }
   if (r.added.x != nullptr) r.added.x += at;
   if (r.added.column != nullptr) r.added.column += column;
@@ -153,8 +154,9 @@ struct Part {
 
 Part part_of(const Plan& p, int64_t task, std::byte* scratch) {
   Part t{};
-  t.col = task % p.col_blocks * p.cols;
-  t.row = task / p.col_blocks % p.row_blocks * p.rows;
+  // Tasks of the same columns follow each other: what they read of a large right side stays in L2.
+  t.row = task % p.row_blocks * p.rows;
+  t.col = task / p.row_blocks % p.col_blocks * p.cols;
   t.image = task / p.col_blocks / p.row_blocks;
   t.rows = std::min(p.rows, p.shape.m - t.row);
   t.cols = std::min(p.cols, p.shape.n - t.col);

@@ -50,13 +50,15 @@ struct Added {
 };
 // Rounding into bytes: y = saturate(round((sum + bias) * factor) + zero), kept within [low, high]. In float64, in which
 // every step before the rounding is exact but the product, as in the reference; where float32 tells already to which
-// whole number a value is nearest, in that. The sums' and biases' sum is an int32 where there is `quick_factor`.
+// whole number a value is nearest, in that: there, where there is `quick_factor`, the bias is a whole number whose sum
+// with the sums is an int32, and a rest, which is added to the product.
 // `table`: 256 bytes that stand for those that come out; null: none.
 struct Rounding {
   const double* factor = nullptr;  // one a column
   const double* bias = nullptr;    // one a column
   const float* quick_factor = nullptr;
   const int32_t* quick_bias = nullptr;
+  const float* quick_rest = nullptr;
   int32_t zero = 0, low = 0, high = 255;
   Added added;
   const uint8_t* table = nullptr;

@@ -1,0 +1,12 @@
+// What this machine sustains in products of bytes: tiles (AMX), vectors with four products a lane (VNNI), or pairs.
+#pragma once
+
+#include "base/thread_pool.hpp"
+
+namespace peri::bench {
+
+// Operations in 1e9 a second, two a multiply-add of 8-bit integers, of the widest units that the machine has; 0: it has
+// none of them. Takes about `seconds`.
+double best_byte_gops(ThreadPool& pool, double seconds);
+
+}  // namespace peri::bench

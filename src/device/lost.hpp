@@ -1,0 +1,16 @@
+// Whether a device of this process has failed for good: from then on the process can use no such device any more,
+// whatever it calls, and all that helps is another process.
+#pragma once
+
+#include <optional>
+
+#include "base/result.hpp"
+
+namespace peri::device {
+
+// The error by which the first of them ended; none: they all work. Any thread, and at little cost.
+std::optional<Error> lost_device();
+// Kept for lost_device(), if it is the first.
+void note_lost_device(const Error& error);
+
+}  // namespace peri::device

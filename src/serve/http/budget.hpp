@@ -1,0 +1,48 @@
+// ByteBudget: how many bytes the requests of a server may hold together. What is taken of it is given back with the
+// memory that it was taken for, which may outlive its request and its server.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace peri::serve {
+
+// All functions may be called from any thread.
+class ByteBudget {
+ public:
+  explicit ByteBudget(uint64_t most) : most_(most) {}
+  // False: there is no room for so many, and none were taken.
+  bool take(uint64_t bytes) {
+    if (taken_.fetch_add(bytes) + bytes <= most_) return true;
+    taken_ -= bytes;
+    return false;
+  }
+  void give(uint64_t bytes) { taken_ -= bytes; }
+  uint64_t taken() const { return taken_; }
+
+ private:
+  const uint64_t most_;
+  std::atomic<uint64_t> taken_{0};
+};
+
+// What one holder has taken.
+class BudgetShare {
+ public:
+  explicit BudgetShare(std::shared_ptr<ByteBudget> budget) : budget_(std::move(budget)) {}
+  BudgetShare(const BudgetShare&) = delete;
+  ~BudgetShare() {
+    if (budget_) budget_->give(taken_);
+  }
+  bool take(uint64_t bytes) {
+    if (budget_ && !budget_->take(bytes)) return false;
+    taken_ += bytes;
+    return true;
+  }
+
+ private:
+  const std::shared_ptr<ByteBudget> budget_;  // null: there is no bound
+  uint64_t taken_ = 0;
+};
+
+}  // namespace peri::serve

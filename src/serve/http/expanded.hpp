@@ -1,0 +1,20 @@
+// What a compressed body holds, counted among the bytes of requests under way for as long as its memory is held.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "base/compressed.hpp"
+#include "serve/http/budget.hpp"
+
+namespace peri::serve {
+
+struct Expanded {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+};
+// Errors: those of decompress(); kRefused: the budget has no room for it beside others now.
+Result<Expanded> expand(std::span<const std::byte> bytes, Compression form, size_t most,
+                        std::shared_ptr<ByteBudget> budget);
+
+}  // namespace peri::serve

@@ -1,0 +1,58 @@
+// What a client sends may choose among what the folder holds by no name: a file of labels would come back in answers.
+#include "serve/repository/configuration.hpp"
+
+#include <algorithm>
+
+#include "base/file.hpp"
+
+namespace peri::serve {
+
+constexpr int64_t kMaxConfigBytes = 1 << 20;
+
+// The key by which a configuration names a file; "": it names none.
+static std::string_view names_a_file(const ModelConfig& config) {
+  if (!config.default_model_filename.empty()) return "default_model_filename";
+  for (const PortConfig& p : config.outputs)
+    if (!p.labels.empty()) return "label_filename";
+  for (const WarmupConfig& w : config.warmups)
+    for (const WarmupConfig::Input& i : w.inputs)
+      if (!i.file.empty()) return "input_data_file";
+  if (config.sequences)
+    for (const StateConfig& s : config.sequences->states)
+      if (!s.initial_file.empty()) return "data_file";
+  return "";
+}
+
+static Result<ModelConfig> read_given(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos || text[begin] != '{')
+    return invalid("the configuration of the order is no object of JSON");
+  if (static_cast<int64_t>(text.size()) > kMaxConfigBytes)
+    return invalid("the configuration of the order has more than 1 MiB");
+  PERI_ASSIGN(ModelConfig config, parse_model_config(text, "config.yaml"));
+  if (const std::string_view key = names_a_file(config); !key.empty())
+    return invalid("the configuration of an order to load names no files, as '%s' does", std::string(key).c_str())
+        .advise("write it to config.pbtxt of the model's folder");
+  return config;
+}
+
+static Result<ModelConfig> read_own(const FoundModel& found) {
+  if (found.two_configs)
+    return invalid("the model has two configurations").expecting("config.pbtxt or config.yaml").in_file(found.folder);
+  if (found.config_path.empty()) return ModelConfig();
+  PERI_ASSIGN(const std::string text, read_file(found.config_path, kMaxConfigBytes));
+  return parse_model_config(text, found.config_path);
+}
+
+Result<ModelConfig> configuration_of(const FoundModel& found, const std::optional<std::string>& given) {
+  PERI_ASSIGN(ModelConfig config, given ? read_given(*given) : read_own(found));
+  if (!config.name.empty() && config.name != found.name)
+    return invalid("the configuration's name is not the folder's")
+        .expecting(found.name)
+        .but_found(config.name)
+        .in_file(given ? "" : found.config_path);
+  config.name = found.name;
+  return config;
+}
+
+}  // namespace peri::serve

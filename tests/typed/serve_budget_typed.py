@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""`peri serve --max-total-body-bytes`: what requests hold together, over HTTP and gRPC, as it came and as it was compressed."""
+import gzip
+import json
+import os
+import pathlib
+import queue
+import signal
+import socket
+import threading
+import time
+import zlib
+
+import numpy
+import tritonclient.grpc
+from tritonclient.utils import InferenceServerException
+
+from served import Served
+from typed import main
+
+ROWS = 500_000  # 8 MB
+LIMIT = 64 << 20
+
+
+def bomb(compress=None, rows=ROWS):
+    """A right request of so many rows of zeros: its JSON, its body."""
+    head = json.dumps({"inputs": [{"name": "x", "shape": [rows, 4], "datatype": "FP32", "parameters": {"binary_data_size": rows * 16}}],
+                       "outputs": [{"name": "y", "parameters": {"binary_data": True}}]}).encode()
+    return len(head), (compress or bytes)(head + bytes(rows * 16))
+
+
+class Budget(Served):
+    def setUp(self):
+        super().setUp()
+        self.put("add")
+
+    def resident(self):
+        return int(pathlib.Path(f"/proc/{self.server.pid}/statm").read_text().split()[1]) * 4096
+
+    def post(self, head, body, **headers):
+        return self.ask("POST", "/v2/models/add/infer", body, {"Inference-Header-Content-Length": str(head), **headers})
+
+    def all_at_once(self, number, ask):
+        """Asks while the worker stands, so that whatever is taken is held; what each was told. The worker goes on once the last has come."""
+        worker, said = self.children()[0], queue.Queue()
+        self.halt(worker)
+        threads = [threading.Thread(target=lambda: said.put(ask())) for _ in range(number)]
+        for t in threads:
+            t.start()
+        until, most = time.monotonic() + 60, 0
+        while said.qsize() + self.metric("peri_open_requests ") < number and time.monotonic() < until:
+            most = max(most, self.resident())
+            time.sleep(0.005)
+        os.kill(worker, signal.SIGCONT)
+        for t in threads:
+            t.join()
+        return [said.get() for _ in range(number)], most
+
+    def bombs(self, ask, refusals):
+        """Of 8 MB in some kilobytes, of which at most eight fit beside the one that is at the worker; and again, when all is given back."""
+        self.serve("--max-total-body-bytes", LIMIT, "--stuck-kill-secs", 0, "--canary-secs", 0, "--worker-memory-mib", 1024, "--http-threads", 4,
+                   "--grpc-threads", 4)
+        self.assertEqual(ask(), "answered")
+        before = self.resident()
+        for _ in range(2):
+            said, most = self.all_at_once(24, ask)
+            self.assertEqual(set(said) - {"answered", refusals}, set(), said)
+            self.assertTrue(4 <= said.count("answered") <= 10, said)
+            self.assertLess(most - before, 2.5 * LIMIT, "what they hold, and what growing took for a moment")
+        self.assertEqual(ask(), "answered")
+
+    def test_bombs_over_http(self):
+        for compress, name in ((gzip.compress, "gzip"), (zlib.compress, "deflate")):
+            head, body = bomb(compress)
+            self.assertLess(len(body), 20000)
+
+            def ask():
+                status, said, headers = self.post(head, body, **{"Content-Encoding": name})
+                if status == 200:
+                    at = int({k.lower(): v for k, v in headers.items()}["inference-header-content-length"])
+                    return "answered" if (numpy.frombuffer(said[at:], numpy.float32) == 1).all() else "wrong"
+                return f"{status} {headers.get('Retry-After')} {'--max-total-body-bytes' in said.decode()}"
+            self.bombs(ask, "503 1 True")
+            self.stop()
+
+    def test_bombs_over_grpc(self):
+        x = numpy.zeros((ROWS, 4), numpy.float32)
+        for name in ("gzip", "deflate"):
+            def ask():
+                with tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}") as c:
+                    given = tritonclient.grpc.InferInput("x", x.shape, "FP32")
+                    given.set_data_from_numpy(x)
+                    try:
+                        return "answered" if (c.infer("add", [given], compression_algorithm=name).as_numpy("y") == 1).all() else "wrong"
+                    except InferenceServerException as e:
+                        return f"{e.status()} {'--max-total-body-bytes' in e.message()}"
+            self.bombs(ask, "StatusCode.RESOURCE_EXHAUSTED True")
+            self.stop()
+
+    def test_bodies_as_they_are(self):
+        """By their length, and in chunks: 503 with a hint, and once the others are answered there is room again."""
+        self.serve("--max-total-body-bytes", 20_000_000, "--canary-secs", 0)
+        head, body = bomb()
+        fields = b"POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nInference-Header-Content-Length: %d\r\n" % head
+        held = []
+        for _ in range(2):  # 16 MB that are said to come
+            held.append(socket.create_connection(("127.0.0.1", self.port)))
+            held[-1].sendall(fields + b"Content-Length: %d\r\n\r\n" % len(body) + body[:1000])
+        third = fields + b"Content-Length: %d\r\n\r\n" % len(body)
+        said = self.wait_for(lambda: (s := self.raw(third)).startswith(b"HTTP/1.1 503") and s)
+        self.assertIn(b"--max-total-body-bytes", said)
+        self.assertIn(b"Retry-After: 1\r\n", said)
+        chunk = b"10000\r\n" + body[:0x10000] + b"\r\n"
+        said = self.raw(fields + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 100)
+        self.assertTrue(said.startswith(b"HTTP/1.1 503"), said[:200])
+        self.assertIn(b"--max-total-body-bytes", said)
+        small = bomb(rows=10)
+        self.assertEqual(self.post(*small)[0], 200, "a small one has room")
+        for s in held:
+            s.close()
+        self.wait_for(lambda: self.post(head, body)[0] == 200)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""`peri serve` that is told to end while streams of gRPC stand open: idle ones are ended at once, the others when they have their answers."""
+import os
+import queue
+import signal
+import threading
+
+import grpc
+from tritonclient.grpc import service_pb2
+
+from served import Served
+from typed import main
+
+METHOD = "/inference.GRPCInferenceService/ModelStreamInfer"
+
+
+class Stream:
+    """A stream that stays open, as a client that has no more to ask just now keeps it."""
+
+    def __init__(self, port):
+        self.channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+        self.asks, self.got, self.end = queue.Queue(), queue.Queue(), queue.Queue()
+        call = self.channel.stream_stream(METHOD, lambda m: m.SerializeToString(), service_pb2.ModelStreamInferResponse.FromString)(iter(self.asks.get, None))
+
+        def hear():
+            try:
+                for answer in call:
+                    self.got.put(answer)
+                self.end.put("OK")
+            except grpc.RpcError as e:
+                self.end.put(f"{e.code().name}: {e.details()}")
+        threading.Thread(target=hear, daemon=True).start()
+
+    def ask(self, name, first):
+        request = service_pb2.ModelInferRequest(model_name=name, id=str(first))
+        request.inputs.add(name="x", datatype="FP32", shape=[1, 4]).contents.fp32_contents.extend([first, 1, 2, 3])
+        self.asks.put(request)
+
+    def close(self):
+        self.asks.put(None)
+        self.channel.close()
+
+
+class Drain(Served):
+    def test_streams(self):
+        self.put("add")
+        self.serve("--exit-timeout-secs", 600, "--stuck-kill-secs", 0, "--canary-secs", 0)
+        idle, used, busy = (Stream(self.grpc_port) for _ in range(3))
+        for s in (idle, used, busy):
+            self.addCleanup(s.close)
+        for s in (used, busy):
+            s.ask("add", 5)
+            self.assertEqual(s.got.get(timeout=60).infer_response.id, "5")
+        worker = self.children()[0]
+        self.halt(worker)
+        for k in range(3):
+            busy.ask("add", 10 + k)
+        self.wait_for(lambda: self.metric("peri_open_requests ") == 3)
+        self.server.send_signal(signal.SIGTERM)
+        for s in (idle, used):
+            self.assertEqual(s.end.get(timeout=60), "UNAVAILABLE: the server takes no more calls")
+        self.assertTrue(busy.end.empty() and self.server.poll() is None, "it has not all its answers")
+        os.kill(worker, signal.SIGCONT)
+        self.assertEqual([busy.got.get(timeout=60).infer_response.id for _ in range(3)], ["10", "11", "12"])
+        self.assertEqual(busy.end.get(timeout=60), "UNAVAILABLE: the server takes no more calls")
+        self.assertEqual(self.server.wait(60), 0, "long before --exit-timeout-secs")
+        self.assertIn("PASSED serve: 5 inferences", self.log.read_text())
+
+
+    def test_a_stream_that_goes_on(self):
+        """Asks again with each answer: what was taken is answered, and then it is ended, too."""
+        self.put("add")
+        self.serve("--exit-timeout-secs", 600, "--canary-secs", 0)
+        restless = [Stream(self.grpc_port) for _ in range(4)]
+        ends, answered = [], [0] * len(restless)
+        for s in restless:
+            self.addCleanup(s.close)
+
+        def go_on(k):
+            while restless[k].end.empty():
+                restless[k].ask("add", answered[k] % 1000)
+                try:
+                    if restless[k].got.get(timeout=1).infer_response.id != str(answered[k] % 1000):
+                        ends.append("another's answer")
+                    answered[k] += 1
+                except queue.Empty:
+                    pass
+            ends.append(restless[k].end.get())
+        threads = [threading.Thread(target=go_on, args=(k,)) for k in range(len(restless))]
+        for t in threads:
+            t.start()
+        self.wait_for(lambda: min(answered) > 20)
+        self.server.send_signal(signal.SIGTERM)
+        for t in threads:
+            t.join()
+        self.assertEqual(set(ends), {"UNAVAILABLE: the server takes no more calls"})
+        self.assertEqual(self.server.wait(60), 0, "long before --exit-timeout-secs")
+        self.assertIn("PASSED", self.log.read_text())
+
+
+if __name__ == "__main__":
+    main()
