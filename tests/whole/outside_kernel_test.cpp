@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "build/build.hpp"
+#include "device/cuda/compiler.hpp"
 #include "exec/entry.hpp"
 #include "exec/region/checked_region.hpp"
 #include "kernels/outside/outside.hpp"
@@ -18,6 +19,10 @@ namespace {
 using device::tests::Fakes;
 using device::tests::Folder;
 using device::tests::Variable;
+
+// The parameters of the kernel below, as PTX declares them.
+constexpr const char* kParameters =
+    "(.param .u64 x, .param .u32 c, .param .u64 none, .param .u64 y, .param .u64 n, .param .u64 w)";
 
 // The square of a difference, with a loop over `EACH` elements a thread.
 constexpr const char* kText =
@@ -38,7 +43,7 @@ class OutsideKernel : public testing::Test {
     Fakes::control<void()>("driver", "fake_reset")();
   }
   // What the word is replaced by; MORE and WRONG are 0 else.
-  const kernels::Kernel& added(const std::string& name, const std::string& word = "", const std::string& by = "") {
+  static std::string source(const std::string& name, const std::string& word, const std::string& by) {
     std::string text = kText;
     const auto put = [&](const std::string& from, const std::string& to) {
       for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
@@ -48,16 +53,25 @@ class OutsideKernel : public testing::Test {
     put("NAME", name);
     put("MORE", "0");
     put("WRONG", "0");
+    return text;
+  }
+  const kernels::Kernel& added(const std::string& name, const std::string& word = "", const std::string& by = "") {
+    return added_text(name, "cuda", source(name, word, by), "\"tunables\": {\"EACH\": [4, 1]}, ");
+  }
+  static const kernels::Kernel& added_text(const std::string& name, const std::string& form, const std::string& text,
+                                           const std::string& more) {
+    const std::string each = form == "cuda" ? "EACH" : "1";
     static const Folder kFiles;  // as long as the kernels, which are never taken away
-    std::ofstream(kFiles.path / (name + ".cu")) << text;
+    std::ofstream(kFiles.path / (name + "." + form)) << text;
     const std::string manifest = (kFiles.path / (name + ".json")).string();
-    std::ofstream(manifest) << "{\"name\": \"" << name << "\", \"version\": 7, \"source\": {\"cuda\": \"" << name
-                            << ".cu\"}, \"chips\": [\"sm_80+\"], \"entry\": \"peri_" << name
-                            << "\", \"tunables\": {\"EACH\": [4, 1]}, \"threads\": 32, \"sizes\": {\"c\": "
-                               "{\"multiple_of\": 4}}, \"grid\": [\"floordiv(n*c + 32*EACH - 1, 32*EACH)\"],"
-                            << "\"pattern\": \"graph { input x: f32[n,c]; input w: f32[n,c]; d = sub(x, w); y = "
-                               "mul(d, d); output y }\", \"arguments\": [\"x\", \"i32 c\", \"null\", \"y\", \"i64 "
-                               "n\", \"w\"]}";
+    std::ofstream(manifest)
+        << "{\"name\": \"" << name << "\", \"version\": 7, \"source\": {\"" << form << "\": \"" << name << "." << form
+        << "\"}, \"chips\": [\"sm_80+\"], \"entry\": \"peri_" << name << "\", " << more
+        << "\"threads\": 32, \"sizes\": {\"c\": {\"multiple_of\": 4}}, \"grid\": [\"floordiv(n*c + 32*" << each
+        << " - 1, 32*" << each << ")\"], "
+        << "\"pattern\": \"graph { input x: f32[n,c]; input w: f32[n,c]; d = sub(x, w); y = "
+           "mul(d, d); output y }\", \"arguments\": [\"x\", \"i32 c\", \"null\", \"y\", \"i64 "
+           "n\", \"w\"]}";
     const auto k = kernels::outside::add(manifest);
     EXPECT_TRUE(k.ok()) << k.error().text();
     return **k;
@@ -93,6 +107,16 @@ class OutsideKernel : public testing::Test {
         if (name.starts_with(kernel)) out += name + ": " + reason + "\n";
     }
     return out;
+  }
+  // Of the kernel's candidate, chosen or not.
+  static tune::Evidence evidence_of(const Built& b, const std::string& kernel) {
+    for (const lower::StepReport& s : b.compiled.steps) {
+      if (s.chosen.starts_with(kernel)) return s.evidence;
+      for (const auto& [id, evidence] : s.others)
+        if (id.starts_with(kernel)) return evidence;
+    }
+    ADD_FAILURE() << kernel << " is no candidate";
+    return {};
   }
   Folder folder_;
   Fakes fakes_{{"libcuda.so.1", "driver"}, {"libnvidia-ml.so.1", "nvrtc"}, {"libnvrtc.so.13", "nvrtc"}};
@@ -167,6 +191,29 @@ TEST_F(OutsideKernel, OneThatDoesNotCompileIsRefusedWithTheLog) {
   for (const char* part : {"the source does not compile", "line 1: error: broken"})
     EXPECT_NE(refusals(*b, "outside_broken").find(part), std::string::npos)
         << part << " in " << refusals(*b, "outside_broken");
+}
+
+// The fake driver takes the name of a library for a text, and compiles nothing.
+TEST_F(OutsideKernel, PtxGoesToTheDriverAsItIs) {
+  const auto compiler = device::cuda::Compiler::open("");
+  ASSERT_TRUE(compiler.ok()) << compiler.error().text();
+  const std::string name = "outside_ptx";
+  const auto code = (*compiler)->compile({name, "#define EACH 1\n" + source(name, "", ""), "sm_90"});
+  ASSERT_TRUE(code.ok()) << code.error().text();
+  added_text(name, "ptx", code->cubin + "\n.visible .entry peri_" + name + kParameters, "");
+  const auto b = built();
+  ASSERT_TRUE(b.ok()) << b.error().text();
+  const tune::Evidence e = evidence_of(*b, name);
+  EXPECT_TRUE(e.timed() && e.right()) << e.rejected << e.untimed;
+  EXPECT_TRUE(b->verdict.right());
+}
+
+TEST_F(OutsideKernel, PtxThatTheDriverRefusesIsToldWithItsLog) {
+  const std::string name = "outside_bad_ptx";
+  added_text(name, "ptx", "broken ptx .entry peri_" + name + kParameters, "");
+  const auto b = built();
+  ASSERT_TRUE(b.ok()) << b.error().text();
+  EXPECT_NE(refusals(*b, name).find("ptxas error: broken ptx"), std::string::npos) << refusals(*b, name);
 }
 
 TEST_F(OutsideKernel, AnEngineThatNeedsOneSaysHowItIsGiven) {
