@@ -207,6 +207,14 @@ TEST_F(Options, AManifestIsAddedOrRefusedWithItsField) {
   }
 }
 
+TEST_F(Options, AManifestIsAddedInCpp) {
+  EXPECT_FALSE(
+      peri::add_kernel(std::string(peri::tests::kSourceDir) + "/examples/triton/softmax_f16.json").has_value());
+  const auto refused = peri::add_kernel(model());
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->kind, PERI_ERROR_INVALID) << refused->text;
+}
+
 TEST_F(Options, AMisspeltKnobIsToldToTheLog) {
   peri::BuildOptions o = untuned();
   o.verify = o.proof = false;
