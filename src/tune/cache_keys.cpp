@@ -62,7 +62,7 @@ std::string samples_key(const kernels::Kernel& kernel, const std::string& librar
 
 std::string timing_key(const ir::Graph& region, const std::vector<bool>& constant, const Options& options) {
   const bool weights = std::find(constant.begin(), constant.end(), true) != constant.end();
-  const std::string key = problem::identity(region, constant);
+  std::string key = problem::identity(region, constant);
   if (!weights) return key;
   constexpr double kMaxTraffic = 1 << 30;  // no cache holds more; a device's last one is none of the host's
   const size_t traffic = options.own_executor.empty()

@@ -48,7 +48,7 @@ Status check_chip(const Manifest& m, const Target& target) {
 
 // The value of a size, an extent or an argument, in [low, high].
 Result<int64_t> evaluated(const Dim& d, const DimBinding& names, int64_t low, int64_t high, const char* what) {
-  const auto value = d.eval(names);
+  auto value = d.eval(names);
   if (value.ok() && *value >= low && *value <= high) return value;
   return refused("%s does not fit", what)
       .expecting(format("%lld to %lld", static_cast<long long>(low), static_cast<long long>(high)))
