@@ -81,7 +81,7 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   } else {
     Error e = result.error();
     if (e.kind == ErrorKind::kMemory && e.remedy.empty())  // where it was made none could be asked for
-      e = std::move(e).advise("give less work at once, or the process more memory");
+      e.remedy = "give less work at once, or the process more memory";
     code = exit_code(e.kind);
     JsonWriter w;
     w.begin_object().key("error").begin_object();
