@@ -174,7 +174,7 @@ struct Case {
         v.evidence.max_error = *error;
         v.evidence.positions = position_count(*expected);
         if (v.evidence.positions > 0)
-          peers.compare(index, c, *expected, given.row_major(), pool->threads(), std::move(out), &v);
+          peers.compare(index, c, *expected, given.row_major(), pool->threads(), std::exchange(out, {}), &v);
         spent->compared += lap(&since);
         if (!v.evidence.rejected.empty()) return v;
       }
