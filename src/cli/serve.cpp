@@ -242,6 +242,7 @@ Result<Outcome> run(const Arguments& typed) {
   }
   std::unique_ptr<serve::GrpcServer> grpc;
   if (plan.grpc.port >= 0 || !plan.grpc.unix_socket.empty()) {
+    plan.grpc.refuses = [keys = access_keys.get()](std::string_view key) { return keys ? keys->refuses(key) : ""; };
     plan.grpc.ready = [&api](std::string_view model) { return api.readiness(model); };
     PERI_ASSIGN(grpc, serve::GrpcServer::start(plan.grpc, [&](const auto& exchange) { api.handle(exchange); }));
     bell.hand_to(grpc.get());
