@@ -80,6 +80,31 @@ class Secure(Served):
                 self.assertEqual((status, b"add" in said), (401, False), (path, headers))
             self.assertNotEqual(self.ask("GET", path, port=self.metrics_port, headers=KEY)[0], 401)
 
+    def test_a_key_is_asked_for_before_a_body(self):
+        """Who has none is told so at once, and what he would send takes no room from others."""
+        self.put("add")
+        manage = self.folder / "manage"
+        self.serve("--api-keys", self.keys(), "--management-socket", manage, "--max-body-bytes", 1_000_000, "--max-total-body-bytes", 1_000_000, ready=False)
+        self.wait_for(lambda: self.ask("GET", "/v2/health/ready", headers=KEY)[0] == 200)
+
+        def begun(*fields, port=self.port, key=b""):
+            s = socket.socket(socket.AF_INET if port else socket.AF_UNIX)
+            self.addCleanup(s.close)
+            s.settimeout(10)
+            s.connect(("127.0.0.1", port) if port else str(manage))
+            s.sendall(b"\r\n".join([b"POST /v2/models/add/infer HTTP/1.1", b"Host: a", *fields, *([b"Authorization: Bearer " + key] if key else []), b"", b""]))
+            return s
+        for port in (self.port, self.metrics_port, None):
+            for key in (b"", b"the-right-key-2"):
+                for fields in ((b"Content-Length: 900000",), (b"Transfer-Encoding: chunked",), (b"Content-Length: 900000", b"Expect: 100-continue")):
+                    said = begun(*fields, port=port, key=key).recv(10000)
+                    self.assertTrue(said.startswith(b"HTTP/1.1 401 ") and b"WWW-Authenticate: Bearer" in said, said)
+        held = begun(b"Content-Length: 900000", key=b"the-right-key-1")
+        body = json.dumps(self.rows([[1, 2, 3, 4]] * 10000))
+        self.wait_for(lambda: self.ask("POST", "/v2/models/add/infer", body, KEY)[0] == 503)
+        held.close()
+        self.wait_for(lambda: self.ask("POST", "/v2/models/add/infer", body, KEY)[0] == 200)
+
     def test_keys_on_every_call_of_grpc(self):
         """Over its port and its Unix socket, of streams and of health that is watched; liveness alone needs none."""
         self.put("add")

@@ -126,6 +126,10 @@ bool Connection::start_body() {
         413, format("a body of %llu bytes: this server takes %llu (--max-body-bytes)",
                     static_cast<unsigned long long>(body_want_), static_cast<unsigned long long>(limits.body_bytes)));
   if (!chunked && body_want_ == 0) return dispatch();
+  if (auto no = shared_.refusal ? shared_.refusal(parser_.head().request) : std::nullopt) {
+    send(std::move(*no), false);
+    return false;
+  }
   if (!claim(body_want_)) return refuse(503, "too many bytes of requests are under way (--max-total-body-bytes)");
   if (!body_ || body_.use_count() > 1) body_ = std::make_shared<BodyMemory>();
   const uint64_t lead = parser_.head().request.json_bytes.value_or(0) % 64;

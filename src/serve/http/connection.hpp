@@ -21,7 +21,8 @@ using Socket = boost::asio::generic::stream_protocol::socket;
 struct Shared {
   HttpLimits limits;
   Handler handler;
-  std::atomic<uint64_t> body_bytes{0};   // of requests
+  std::function<std::optional<HttpReply>(const HttpRequest&)> refusal;  // may be null
+  std::atomic<uint64_t> body_bytes{0};                                  // of requests
   std::atomic<uint64_t> reply_bytes{0};  // of large replies that their clients have not taken
   std::atomic<int64_t> connections{0};
   std::atomic<bool> draining{false};

@@ -25,7 +25,7 @@ constexpr int kBacklog = 4096;  // connections that the kernel makes and keeps u
 
 // Whether the name is free, or no socket's, or somebody listens there.
 bool answers(const std::string& name) {
-  struct stat seen{};
+  struct stat seen {};
   if (lstat(name.c_str(), &seen) != 0 || !S_ISSOCK(seen.st_mode)) return true;
   asio::io_context context;
   asio::local::stream_protocol::socket socket(context);
@@ -45,6 +45,7 @@ class Server final : public HttpServer {
   Status open(const HttpOptions& options, Handler handler) {
     shared_.limits = options.limits;
     shared_.handler = std::move(handler);
+    shared_.refusal = options.refusal;
     tls_ = options.tls;
     for (int k = 0; k < std::max(1, options.threads); ++k) loops_.push_back(std::make_unique<Loop>());
     error_code ec;
