@@ -126,7 +126,7 @@ class Device(Served):
             for n in range(20):
                 status, said = self.infer("add", self.rows([[n, 1, 2, 3]]))
                 self.assertEqual((status, said.get("outputs", [{}])[0].get("data")), (200, [n + 1, 2, 3, 4]))
-            self.wait_for(lambda: self.log.read_text().count("is back with 1 models") == k + 1)
+            self.wait_for(lambda: self.log.read_text().count("is back with 1 model ") == k + 1)
         self.assertEqual((self.metric("peri_worker_deaths_total"), self.metric("peri_worker_lost_requests_total")), (4, 4))
 
     def test_a_load_that_ends_it(self):
@@ -138,7 +138,7 @@ class Device(Served):
         status, said, _ = self.ask("POST", "/v2/repository/models/other/load")
         self.assertEqual(status, 400)
         self.assertIn("worker process ended over loading", said.decode())
-        self.wait_for(lambda: "is back with 1 models" in self.log.read_text() and self.ask("GET", "/v2/models/add/ready")[0] == 200)
+        self.wait_for(lambda: "is back with 1 model " in self.log.read_text() and self.ask("GET", "/v2/models/add/ready")[0] == 200)
         self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[1]["outputs"][0]["data"], [2, 3, 4, 5])
         self.assertEqual(self.metric('peri_worker_ends_total{reason="device"}'), 1)
         self.assertEqual(self.ask("POST", "/v2/repository/models/other/load")[0], 200)

@@ -219,7 +219,7 @@ void Connection::read() {
 
 void Connection::got(bool direct, size_t bytes) {
   (direct ? body_have_ : end_) += bytes;
-  if (state_ == State::kLast && (body_have_ += bytes) > 1 << 20) return close();
+  if (state_ == State::kLast && (body_have_ += bytes) > shared_.limits.body_bytes) return close();
   advance();
 }
 
