@@ -140,6 +140,7 @@ foreach(file IN LISTS programs)
   peri_precompile(${stem})
 endforeach()
 add_dependencies(test_tune failing_worker)  # which it starts, and whose kernels have to be its own
+add_dependencies(test_whole failing_worker)
 add_dependencies(test_serve hosted_fakes)
 
 # Outside suites, made by ./dev setup, through the CPU backend in one process each. The numbers are those that passed when

@@ -188,6 +188,15 @@ class Engine {
   std::unique_ptr<peri_engine, void (*)(peri_engine*)> raw_;
 };
 
+// Adds a kernel from outside by its manifest, for all that this process builds, loads and runs from then on; not while
+// an engine is built or run. Nothing: it is there.
+inline std::optional<Error> add_kernel(const std::string& manifest) {
+  return detail::guarded([&]() -> std::optional<Error> {
+    if (peri_error* e = peri_kernel_add(manifest.c_str())) return detail::take(e);
+    return std::nullopt;
+  });
+}
+
 // `peri compare` of two objects of `peri bench`: not passed where the second regressed, or too few processes can tell.
 inline Result<Report> compare_benches(const std::string& before, const std::string& after, double limit = 1.03) {
   return detail::guarded([&]() -> Result<Report> {

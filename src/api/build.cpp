@@ -7,6 +7,7 @@
 #include "build/proof.hpp"
 #include "build/request.hpp"
 #include "build/survey.hpp"
+#include "kernels/outside/outside.hpp"
 
 namespace peri::api {
 
@@ -129,6 +130,14 @@ peri_error* peri_model_inspect(const char* model, const peri_build_options* opti
     PERI_ASSIGN(const peri::build::Request request, peri::api::request_of(model, o));
     PERI_ASSIGN(const peri::build::Survey found, peri::build::survey(request));
     *report = std::make_unique<peri_report>(peri_report{peri::build::survey_json(found)}).release();
+    return peri::Ok{};
+  });
+}
+
+peri_error* peri_kernel_add(const char* manifest) {
+  return peri::api::guarded([&]() -> peri::Status {
+    if (!manifest) return peri::usage("peri_kernel_add needs the path of a manifest");
+    PERI_TRY(peri::kernels::outside::add(manifest));
     return peri::Ok{};
   });
 }

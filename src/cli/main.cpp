@@ -18,6 +18,7 @@
 #include "cli/console/arguments.hpp"
 #include "cli/console/terminal.hpp"
 #include "exec/weights/packed_files.hpp"
+#include "kernels/outside/outside.hpp"
 
 namespace peri::cli {
 namespace {
@@ -177,6 +178,13 @@ int help_of(const char* name) {
   return finish(nullptr, no_command(name), "help");
 }
 
+// Those of the environment and of --kernel, before anything is built or run.
+Status add_kernels(const Arguments& arguments) {
+  PERI_TRY(kernels::outside::add_all(knob(Knob::kKernels).value_or("")));
+  for (const std::string& manifest : arguments.all("--kernel")) PERI_TRY(kernels::outside::add(manifest));
+  return Ok{};
+}
+
 int run(int argc, char** argv) {
   if (argc < 2) {
     std::fputs(overview(help_columns()).c_str(), stderr);
@@ -205,6 +213,8 @@ int run(int argc, char** argv) {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   watch_interrupt(command->hidden ? "" : command->name, command->stops);
+  if (Status added = add_kernels(*arguments); !added.ok())
+    return finish(&*arguments, std::move(added).error(), command->name);
   return finish(&*arguments, run_command(*command, *arguments), command->name);
 }
 

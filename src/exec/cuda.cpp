@@ -37,6 +37,7 @@ struct Ready {
   cuda::Shape shape;
   std::vector<LaunchArgument> arguments;
   std::vector<cuda::Scalar> sizes;
+  std::vector<int> order;
 };
 
 // Weights in the form that a step's launches read, on the device.
@@ -77,7 +78,7 @@ class CudaInstance final : public runtime::Instance {
       PERI_TRY(c.stream->launch(std::move(launch)));
     }
     for (const Ready& r : launches_) {
-      device::Launch launch = device_->launch_of(r.kernel, r.shape, arguments_of(r.arguments, c), r.sizes);
+      device::Launch launch = device_->launch_of(r.kernel, r.shape, arguments_of(r.arguments, c), r.sizes, r.order);
       launch.name = name_;
       PERI_TRY(c.stream->launch(std::move(launch)));
     }
@@ -213,10 +214,12 @@ class CudaPrepared final : public runtime::Prepared {
     }
     out.kernel = *std::move(kernel);
     out.shape.blocks[0] = static_cast<unsigned>(l.blocks);
+    for (size_t k : {0, 1}) out.shape.blocks[k + 1] = static_cast<unsigned>(l.more_blocks[k]);
     out.shape.threads[0] = static_cast<unsigned>(l.threads);
     out.shape.cluster[0] = static_cast<unsigned>(l.cluster);
     out.shape.shared_bytes = static_cast<unsigned>(l.shared_bytes);
     out.arguments = l.arguments;
+    out.order = l.order;
     for (const int64_t size : l.sizes) out.sizes.push_back(cuda::scalar(static_cast<long long>(size)));
     return out;
   }
@@ -226,6 +229,11 @@ class CudaPrepared final : public runtime::Prepared {
     const std::lock_guard<std::mutex> lock(lock_);
     std::shared_ptr<cuda::Module>& kept = modules_[l.text];
     if (kept) return kept;
+    if (l.form != KernelLaunch::Form::kSource) {
+      auto made = device_->load(std::as_bytes(std::span(l.text)));
+      if (!made.ok()) return std::move(made).error().at_node(step_.name);
+      return kept = *std::move(made);
+    }
     PERI_ASSIGN(cuda::CodeShelf* const shelf, cuda::CodeShelf::of_process());
     auto code = shelf->get(source_of(by, l, device_->facts().chip()));
     if (!code.ok()) return std::move(code).error().at_node(step_.name);

@@ -32,12 +32,12 @@ std::vector<device::cuda::Source> sources_of(const kernels::Kernel& kernel, cons
     region.outputs[k]->type.layout = offer.outputs[k];
   const std::vector<Tensor> none(region.inputs.size());
   kernels::Packed packed;
-  const auto made = contained([&] {
-    return kernel.instantiate({&region, problem.constant}, offer.config, {none, &packed, &target, nullptr});
-  });
+  const auto made = contained(
+      [&] { return kernel.instantiate({&region, problem.constant}, offer.config, {none, &packed, &target, nullptr}); });
   if (!made.ok()) return out;
   if (const auto* plan = dynamic_cast<const kernels::cuda::LaunchInstance*>(made->get()))
-    for (const kernels::cuda::KernelLaunch& l : plan->launches()) out.push_back(source_of(kernel, l, *chip));
+    for (const kernels::cuda::KernelLaunch& l : plan->launches())
+      if (l.form == kernels::cuda::KernelLaunch::Form::kSource) out.push_back(source_of(kernel, l, *chip));
   return out;
 }
 

@@ -10,8 +10,8 @@ device::cuda::Source source_of(const kernels::Kernel& kernel, const kernels::cud
                                std::string chip);
 
 // What the launches of a candidate are compiled from, on the problem in the layouts of the offer, for which no weight
-// is needed; several launches may have one text. Nothing for executors without code, targets without a GPU, and what
-// cannot be planned, which is told by whoever makes the step.
+// is needed; several launches may have one text. Nothing for executors without code, targets without a GPU, launches
+// that bring code of their own, and what cannot be planned, which is told by whoever makes the step.
 std::vector<device::cuda::Source> sources_of(const kernels::Kernel& kernel, const kernels::Problem& problem,
                                              const kernels::Offer& offer, const device::Target& target);
 

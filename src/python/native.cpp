@@ -245,6 +245,12 @@ void add_engines(nb::module_& m) {
         nb::arg("max_iterations"), nb::arg("log"));
   m.def("inspect", &inspect, nb::arg("model"), nb::arg("options"));
   m.def(
+      "add_kernel",
+      [](const nb::bytes& manifest) {
+        if (const std::optional<Error> e = peri::add_kernel(path_of(manifest))) raise(*e);
+      },
+      nb::arg("manifest"));
+  m.def(
       "compare",
       [](const std::string& before, const std::string& after, double limit) {
         return outcome(compare_benches(before, after, limit));

@@ -10,6 +10,7 @@
 #include "base/hash.hpp"
 #include "device/target.hpp"
 #include "exec/region/region_payload.hpp"
+#include "kernels/outside/outside.hpp"
 #include "kernels/source_key.hpp"
 #include "ops/source_key.hpp"
 #include "problem/problem.hpp"
@@ -28,11 +29,15 @@ std::string program_key() {
                        static_cast<long long>(self.st_mtim.tv_sec), static_cast<long long>(self.st_mtim.tv_nsec))));
 }
 
-// A kernel that the build did not gather has no key: the program stands for its sources.
+// A kernel that the build did not gather has no key: the program stands for its sources. Those of one from outside are
+// its files, whatever program has added it.
 std::string sources_of(const kernels::Kernel& kernel) {
   const std::string_view key = kernels::source_key(kernel);
+  const std::string outside = kernels::outside::hash_of(kernel);
   return " judge " + std::string(judge_key()) + " sources " +
-         (key.empty() ? "of program " + program_key() : std::string(key));
+         (!outside.empty() ? "outside " + outside
+          : key.empty()    ? "of program " + program_key()
+                           : std::string(key));
 }
 }  // namespace
 

@@ -73,9 +73,10 @@ void each_tried(const kernels::Kernel& kernel, const device::Target& target, Sha
   }
 }
 
-// The error of the first offer of the kernel for this problem that is wrong; counts the others in *verdict.
+// The error of the first offer of the kernel for this problem that is wrong; counts the others in *verdict. `unmade`:
+// why the last that could not be made was not.
 Status check_problem(const kernels::Kernel& kernel, const TrialPlace& place, SampleProblem* p, size_t number,
-                     Share* share, ThreadPool* pool, SampleVerdict* verdict) {
+                     Share* share, ThreadPool* pool, SampleVerdict* verdict, std::string* unmade) {
   auto offers = kernel.offer({&p->region, p->constant}, place.target);
   if (!offers.ok() || offers->empty()) return Ok{};
   int64_t begun = now_ns();
@@ -103,6 +104,7 @@ Status check_problem(const kernels::Kernel& kernel, const TrialPlace& place, Sam
     const auto late = [](ErrorKind kind) { return kind == ErrorKind::kRefused || kind == ErrorKind::kUnsupported; };
     if (!trial.ok() && late(trial.error().kind)) {
       ++verdict->unmade;
+      *unmade = trial.error().text();
       continue;
     }
     if (!trial.ok()) return Error(trial.error().kind, "{" + c.offer.config + "} " + trial.error().text());
@@ -151,16 +153,18 @@ SampleVerdict check_samples(const kernels::Kernel& kernel, const TrialPlace& pla
   std::vector<SampleProblem> own = own_problems(kernel);
   const std::vector<SampleProblem*> problems = problems_of(&own);
   Share share(place.away(), own.size());
+  std::string unmade;
   foresee_samples(kernel, place, true);
   for (size_t n = 0; n < problems.size() && v.failed.empty(); ++n) {
     SampleProblem& p = *problems[n];
     if (before) before();
-    const Status right = check_problem(kernel, place, &p, n, &share, pool, &v);
+    const Status right = check_problem(kernel, place, &p, n, &share, pool, &v, &unmade);
     if (right.ok()) continue;
     v.failed = "wrong on a sample: " + right.error().text() + " in " + problem::text(p.region, p.constant);
     v.lasting = right.error().kind != ErrorKind::kMemory;
   }
-  if (v.failed.empty() && v.samples == 0) v.failed = "no sample of it ran: nothing is known of it";
+  if (v.failed.empty() && v.samples == 0)
+    v.failed = "no sample of it ran: nothing is known of it" + (unmade.empty() ? "" : "; " + unmade);
   if (v.lasting) known.emplace(&kernel, v);
   return v;
 }

@@ -17,6 +17,7 @@
 
 #include "base/file.hpp"
 #include "base/knobs.hpp"
+#include "kernels/outside/outside.hpp"
 #include "tune/trial_place.hpp"
 #include "tune/wire.hpp"
 
@@ -115,7 +116,9 @@ struct RemoteJudge::State {
     PERI_ASSIGN(process, spawn(program));
     JsonWriter w;
     w.begin_object().field("threads", threads).field("device", device);
-    w.field("parent", static_cast<int64_t>(getpid())).end_object();
+    w.field("parent", static_cast<int64_t>(getpid())).key("kernels").begin_array();
+    for (const std::string& manifest : kernels::outside::added()) w.value(manifest);
+    w.end_array().end_object();
     auto hello = send_text(process.socket.get(), w.take()).ok() ? receive(process.socket.get(), kStartPatienceS)
                                                                 : Result<Json>(io_error("closed"));
     if (hello.ok()) {

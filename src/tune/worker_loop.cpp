@@ -7,6 +7,7 @@
 #include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "base/heap.hpp"
+#include "kernels/outside/outside.hpp"
 #include "tune/contained_judge.hpp"
 #include "tune/wire.hpp"
 #include "tune/worker.hpp"
@@ -108,6 +109,10 @@ Status serve(int socket, const std::function<void(const std::string& candidate)>
   if (getppid() != parent) return Ok{};  // it went before the line above
   const rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);  // a crash is told, not kept
+  // What changed meanwhile, or cannot be read, shows in the signature.
+  if (const Json* const manifests = first->find("kernels"))
+    for (const Json& path : manifests->items())
+      if (const auto text = path.as_string(); text.ok()) (void)kernels::outside::add(std::string(*text));
   Judge judge(static_cast<int>(threads), std::string(device));
   JsonWriter w;
   w.begin_object().field("signature", signature()).end_object();

@@ -195,6 +195,26 @@ TEST_F(Options, AModelIsInspectedBeforeItIsBuilt) {
   peri_report_free(report);
 }
 
+TEST_F(Options, AManifestIsAddedOrRefusedWithItsField) {
+  const std::string triton = std::string(peri::tests::kSourceDir) + "/examples/triton/softmax_f16.json";
+  EXPECT_EQ(peri_kernel_add(triton.c_str()), nullptr);
+  EXPECT_EQ(peri_kernel_add(triton.c_str()), nullptr) << "the same again";
+  for (const char* const wrong : {static_cast<const char*>(nullptr), "/nonexistent.json"}) {
+    peri_error* const e = peri_kernel_add(wrong);
+    ASSERT_NE(e, nullptr);
+    EXPECT_EQ(peri_error_get_kind(e), wrong ? PERI_ERROR_IO : PERI_ERROR_USAGE);
+    peri_error_free(e);
+  }
+}
+
+TEST_F(Options, AManifestIsAddedInCpp) {
+  EXPECT_FALSE(
+      peri::add_kernel(std::string(peri::tests::kSourceDir) + "/examples/triton/softmax_f16.json").has_value());
+  const auto refused = peri::add_kernel(model());
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->kind, PERI_ERROR_INVALID) << refused->text;
+}
+
 TEST_F(Options, AMisspeltKnobIsToldToTheLog) {
   peri::BuildOptions o = untuned();
   o.verify = o.proof = false;

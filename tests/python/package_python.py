@@ -135,6 +135,11 @@ class Evidence(Package):
         self.assertEqual(found.at_dims["batch"], 5)
         self.raises(AttributeError, lambda: found.nothing, "nothing", "runs")
 
+    def test_a_kernel_from_outside(self):
+        self.assertIsNone(peri.add_kernel(SOURCE / "examples/triton/softmax_f16.json"))
+        self.raises(peri.FileError, lambda: peri.add_kernel("/nonexistent.json"), "/nonexistent.json")
+        self.raises(peri.InvalidError, lambda: peri.add_kernel(__file__), "not valid JSON")
+
     def test_members_that_the_page_names_are_there(self):
         peri.build(DIGITS, output=self.folder / "page.engine", threads=2, cache=False, force=True)
         engine = peri.Engine(self.folder / "page.engine")

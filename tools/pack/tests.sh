@@ -5,7 +5,7 @@
 set -euo pipefail
 bundle=$1 build=$2 source=$3 out=$4
 rm -rf "$out"
-mkdir -p "$out"/{bin,models,suites}
+mkdir -p "$out"/{bin,models,suites,examples}
 basename "$bundle" >"$out/bundle"
 for program in test_device test_tune test_whole engine_runs; do
   cp "$build/bin/$program" "$out/bin/"
@@ -15,6 +15,7 @@ done
 cp "$source"/tools/gpu/{answers.py,times.py} "$out/bin/"
 cp "$source/tools/gpu/run.sh" "$source/tools/gpu/shards" "$out/"
 cp "$source"/models/{*.onnx,digits_data.npz,materialize.py,README.md} "$out/models/"
+cp -r "$source/examples/triton" "$out/examples/"
 [[ ! -d $build/suites/node ]] || cp -r "$build/suites/node" "$out/suites/"
 cp -r "$bundle/LICENSES" "$out/"
 cp "$source/LICENSE" "$source/VERSION" "$out/"
@@ -24,6 +25,7 @@ cp "$source/LICENSE" "$source/VERSION" "$out/"
   echo "- GoogleTest (linked into the test programs), BSD-3-Clause: googletest.txt"
   echo "- the node tests of ONNX in suites/node, Apache-2.0: onnx.txt"
   echo "- graphs in models/: of this project, Apache-2.0, see models/README.md; no weights but those of the digits models"
+  echo "- the kernel in examples/triton: of this project, Apache-2.0"
 } >"$out/LICENSES/TESTS.md"
 cp /usr/share/doc/libgtest-dev/copyright "$out/LICENSES/googletest.txt"
 licence=$(find "$source"/.venv/lib/python3*/site-packages/onnx-*.dist-info -name 'LICENSE*' | head -1)

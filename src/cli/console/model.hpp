@@ -22,7 +22,7 @@ Result<int> thread_count(const Arguments& arguments);
 Result<int64_t> iteration_limit(const Arguments& arguments);
 
 // What of the flags of a build an engine obeys when it runs: the sizes of random inputs, and threads.
-inline constexpr std::string_view kRunFlags[] = {"--device",     "--dims",   "--max-iterations",
+inline constexpr std::string_view kRunFlags[] = {"--device",     "--dims",   "--kernel", "--max-iterations",
                                                  "--opt-shapes", "--shapes", "--threads"};
 // kUsage for a flag of a build that is given with an engine and is none of these.
 Status check_engine_flags(const Arguments& arguments, std::span<const std::string_view> obeyed);

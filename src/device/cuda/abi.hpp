@@ -39,6 +39,8 @@ inline constexpr int kCuClockKhz = 13, kCuMultiprocessors = 16, kCuMemoryClockKh
 // enum CUfunction_attribute
 inline constexpr int kCuMaxThreads = 0, kCuSharedBytes = 1, kCuLocalBytes = 3, kCuRegisters = 4,
                      kCuMaxDynamicSharedBytes = 8;
+// enum CUjit_option: CU_JIT_ERROR_LOG_BUFFER, ..._SIZE_BYTES
+inline constexpr int kCuErrorLog = 5, kCuErrorLogBytes = 6;
 // enum CUmemPool_attribute
 inline constexpr int kCuReuseOpportunistic = 2, kCuReuseInternalDependencies = 3, kCuReleaseThreshold = 4,
                      kCuReservedCurrent = 5, kCuUsedCurrent = 7;

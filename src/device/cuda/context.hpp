@@ -161,7 +161,12 @@ Result<double> milliseconds_between(Context& context, const Event& from, const E
 Status wait_for_streams(Context& context);
 Result<bool> update_captured(Context& context, Captured& kept, const Captured& newer);
 Result<std::unique_ptr<Module>> load_module(std::shared_ptr<Context> context, std::span<const std::byte> code);
+// Of a launch, beside its addresses: see CudaDevice::launch_of().
+struct Parameters {
+  std::vector<Scalar> scalars;
+  std::vector<int> order;
+};
 Launch kernel_launch(std::shared_ptr<Context> context, const Kernel& kernel, const Shape& shape,
-                     std::vector<Argument> arguments, std::vector<Scalar> scalars);
+                     std::vector<Argument> arguments, Parameters parameters);
 
 }  // namespace peri::device::cuda

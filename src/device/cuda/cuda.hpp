@@ -54,9 +54,10 @@ class CudaDevice : public Device {
   virtual const Driver& driver() const = 0;
   // Cubin or PTX. Errors: kUnsupported where the code is of another chip.
   virtual Result<std::unique_ptr<Module>> load(std::span<const std::byte> code) = 0;
-  // The launch of a kernel whose parameters are the addresses of the arguments, in order, then the scalars.
+  // The launch of a kernel whose parameters are the addresses of the arguments, in order, then the scalars; or as
+  // `order` says, where it is not empty: k >= 0 is address k, else it is scalar -1 - k.
   virtual Launch launch_of(const Kernel& kernel, const Shape& shape, std::vector<Argument> arguments,
-                           std::vector<Scalar> scalars = {}) = 0;
+                           std::vector<Scalar> scalars = {}, std::vector<int> order = {}) = 0;
   // Calls the function with this device's context current on the calling thread, as libraries want it.
   virtual Status within(const std::function<Status()>& function) = 0;
   // Holds it until this device goes: what is expensive to open again. Any thread.

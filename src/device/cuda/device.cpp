@@ -73,8 +73,8 @@ class Gpu final : public CudaDevice {
     return load_module(context_, code);
   }
   Launch launch_of(const Kernel& kernel, const Shape& shape, std::vector<Argument> arguments,
-                   std::vector<Scalar> scalars) override {
-    return kernel_launch(context_, kernel, shape, std::move(arguments), std::move(scalars));
+                   std::vector<Scalar> scalars, std::vector<int> order) override {
+    return kernel_launch(context_, kernel, shape, std::move(arguments), {std::move(scalars), std::move(order)});
   }
   Status within(const std::function<Status()>& function) override { return context_->within(function); }
   Result<Pinned> pinned(size_t bytes) override {

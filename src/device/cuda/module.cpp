@@ -55,7 +55,7 @@ class LoadedModule final : public Module {
 struct LaunchPlan {
   Kernel kernel;
   Shape shape;
-  std::vector<Scalar> scalars;
+  Parameters parameters;
 };
 
 Status check_shape(const LaunchPlan& plan) {
@@ -81,10 +81,17 @@ Status enqueue(Context& context, const LaunchPlan& plan, const NativeQueue& queu
   PERI_TRY(check_shape(plan));
   std::vector<uint64_t> addresses;
   for (const Argument& a : queue.arguments) addresses.push_back(a.address.value);
-  std::vector<Scalar> scalars = plan.scalars;
+  std::vector<Scalar> scalars = plan.parameters.scalars;
   std::vector<void*> parameters;
-  for (uint64_t& a : addresses) parameters.push_back(&a);
-  for (Scalar& s : scalars) parameters.push_back(s.bytes.data());
+  for (const int k : plan.parameters.order) {
+    const size_t at = static_cast<size_t>(k >= 0 ? k : -1 - k);
+    PERI_CHECK(at < (k >= 0 ? addresses.size() : scalars.size()));
+    parameters.push_back(k >= 0 ? static_cast<void*>(&addresses[at]) : scalars[at].bytes.data());
+  }
+  if (plan.parameters.order.empty()) {
+    for (uint64_t& a : addresses) parameters.push_back(&a);
+    for (Scalar& s : scalars) parameters.push_back(s.bytes.data());
+  }
   CuLaunchAttribute attributes[2];
   CuLaunchConfig config;
   std::copy_n(plan.shape.blocks.begin(), 3, config.blocks);
@@ -114,15 +121,24 @@ Result<std::unique_ptr<Module>> load_module(std::shared_ptr<Context> context, st
   std::vector<std::byte> image(code.begin(), code.end());
   image.push_back(std::byte{0});
   CuLibrary library = nullptr;
-  PERI_TRY(context->drive("cuLibraryLoadData", [&](const Driver& d) {
-    return d.library_load(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
-  }));
+  // Of a text, which the driver compiles, it is asked what it has to say against it.
+  std::array<char, 4096> log = {};
+  int options[] = {kCuErrorLog, kCuErrorLogBytes};
+  void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
+  constexpr std::byte kElf{0x7f};
+  const unsigned count = image[0] == kElf ? 0 : 2;
+  Status loaded = context->drive("cuLibraryLoadData", [&](const Driver& d) {
+    return d.library_load(&library, image.data(), options, values, count, nullptr, nullptr, 0);
+  });
+  log.back() = '\0';
+  if (!loaded.ok() && log[0]) return std::move(loaded).error().but_found(log.data());
+  PERI_TRY(std::move(loaded));
   return std::unique_ptr<Module>(std::make_unique<LoadedModule>(std::move(context), library));
 }
 
 Launch kernel_launch(std::shared_ptr<Context> context, const Kernel& kernel, const Shape& shape,
-                     std::vector<Argument> arguments, std::vector<Scalar> scalars) {
-  const auto plan = std::make_shared<const LaunchPlan>(LaunchPlan{kernel, shape, std::move(scalars)});
+                     std::vector<Argument> arguments, Parameters parameters) {
+  const auto plan = std::make_shared<const LaunchPlan>(LaunchPlan{kernel, shape, std::move(parameters)});
   return {kernel.name, nullptr, std::move(arguments),
           [context, plan](const NativeQueue& queue) { return enqueue(*context, *plan, queue); }};
 }

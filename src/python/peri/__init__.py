@@ -4,7 +4,7 @@
     answers = engine.run({"image": images})
 """
 from ._native import version as __version__
-from .engine import Engine, Port, build, compare, inspect
+from .engine import Engine, Port, add_kernel, build, compare, inspect
 from .errors import (
     AccuracyError,
     CancelledError,
@@ -24,5 +24,5 @@ from .results import Comparison, Explanation, Measurement, Record, Verification
 __all__ = [
     "AccuracyError", "CancelledError", "Comparison", "Engine", "Error", "Explanation", "FileError", "InternalError",
     "InvalidError", "Measurement", "OutOfMemoryError", "Port", "Record", "RefusedError", "RegressionError", "UnstableError",
-    "UnsupportedError", "UsageError", "Verification", "build", "compare", "inspect",
+    "UnsupportedError", "UsageError", "Verification", "add_kernel", "build", "compare", "inspect",
 ]  # fmt: skip

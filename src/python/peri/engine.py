@@ -337,6 +337,11 @@ def inspect(
     return Record(json.loads(_native.inspect(_path(model, "the model"), options)))
 
 
+def add_kernel(manifest: Path) -> None:
+    """Adds a kernel from outside, as `--kernel` does, for all that this process builds, loads and runs from then on."""
+    _native.add_kernel(_path(manifest, "the manifest"))
+
+
 def _measured(given: Measurement | Mapping[str, Any], what: str) -> str:
     if not isinstance(given, Mapping):
         raise TypeError(f"'{what}' is what Engine.bench() gives, or its JSON object, not {type(given).__name__}")

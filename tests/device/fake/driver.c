@@ -322,7 +322,15 @@ int cuLibraryLoadData(void** library, const void* code, int* o, void** v, unsign
   BEGIN;
   Module* m = calloc(1, sizeof *m);
   m->code = strdup(code);
+  // A text that does not compile, told by CU_JIT_ERROR_LOG_BUFFER and ..._SIZE_BYTES.
+  if (strstr(code, "broken ptx")) {
+    if (n == 2 && o[0] == 5 && o[1] == 6) strncpy(v[0], "ptxas error: broken ptx", (size_t)v[1]);
+    free(m->code);
+    free(m);
+    return leave(218);
+  }
   if (!strncmp(code, "library ", 8)) {
+    m->code[strcspn(m->code, "\n")] = 0;
     m->library = dlopen(m->code + 8, RTLD_NOW | RTLD_LOCAL);
     if (!m->library) fprintf(stderr, "%s\n", dlerror());
   }

@@ -1,0 +1,62 @@
+// The manifest of a kernel that others wrote: which region it takes, for which sizes and chips, and how it is launched.
+// Read from a file that is not trusted; everything in it is checked here or where a problem is at hand.
+#pragma once
+
+#include <map>
+#include <span>
+
+#include "ir/graph.hpp"
+#include "kernels/cuda/code/launch.hpp"
+
+namespace peri::kernels::outside {
+
+// What a named dimension of the pattern may be.
+struct SizeRule {
+  int64_t multiple_of = 1, from = 1, to = INT32_MAX;
+  // The smallest that is allowed and at least `wanted`; the largest where there is none.
+  int64_t at_least(int64_t wanted) const;
+  bool allows(int64_t value) const { return value >= from && value <= to && value % multiple_of == 0; }
+};
+
+// "sm_90": this chip alone; "sm_80+": and newer ones.
+struct Chip {
+  int number = 0;
+  bool newer = false;
+};
+
+// One parameter of the kernel.
+struct Parameter {
+  enum class Kind : uint8_t { kInput, kOutput, kI32, kI64, kF32, kNull };
+  Kind kind = Kind::kNull;
+  size_t index = 0;  // of the pattern's input or output
+  Dim size;          // of kI32 and kI64
+  float number = 0;  // of kF32
+  int bytes() const { return kind == Kind::kI32 || kind == Kind::kF32 ? 4 : 8; }
+};
+
+struct Choice {
+  std::string name;
+  std::vector<int64_t> values;  // the first where nothing is set
+};
+
+struct Manifest {
+  std::string name, takes, entry;
+  int version = 1;
+  ir::Graph pattern;
+  cuda::KernelLaunch::Form form = cuda::KernelLaunch::Form::kSource;
+  std::string source;  // the file's name, below the manifest's folder
+  std::vector<Chip> chips;
+  std::vector<Dim> grid;  // one to three axes
+  Dim threads, shared_bytes;
+  std::vector<Parameter> parameters;
+  std::map<std::string, SizeRule, std::less<>> sizes;  // of every named dimension of the pattern
+  std::vector<Choice> tunables;
+};
+
+// Errors: kInvalid with file, field, what it takes and what was found.
+Result<Manifest> parse_manifest(std::string_view text, std::string_view file);
+// Whether the source may be what the manifest says: a cubin, or a text that has the entry; of PTX the parameters, too,
+// which a compiler may have added to.
+Status check_source(const Manifest& manifest, std::string_view source, std::string_view file);
+
+}  // namespace peri::kernels::outside

@@ -1,0 +1,229 @@
+// A kernel from outside is built with like any other, on a GPU that is none: verified on samples of its own pattern,
+// timed, chosen, run with its own order of parameters. One that is wrong, writes past its end or does not compile is a
+// refusal with the reason, and the build goes on without it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "build/build.hpp"
+#include "device/cuda/compiler.hpp"
+#include "exec/entry.hpp"
+#include "exec/region/checked_region.hpp"
+#include "kernels/outside/outside.hpp"
+#include "tests/device/cuda_fakes.hpp"
+#include "tests/places.hpp"
+
+namespace peri::build {
+namespace {
+using device::tests::Fakes;
+using device::tests::Folder;
+using device::tests::Variable;
+
+// The parameters of the kernel below, as PTX declares them.
+constexpr const char* kParameters =
+    "(.param .u64 x, .param .u32 c, .param .u64 none, .param .u64 y, .param .u64 n, .param .u64 w)";
+
+// The square of a difference, with a loop over `EACH` elements a thread.
+constexpr const char* kText =
+    "extern \"C\" __global__ void peri_NAME(const float* x, int c, const void* none, float* y, long long n, const "
+    "float* "
+    "w) {\n"
+    "  const long long at = ((long long)blockIdx.x * blockDim.x + threadIdx.x) * EACH;\n"
+    "  for (long long i = at; i < at + EACH; ++i)\n"
+    "    if (!none && i < n * c + MORE) y[i] = i < n * c ? (x[i] - w[i]) * (x[i] - w[i]) + WRONG : 1.0f;\n"
+    "}\n";
+
+class OutsideKernel : public testing::Test {
+ protected:
+  void SetUp() override {
+    compiled_.emplace("FAKE_CUDA_COMPILES", folder_.path.string());
+    cache_.emplace("PERI_CACHE", (folder_.path / "cache").string());
+    std::filesystem::create_directories(folder_.path / "cache");
+    Fakes::control<void()>("driver", "fake_reset")();
+  }
+  // What the word is replaced by; MORE and WRONG are 0 else.
+  static std::string source(const std::string& name, const std::string& word, const std::string& by) {
+    std::string text = kText;
+    const auto put = [&](const std::string& from, const std::string& to) {
+      for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+        text.replace(at, from.size(), to);
+    };
+    if (!word.empty()) put(word, by);
+    put("NAME", name);
+    put("MORE", "0");
+    put("WRONG", "0");
+    return text;
+  }
+  const kernels::Kernel& added(const std::string& name, const std::string& word = "", const std::string& by = "") {
+    return added_text(name, "cuda", source(name, word, by), "\"tunables\": {\"EACH\": [4, 1]}, ");
+  }
+  static const kernels::Kernel& added_text(const std::string& name, const std::string& form, const std::string& text,
+                                           const std::string& more) {
+    const std::string each = form == "cuda" ? "EACH" : "1";
+    static const Folder kFiles;  // as long as the kernels, which are never taken away
+    std::ofstream(kFiles.path / (name + "." + form)) << text;
+    const std::string manifest = (kFiles.path / (name + ".json")).string();
+    std::ofstream(manifest)
+        << "{\"name\": \"" << name << "\", \"version\": 7, \"source\": {\"" << form << "\": \"" << name << "." << form
+        << "\"}, \"chips\": [\"sm_80+\"], \"entry\": \"peri_" << name << "\", " << more
+        << "\"threads\": 32, \"sizes\": {\"c\": {\"multiple_of\": 4}}, \"grid\": [\"floordiv(n*c + 32*" << each
+        << " - 1, 32*" << each << ")\"], "
+        << "\"pattern\": \"graph { input x: f32[n,c]; input w: f32[n,c]; d = sub(x, w); y = "
+           "mul(d, d); output y }\", \"arguments\": [\"x\", \"i32 c\", \"null\", \"y\", \"i64 "
+           "n\", \"w\"]}";
+    const auto k = kernels::outside::add(manifest);
+    EXPECT_TRUE(k.ok()) << k.error().text();
+    return **k;
+  }
+  static Result<Built> built(int settings = 0, const std::string& worker = "") {
+    compile::Imported model;
+    auto g = ir::parse_graph(
+        "graph { input x: f32[batch,40]; input w: f32[batch,40]; d = sub(x, w); y = mul(d, d); output y }");
+    EXPECT_TRUE(g.ok() && ops::infer_graph(*g).ok());
+    model.graph = std::move(*g);
+    Options o;
+    o.compile.model = "outside";
+    o.compile.backend = "cuda";
+    o.compile.dims["batch"] = 30;
+    o.compile.tune.provider = std::string(kernels::outside::kProvider);
+    o.compile.tune.settings = settings;
+    o.compile.tune.budget_ms = 1;
+    o.compile.tune.worker = worker;
+    o.judge = true;
+    static const auto kTable = exec::table();
+    o.executors = kTable;
+    return build_engine(o, std::move(model));
+  }
+  // Of all kernels of this process; that one was not taken.
+  static std::string refusals(const Built& b, const std::string& kernel) {
+    std::string out;
+    for (const lower::StepReport& s : b.compiled.steps) {
+      EXPECT_EQ(s.chosen.find(kernel), std::string::npos) << s.chosen;
+
+      for (const auto& [id, evidence] : s.others)
+        if (id.starts_with(kernel)) out += id + ": " + evidence.rejected + "\n";
+      for (const auto& [name, reason] : s.refusals)
+        if (name.starts_with(kernel)) out += name + ": " + reason + "\n";
+    }
+    return out;
+  }
+  // Of the kernel's candidate, chosen or not.
+  static tune::Evidence evidence_of(const Built& b, const std::string& kernel) {
+    for (const lower::StepReport& s : b.compiled.steps) {
+      if (s.chosen.starts_with(kernel)) return s.evidence;
+      for (const auto& [id, evidence] : s.others)
+        if (id.starts_with(kernel)) return evidence;
+    }
+    ADD_FAILURE() << kernel << " is no candidate";
+    return {};
+  }
+  Folder folder_;
+  Fakes fakes_{{"libcuda.so.1", "driver"}, {"libnvidia-ml.so.1", "nvrtc"}, {"libnvrtc.so.13", "nvrtc"}};
+  std::optional<Variable> compiled_, cache_;
+};
+
+TEST_F(OutsideKernel, IsVerifiedTimedChosenAndRight) {
+  const kernels::Kernel& k = added("outside_squares");
+  const auto b = built(1);
+  ASSERT_TRUE(b.ok()) << b.error().text();
+  const auto& steps = b->compiled.steps;
+  const auto at = std::find_if(steps.begin(), steps.end(), [](const auto& s) { return !s.conversion; });
+  ASSERT_NE(at, steps.end());
+  const std::string word = "source=" + kernels::outside::hash_of(k);
+  EXPECT_TRUE(at->chosen.starts_with("outside_squares@7 {" + word)) << at->chosen;
+  EXPECT_TRUE(at->evidence.timed()) << at->evidence.untimed;
+  EXPECT_GE(at->evidence.samples, 3);
+  EXPECT_NE(plan::lock_text(b->compiled.lock).find(word), std::string::npos) << "the lock names the very source";
+  EXPECT_TRUE(b->verdict.right());
+  runtime::WeightSource weights;
+  weights.tensors = b->compiled.weights;
+  const auto table = exec::table();
+  const auto engine = runtime::Engine::create(b->compiled.program, weights, engine_options(table, 1));
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  const auto session = runtime::Session::create(*engine);
+  for (const int64_t batch : {30, 1, 7}) {
+    std::vector<float> x, w;
+    for (int64_t i = 0; i < batch * 40; ++i) x.push_back(static_cast<float>(i));
+    w.assign(x.size(), 2.5F);
+    const auto out =
+        (*session)->run(std::vector<Tensor>{Tensor::of_f32({batch, 40}, x), Tensor::of_f32({batch, 40}, w)});
+    ASSERT_TRUE(out.ok()) << out.error().text();
+    for (int64_t i = 0; i < batch * 40; ++i)
+      ASSERT_EQ((*out)[0].f64(i), (static_cast<double>(i) - 2.5) * (static_cast<double>(i) - 2.5)) << i;
+  }
+}
+
+TEST_F(OutsideKernel, AWorkerIsToldOfIt) {
+  added("outside_worked");
+  const auto b = built(0, std::string(tests::kBuildDir) + "/bin/failing_worker");  // a good one by that name
+  ASSERT_TRUE(b.ok()) << b.error().text();
+  EXPECT_TRUE(b->compiled.tuned.worker) << b->compiled.tuned.worker_trouble;
+  EXPECT_EQ(b->compiled.tuned.worker_deaths, 0);
+  const auto& steps = b->compiled.steps;
+  const auto at = std::find_if(steps.begin(), steps.end(), [](const auto& s) { return !s.conversion; });
+  ASSERT_NE(at, steps.end());
+  EXPECT_TRUE(at->chosen.starts_with("outside_")) << at->chosen;
+  EXPECT_TRUE(at->evidence.timed()) << at->evidence.untimed;
+}
+
+TEST_F(OutsideKernel, AWrongOneIsRefusedAndNothingIsLost) {
+  added("outside_wrong", "WRONG", "1");
+  const auto b = built();
+  ASSERT_TRUE(b.ok()) << b.error().text();
+  EXPECT_NE(refusals(*b, "outside_wrong").find("output 0 differs at"), std::string::npos)
+      << refusals(*b, "outside_wrong");
+  EXPECT_TRUE(b->verdict.right());
+}
+
+TEST_F(OutsideKernel, AWriteBehindTheResultIsRefused) {
+  added("outside_past", "MORE", "1");
+  const auto b = built();
+  ASSERT_TRUE(b.ok()) << b.error().text();
+  EXPECT_NE(refusals(*b, "outside_past").find("wrote past the end of its result"), std::string::npos)
+      << refusals(*b, "outside_past");
+}
+
+TEST_F(OutsideKernel, OneThatDoesNotCompileIsRefusedWithTheLog) {
+  added("outside_broken", "MORE", "broken");
+  const auto b = built();
+  ASSERT_TRUE(b.ok()) << b.error().text();
+  for (const char* part : {"the source does not compile", "line 1: error: broken"})
+    EXPECT_NE(refusals(*b, "outside_broken").find(part), std::string::npos)
+        << part << " in " << refusals(*b, "outside_broken");
+}
+
+// The fake driver takes the name of a library for a text, and compiles nothing.
+TEST_F(OutsideKernel, PtxGoesToTheDriverAsItIs) {
+  const auto compiler = device::cuda::Compiler::open("");
+  ASSERT_TRUE(compiler.ok()) << compiler.error().text();
+  const std::string name = "outside_ptx";
+  const auto code = (*compiler)->compile({name, "#define EACH 1\n" + source(name, "", ""), "sm_90"});
+  ASSERT_TRUE(code.ok()) << code.error().text();
+  added_text(name, "ptx", code->cubin + "\n.visible .entry peri_" + name + kParameters, "");
+  const auto b = built();
+  ASSERT_TRUE(b.ok()) << b.error().text();
+  const tune::Evidence e = evidence_of(*b, name);
+  EXPECT_TRUE(e.timed() && e.right()) << e.rejected << e.untimed;
+  EXPECT_TRUE(b->verdict.right());
+}
+
+TEST_F(OutsideKernel, PtxThatTheDriverRefusesIsToldWithItsLog) {
+  const std::string name = "outside_bad_ptx";
+  added_text(name, "ptx", "broken ptx .entry peri_" + name + kParameters, "");
+  const auto b = built();
+  ASSERT_TRUE(b.ok()) << b.error().text();
+  EXPECT_NE(refusals(*b, name).find("ptxas error: broken ptx"), std::string::npos) << refusals(*b, name);
+}
+
+TEST_F(OutsideKernel, AnEngineThatNeedsOneSaysHowItIsGiven) {
+  exec::RegionPayload payload;
+  payload.kernel = "outside_nobody";
+  const auto found = exec::kernel_of(payload, "cuda");
+  ASSERT_FALSE(found.ok());
+  for (const char* part : {"outside_nobody", "--kernel FILE", "PERI_KERNELS"})
+    EXPECT_NE(found.error().text().find(part), std::string::npos) << found.error().text();
+}
+
+}  // namespace
+}  // namespace peri::build
