@@ -52,6 +52,17 @@ ROWS = [
     ("recurrent_f32.cpp", "kMaxTasks", (16, 4, 64), "region weights=x1,x2 graph { input x0: f32[20,1,512]; input x1: f32[1,2048,512]; input x2: f32[1,2048,512]; y = lstm(x0, x1, x2) {hidden_size=512}; output y }", 2),
     ("rotary_f32.cpp", "kTaskElements", (1 << 14, 1 << 12, 1 << 16), "region graph { input x: f32[1,12,512,64]; input c: f32[1,512,32]; input s: f32[1,512,32]; y = rotary_embedding(x, c, s); output y }", 2),
     ("rows/extreme.hpp", "kTaskElements", (1 << 15, 1 << 13, 1 << 17), "arg_max x=f32[256,4096] axis=1", 2),
+    ("deform_f32.cpp", "kPlaces", (48, 24, 192), "region weights=w graph { input x: f32[1,64,28,28]; input w: f32[64,64,3,3]; input o: f32[1,18,28,28]; y = deform_conv(x, w, o) {pads=[1,1,1,1]}; output y }", 2),
+    ("deform_f32.cpp", "kPixels", (64, 16, 256), "region weights=w graph { input x: f32[1,64,28,28]; input w: f32[64,64,3,3]; input o: f32[1,18,28,28]; y = deform_conv(x, w, o) {pads=[1,1,1,1]}; output y }", 2),
+    ("roi_align_f32.cpp", "kChannels", (32, 8, 128), "region graph { input x: f32[1,256,50,68]; input r: f32[100,4]; input i: i64[100]; y = roi_align(x, r, i) {output_height=7, output_width=7, sampling_ratio=2}; output y }", 2),
+    ("max_roi_pool_f32.cpp", "kChannels", (16, 4, 64), "region graph { input x: f32[1,256,50,68]; input r: f32[100,5]; y = max_roi_pool(x, r) {pooled_shape=[7,7]}; output y }", 2),
+    ("scatter.cpp", "kCopyBytes", (64 * 1024, 16 * 1024, 256 * 1024), "region graph { input data: f32[4000,128]; input i: i64[10,1]; input u: f32[10,128]; y = scatter_nd(data, i, u); output y }", 2),
+    ("lrn_f32.cpp", "kPlaces", (256, 64, 1024), "region graph { input x: f32[1,96,55,55]; y = lrn(x) {alpha=0.0001, size=5}; output y }", 2),
+    ("grid_sample_f32.cpp", "kBlock", (64, 16, 256), "region graph { input x: f32[1,64,56,56]; input g: f32[1,56,56,2]; y = grid_sample(x, g); output y }", 2),
+    ("matmul_bytes.cpp", "kPackedBytes", (32768, 8192, 131072), "region graph { input a: u8[128,512]; input b: i8[512,512]; y = matmul_integer(a, b); output y }", 2),
+    ("conv_thin_f32.cpp", "kScratchFloats", (64 * 1024, 16 * 1024, 256 * 1024), "region weights=w graph { input x: f32[1,3,512,512]; input w: f32[2,3,5,5]; y = conv(x, w) {pads=[2,2,2,2]}; output y }", 2, "conv_thin_f32@"),
+    ("pool/pool.cpp", "kLines", (8, 2, 32), "region graph { input x: f32[1,64,112,112]; y = max_pool(x) {kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,2]}; output y }", 2),
+    ("max_unpool.cpp", "kPlaces", (1 << 15, 1 << 13, 1 << 17), "region graph { input x: f32[1,64,128,128]; input i: i64[1,64,128,128]; y = max_unpool(x, i) {kernel_shape=[2,2], strides=[2,2]}; output y }", 2),
     ("matmul_typed.cpp", "kRows", (32, 8, 128), "region graph { input a: f64[256,256]; input b: f64[256,256]; y = matmul(a, b); output y }", 2),
 ]
 

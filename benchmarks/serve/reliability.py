@@ -171,7 +171,7 @@ def device_faults(options, number):
     trap, times = folder / "trap", []
     trap.unlink(missing_ok=True)
     server = Server(options, "device", ("--backend", "cuda", "--no-verify"),
-                    {**os.environ, "PERI_CUDA_PATH": str(folder / "libraries"), "FAKE_CUDA_COMPILES": str(folder / "code"), "FAKE_CUDA_TRAPS_ONCE": str(trap)})
+                    {**os.environ, "PERI_CACHE": str(folder / "cache"), "PERI_CUDA_PATH": str(folder / "libraries"), "FAKE_CUDA_COMPILES": str(folder / "code"), "FAKE_CUDA_TRAPS_ONCE": str(trap)})
     lost = 'peri_worker_ends_total{reason="device"}'
 
     def work():
@@ -181,6 +181,8 @@ def device_faults(options, number):
             start = time.monotonic()
             trap.touch()
             while server.metric(lost) < k + 1:
+                if time.monotonic() - start > 60:
+                    raise RuntimeError(f"fault {k + 1} did not end the worker: {(server.work / 'serve.log').read_text()[-800:]}")
                 time.sleep(0.002)
             server.wait_answers()
             times.append(time.monotonic() - start)
@@ -316,10 +318,10 @@ def main():
     parser.add_argument("--pause-ms", type=float, default=0, help="mean pause of each of the good clients between two requests")
     parser.add_argument("--flags", nargs="*", default=[], help="more flags of peri serve")
     for name, default in DEFAULTS.items():
-        parser.add_argument("--" + name.replace("_", "-"), type=int, default=default)
+        parser.add_argument("--" + name.replace("_", "-"), type=int, help=f"{default}, with --whole {WHOLE[name]}")
     options = parser.parse_args()
-    if options.whole:
-        for name, value in WHOLE.items():
+    for name, value in (WHOLE if options.whole else DEFAULTS).items():
+        if getattr(options, name) is None:
             setattr(options, name, value)
     options.peri, options.work = options.peri.resolve(), options.work.resolve()
     options.work.mkdir(parents=True, exist_ok=True)

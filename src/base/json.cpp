@@ -75,7 +75,7 @@ Result<int64_t> Json::as_int() const {
   if (const uint64_t* u = std::get_if<uint64_t>(&v_))
     return invalid("integer out of range").expecting("an int64").but_found(std::to_string(*u));
   if (const double* d = std::get_if<double>(&v_)) {
-    if (*d == std::floor(*d) && *d >= -kTwo63 && *d < kTwo63) return static_cast<int64_t>(*d);
+    if (*d == std::floor(*d) && *d > -kTwo63 && *d < kTwo63) return static_cast<int64_t>(*d);
     return invalid("wrong number").expecting("an integer within int64").but_found(format("%.17g", *d));
   }
   return wrong_kind(*this, "integer");

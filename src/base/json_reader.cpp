@@ -244,6 +244,7 @@ Status parse_json_events(std::string_view text, const JsonLimits& given, JsonEve
 }
 
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
+  if (text.empty()) return invalid("not valid JSON: it is empty");
   TreeBuilder tree;
   PERI_TRY(parse_json_events(text, limits, tree));
   return std::move(tree.root);

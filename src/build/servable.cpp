@@ -17,6 +17,7 @@
 #include "build/open.hpp"
 #include "build/ragged_check.hpp"
 #include "build/servable_checks.hpp"
+#include "device/open.hpp"
 #include "judge/seeded.hpp"
 #include "serve/kserve/datatype.hpp"
 #include "serve/kserve/infer_request.hpp"
@@ -46,10 +47,22 @@ Result<std::string> kept_engine(const serve::LoadOrder& order, const Request& re
   return folder + "/" + hex64(h.digest()) + ".engine";
 }
 
+// An engine of a file, on the device that the worker is for where it has one of that kind.
+Result<std::shared_ptr<const runtime::Engine>> open_file(const std::string& path, int threads,
+                                                         const std::string& device,
+                                                         std::shared_ptr<const MappedFile>* file) {
+  PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
+  *file = loaded.file;
+  const std::vector<std::string>& own = loaded.program.devices;
+  const bool has = std::find(own.begin(), own.end(), device::kind_of(device)) != own.end();
+  runtime::EngineOptions run = run_options_of(loaded.program, threads, has ? device : "");
+  return engine_of(std::move(loaded), std::move(run));
+}
+
 Result<std::shared_ptr<const runtime::Engine>> open_engine(const ServeOptions& options, const serve::LoadOrder& order,
                                                            int threads, std::shared_ptr<const MappedFile>* file,
                                                            const std::function<void(const std::string&)>& say) {
-  if (is_engine(order.path)) return load(order.path, run_options(threads), false, file);
+  if (is_engine(order.path)) return open_file(order.path, threads, options.build.device, file);
   Request request = options.build;
   request.model = order.path;
   using Device = ModelConfig::Device;
@@ -57,7 +70,7 @@ Result<std::shared_ptr<const runtime::Engine>> open_engine(const ServeOptions& o
     request.backend = order.config.device == Device::kGpu ? "cuda" : "cpu";
   PERI_ASSIGN(const std::string kept, kept_engine(order, request));
   if (!kept.empty() && is_engine(kept)) {
-    auto engine = load(kept, run_options(threads), false, file);
+    auto engine = open_file(kept, threads, request.device, file);
     if (engine.ok()) return engine;
     say("the engine kept of an earlier build is not usable: " + engine.error().text());
   }
@@ -69,7 +82,7 @@ Result<std::shared_ptr<const runtime::Engine>> open_engine(const ServeOptions& o
   if (kept.empty())
     return assemble(&made.built.compiled, run_options_of(made.built.compiled.program, threads, request.device));
   PERI_TRY(plan::write_engine(kept, made.built.compiled.program, made.built.compiled.weights));
-  return load(kept, run_options(threads), false, file);
+  return open_file(kept, threads, request.device, file);
 }
 
 std::string config_dims(const std::vector<int64_t>& dims) {

@@ -78,7 +78,8 @@ Result<Outcome> run(const Arguments& arguments) {
   const std::string path = arguments.positional[0];
   const bool compare = arguments.has("--compare");
   if (build::is_engine(path)) PERI_TRY(check_engine_flags(arguments, {}));
-  if (!build::is_engine(path) && arguments.has("--proof")) return usage("--proof is for engines").in_file(path);
+  for (const char* flag : {"--proof", "--compare"})
+    if (!build::is_engine(path) && arguments.has(flag)) return usage("%s is for engines", flag).in_file(path);
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const build::Request request, build_request(arguments, path, &progress));
   PERI_ASSIGN(const Json proof, build::proof_of(request, arguments.get("--proof")));

@@ -247,6 +247,7 @@ Result<Outcome> list_operators(const Arguments& arguments) {
 Result<Outcome> run(const Arguments& arguments) {
   if (arguments.has("--operators")) {
     if (!arguments.positional.empty()) return usage("--operators lists all there are: it takes no model");
+    if (arguments.has("--check")) return usage("--check is for engines, and --operators takes none");
     return list_operators(arguments);
   }
   if (arguments.positional.empty())

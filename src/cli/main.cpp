@@ -81,7 +81,8 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
            (result->summary.empty() ? "" : ": " + result->summary);
   } else {
     Error e = result.error();
-    if (e.kind == ErrorKind::kMemory && e.remedy.empty())  // where it was made none could be asked for
+    // Where memory was out none could be asked for; a size beyond its cap says what is expected.
+    if (e.kind == ErrorKind::kMemory && e.remedy.empty() && e.expected.empty())
       e.remedy = "give less work at once, or the process more memory";
     code = exit_code(e.kind);
     JsonWriter w;
@@ -122,7 +123,8 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) failed(unwritten());
   for (const std::string& note : exec::take_packed_notes())
     if (arguments && !arguments->has("--quiet")) say("note: " + note);
-  say(last);
+  const Command* const own = find(command);  // one that nobody typed says only what went wrong
+  if (!own || !own->hidden || (code != 0 && code != exit_code(ErrorKind::kCancelled))) say(last);
   return code;
 }
 
@@ -210,7 +212,7 @@ int run(int argc, char** argv) {
   // (No threshold above 32 MiB is taken, so blocks of their own mapping are ruled out altogether.)
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  watch_interrupt(command->name, command->stops);
+  watch_interrupt(command->hidden ? "" : command->name, command->stops);
   if (Status added = add_kernels(*arguments); !added.ok())
     return finish(&*arguments, std::move(added).error(), command->name);
   return finish(&*arguments, run_command(*command, *arguments), command->name);

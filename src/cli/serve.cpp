@@ -135,8 +135,9 @@ serve::Loader loader_of(const Plan& plan, serve::Workers* workers) {
 }
 
 // Null where models are managed on the public way.
-Result<std::unique_ptr<serve::HttpServer>> manage(const std::optional<serve::HttpOptions>& options, serve::Api& api) {
+Result<std::unique_ptr<serve::HttpServer>> manage(std::optional<serve::HttpOptions> options, serve::Api& api) {
   if (!options) return std::unique_ptr<serve::HttpServer>();
+  options->refusal = [&](const serve::HttpRequest& r) { return api.refusal(r); };
   return serve::HttpServer::start(*options, [&](const auto& e) { api.handle(e, serve::Way::kManagement); });
 }
 
@@ -234,6 +235,7 @@ Result<Outcome> run(const Arguments& typed) {
     add_memory_metrics(health, plan.repository.cache.get(), out);
   };
   serve::Api api(repository, plan.api);
+  plan.http.refusal = plan.metrics.refusal = [&](const serve::HttpRequest& r) { return api.refusal(r); };
   PERI_ASSIGN(auto http, serve::HttpServer::start(plan.http, [&](const auto& exchange) { api.handle(exchange); }));
   std::unique_ptr<serve::HttpServer> metrics;
   PERI_ASSIGN(auto management, manage(plan.management, api));
@@ -242,6 +244,7 @@ Result<Outcome> run(const Arguments& typed) {
   }
   std::unique_ptr<serve::GrpcServer> grpc;
   if (plan.grpc.port >= 0 || !plan.grpc.unix_socket.empty()) {
+    plan.grpc.refuses = [keys = access_keys.get()](std::string_view key) { return keys ? keys->refuses(key) : ""; };
     plan.grpc.ready = [&api](std::string_view model) { return api.readiness(model); };
     PERI_ASSIGN(grpc, serve::GrpcServer::start(plan.grpc, [&](const auto& exchange) { api.handle(exchange); }));
     bell.hand_to(grpc.get());

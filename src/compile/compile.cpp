@@ -259,7 +259,9 @@ Status Compilation::State::begin(Options given, Imported model) {
     if (s.name == kPinnedSection)
       for (auto* dims : {&options.dims, &options.min_dims, &options.max_dims})
         PERI_TRY(leave_out_pinned(s.bytes, dims));
-  if (options.lock) PERI_TRY(obey_lock(&options));
+  if (options.lock)
+    if (Status same = obey_lock(&options); !same.ok())
+      return std::move(same).error().advise("ask for what the lock was made for, or build with --lock again");
   PERI_ASSIGN(backend, backend_named(options.backend));
   if (!options.device.empty() && device::kind_of(options.device) != backend->placement.device)
     return usage("backend '%s' does not build for device '%s'", std::string(backend->name).c_str(),

@@ -58,11 +58,14 @@ class CpuInstance final : public runtime::Instance {
 };
 
 // This very program: another build may pack in another way.
-std::string program_identity() {
-  struct stat self = {};
-  stat("/proc/self/exe", &self);
-  return format("%lld %lld %lld", static_cast<long long>(self.st_size), static_cast<long long>(self.st_mtim.tv_sec),
-                static_cast<long long>(self.st_mtim.tv_nsec));
+const std::string& program_identity() {
+  static const std::string identity = [] {
+    struct stat self = {};
+    stat("/proc/self/exe", &self);
+    return format("%lld %lld %lld", static_cast<long long>(self.st_size), static_cast<long long>(self.st_mtim.tv_sec),
+                  static_cast<long long>(self.st_mtim.tv_nsec));
+  }();
+  return identity;
 }
 
 // Packed weights of steps whose weights are mapped from a file are kept, under a name of all that they depend on. Null:

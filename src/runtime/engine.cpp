@@ -60,8 +60,11 @@ struct Engine::State {
 
 int64_t EngineOptions::memory_limit() const {
   if (memory_bytes > 0) return memory_bytes;
-  const int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
-  return pages > 0 && page > 0 ? pages * page : INT64_MAX;
+  static const int64_t machine = [] {  // asked once: each step of an engine wants to know
+    const int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
+    return pages > 0 && page > 0 ? pages * page : INT64_MAX;
+  }();
+  return machine;
 }
 
 WeightSource mapped_weights(std::span<const std::byte> bytes, std::shared_ptr<const MappedFile> file) {

@@ -23,8 +23,8 @@ constexpr double kMaxTrialFlops = 2e12;        // of one run: seconds of the fas
 constexpr double kSmallBytes = 256 << 20;      // so much is there
 constexpr double kShareOfMemory = 0.8;         // of what is free
 constexpr int64_t kOtherDimsPositions = 1024;  // a quarter: the tuned dims were judged at kMaxPositions
-// A visit to a candidate that others will be held against, and to one that stands alone.
-constexpr int64_t kVisitSamples = 3, kOnlySamples = 5;
+// A visit to a candidate that others will be held against, and to one that stands alone and is not visited again.
+constexpr int64_t kVisitSamples = kSameSamples, kOnlySamples = kVisitSamples + 2;
 // Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr double kVisitShare = 1.0 / 3;  // of the budget
 // Rounds beyond the second take no more than this share of the judge's time.
@@ -175,7 +175,7 @@ struct Case {
         v.evidence.max_error = *error;
         v.evidence.positions = position_count(*expected);
         if (v.evidence.positions > 0)
-          peers.compare(index, c, *expected, given.row_major(), pool->threads(), std::move(out), &v);
+          peers.compare(index, c, *expected, given.row_major(), pool->threads(), std::exchange(out, {}), &v);
         spent->compared += lap(&since);
         if (!v.evidence.rejected.empty()) return v;
       }

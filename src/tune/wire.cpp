@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -100,6 +101,11 @@ Status send_text(int socket, const std::string& text) {
     at += static_cast<size_t>(n);
   }
   return Ok{};
+}
+
+bool is_socket(int descriptor) {
+  struct stat st;
+  return fstat(descriptor, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
 Result<Json> receive(int socket, double patience_s, const std::function<bool()>& stop) {

@@ -8,6 +8,7 @@ namespace peri::tune {
 
 // kIo if the other side is gone.
 Status send_text(int socket, const std::string& text);
+bool is_socket(int descriptor);
 // The next document. kIo "closed" if the other side is gone, kCancelled if nothing came for `patience_s` (< 0: waits)
 // or `stop` says so.
 Result<Json> receive(int socket, double patience_s, const std::function<bool()>& stop = {});

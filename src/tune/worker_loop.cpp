@@ -100,8 +100,8 @@ Result<bool> answer(int socket, Judge& judge, const Json& said, const std::funct
 }  // namespace
 
 Status serve(int socket, const std::function<void(const std::string& candidate)>& before) {
-  auto first = receive(socket, kStartPatienceS);
-  if (!first.ok()) return usage("a build starts this command, and nobody else");
+  auto first = receive(socket, kStartPatienceS);  // of a build that is gone the socket is left
+  if (!first.ok()) return is_socket(socket) ? Status(Ok{}) : usage("a build starts this command, and nobody else");
   PERI_ASSIGN(const int64_t threads, first->get_int("threads"));
   PERI_ASSIGN(const int64_t parent, first->get_int("parent"));
   PERI_ASSIGN(const std::string_view device, first->get_string("device"));

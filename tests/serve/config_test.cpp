@@ -236,8 +236,26 @@ TEST(Config, RaggedBatching) {
 }
 
 TEST(Config, BrokenTextIsRefused) {
-  for (const char* text : {"name", "name:", "name: \"a", "input [", "input [ {", "input [ { name: \"a\" ", "input { ",
-                           "}", "]", "name: \"\\q\"", "name \"x\"", ": 3", "input [ 1 2 ]", "\x01", "name: \"a\nb\""})
+  for (const char* text : {"name",
+                           "name:",
+                           "name: \"a",
+                           "input [",
+                           "input [ {",
+                           "input [ { name: \"a\" ",
+                           "input { ",
+                           "}",
+                           "]",
+                           "name: \"\\q\"",
+                           "name \"x\"",
+                           ": 3",
+                           "input [ 1 2 ]",
+                           "\x01",
+                           "name: \"a\nb\"",
+                           "max_batch_size: 4 max_batch_size: 4",
+                           "dynamic_batching { } dynamic_batching { }",
+                           "name: \"a\" name: \"a\"",
+                           "input { name: \"a\" name: \"b\" dims: 1 }",
+                           "parameters { key: \"a\" key: \"b\" value { string_value: \"c\" } }"})
     refusal(text);
   std::string deep;
   for (int k = 0; k < 1000; ++k) deep += "input {";

@@ -69,13 +69,24 @@ TEST(Parser, AnyPiecesGiveTheSameRequest) {
 
 TEST(Parser, WhatIsAmbiguousIsRefused) {
   for (const char* text :
-       {"GET / HTTP/1.1\nHost: a\n\n", "GET / HTTP/2.0\r\n\r\n", "GET  / HTTP/1.1\r\n\r\n", "\r\n\r\n",
-        "GET /\x01 HTTP/1.1\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n",
+       {"GET / HTTP/1.1\nHost: a\n\n",
+        "GET / HTTP/2.0\r\n\r\n",
+        "GET  / HTTP/1.1\r\n\r\n",
+        "\r\n\r\n",
+        "GET /\x01 HTTP/1.1\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n",
         "POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
         "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n",
+        "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n",
+        "POST / HTTP/1.1\r\nTransfer-Encoding: identity\r\n\r\n",
+        "POST / HTTP/1.1\r\nTransfer-Encoding:\r\n\r\n",
         "POST / HTTP/1.1\r\nContent-Length: -3\r\n\r\n",
         "POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n",
-        "GET / HTTP/1.1\r\nContent-Type: a\r\n b\r\n\r\n", "GET / HTTP/1.1\r\nA : b\r\n\r\n",
+        "GET / HTTP/1.1\r\nContent-Type: a\r\n b\r\n\r\n",
+        "GET / HTTP/1.1\r\nA : b\r\n\r\n",
         "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
         "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n"})
     EXPECT_EQ(read(text).end, Found::kBad) << text;

@@ -100,8 +100,10 @@ TEST_F(Worker, GivesBackTheMemoryOfALargeProblem) {
   Tuner tuner(options);
   ASSERT_FALSE(tuner.candidates(*g, {false}).list.empty());
   size_t now = 0, most = 0;
-  for (int k = 0; k < 200; ++k) {  // it answers, and then gives back
-    std::tie(now, most) = resident_of_child();
+  for (int k = 0; k < 60; ++k) {  // it answers, and then gives back
+    const auto seen = resident_of_child();
+    if (seen.second == 0) break;  // it has ended
+    std::tie(now, most) = seen;
     if (now < most / 2) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }

@@ -37,6 +37,13 @@ class Files(Typed):
                 self.kept()
         self.assertEqual((self.folder / "m.proof").read_bytes(), self.before)
 
+    def test_the_proof_of_an_engine_is_read_too(self):
+        self.ends(0, "build", "m.onnx", "-o", "p.engine", *self.quick)
+        before = (self.folder / "p.engine.proof").read_bytes()
+        for words in (("explain", "p.engine", "--json"), ("explain", "p.engine", "--html"), ("inspect", "p.engine", "--json")):
+            self.assertIn("the proof of 'p.engine' and ", self.ends(2, *words, "p.engine.proof", "--force"))
+        self.assertEqual((self.folder / "p.engine.proof").read_bytes(), before)
+
     def test_two_names_of_a_file_that_is_not_there_yet(self):
         (self.folder / "sub").mkdir()
         for a, b in (("x.engine", "./x.engine"), ("./x.engine", "x.engine"), ("x.engine", "sub/../x.engine"), ("x.engine", self.folder / "x.engine")):

@@ -32,6 +32,8 @@ class Flags(Typed):
         for flag in (("--layers",), ("--repeat", "2"), ("--seconds", "2"), ("--threads", "2"), ("--dims", "batch=2"), ("--tolerance", "3"), ("--no-tune",)):
             self.assertIn(f"{flag[0]} is for a model of this machine", self.wrong("bench", "--endpoint", "http://127.0.0.1:1", "-m", "x", *flag))
         self.assertIn("--operators", self.wrong("inspect", "--operators", DIGITS))
+        self.assertIn("--check is for engines", self.wrong("inspect", "--operators", "--check"))
+        self.assertIn("--compare is for engines", self.wrong("explain", DIGITS, "--compare"))
         self.assertIn("has no provider 'nope': expected onednn, peri, reference", self.wrong("replay", "relu x=f32[4]", "--provider", "nope"))
         numpy.save(self.folder / "image.npy", numpy.zeros((2, 1, 8, 8), numpy.float32))
         self.assertIn("all are given", self.wrong("verify", "a.engine", "-i", "image=image.npy", "--seed", "3"))

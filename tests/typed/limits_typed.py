@@ -49,6 +49,19 @@ class Limits(Typed):
             self.assertIn(said, r.stderr.decode())
             self.assertNotIn("] concat", (self.folder / "a.log").read_text(), "something was tried")
 
+    def test_a_size_beyond_any_memory_is_told_with_its_value(self):
+        """On the last line and in the object; more memory would not help, and is not advised."""
+        dims = helper.make_tensor("s", TensorProto.INT64, [3], [1 << 20, 1 << 20, 1 << 20])
+        graph = helper.make_graph([helper.make_node("Expand", ["x", "s"], ["y"], name="wide")], "g", [value("x", TensorProto.FLOAT, [1])],
+                                  [value("y", TensorProto.FLOAT, None)], [dims])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "wide.onnx")
+        r = self.peri("inspect", "wide.onnx", "--json", "-")
+        self.assertEqual(r.returncode, 1)
+        error = json.loads(r.stdout)["error"]
+        for said in ("wide.onnx", "'wide'", "64 TiB", "1048576,1048576"):
+            self.assertIn(said, r.stderr.decode())
+        self.assertEqual((error["file"], error["node"], error["expected"]), ("wide.onnx", "wide", "at most 64 TiB"))
+
     def test_a_long_chain_takes_work_in_proportion(self):
         """Work, not time, so that other work on the machine says nothing."""
         def work(count):

@@ -225,7 +225,8 @@ class Grpc(Served):
                               (good + bytes(2_000_000), "RESOURCE_EXHAUSTED"), (good[:-3], "INVALID_ARGUMENT"),
                               (good + b"\x3a\x00", "INVALID_ARGUMENT"), (b"\x0a\x03add\x2a\x03\x0a\x01\xff", "INVALID_ARGUMENT"),
                               (gzip.compress(bytes(50_000_000)), "RESOURCE_EXHAUSTED"), (zlib.compress(bytes(50_000_000)), "RESOURCE_EXHAUSTED"),
-                              (gzip.compress(good), "OK"), (gzip.compress(good)[:-5], "INVALID_ARGUMENT")):
+                              (gzip.compress(good), "OK"), (gzip.compress(gzip.compress(good)), "INVALID_ARGUMENT"), (zlib.compress(gzip.compress(good)), "INVALID_ARGUMENT"),
+                              (gzip.compress(good)[:-5], "INVALID_ARGUMENT")):
             found, said = self.raw("ModelInfer", message)
             self.assertEqual(found, code, (message[:20], said))
             self.assertLess(len(said), 2100)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Bounds of `peri serve` on what clients send, each at the value that its flag gives it: one under it is taken, one over it refused by the flag's name."""
-
+import base64
 
 import numpy
 import tritonclient.grpc as triton_grpc
@@ -67,7 +67,7 @@ class Limits(Served):
         self.assertEqual((status, "--max-tensors" in said["error"]), (400, True), said)
 
     def test_flags_out_of_range_are_named(self):
-        for flag, bad in (("--max-message-depth", 3), ("--max-message-parts", 1), ("--max-element-bytes", 0), ("--max-text-bytes", 0), ("--max-texts", "x"),
+        for flag, bad in (("--max-message-depth", 1), ("--max-message-parts", 1), ("--max-element-bytes", 0), ("--max-text-bytes", 0), ("--max-texts", "x"),
                           ("--max-sequence-id-bytes", 0), ("--max-own-connections", 0), ("--max-stream-requests", 0), ("--min-ping-secs", -1)):
             self.assertIn(flag, self.ends(2, "serve", "--model-repository", self.repository, f"{flag}={bad}"))
         profile = self.folder / "p.yaml"
@@ -102,11 +102,33 @@ class Limits(Served):
                 self.assertEqual(len(said if isinstance(said, list) else said.ListFields()), 0)
                 getattr(client, f"unregister_{kind}_shared_memory")()
             self.refused("shared memory of clients is not taken", lambda: client.register_system_shared_memory("a", "/a", 4))
+            self.refused("shared memory of clients is not taken", lambda: client.register_cuda_shared_memory("a", base64.b64encode(bytes(64)), 0, 4))
         for method, path, want in (("POST", "/v2/health/live", 405), ("GET", "/v2/repository/index", 405), ("POST", "/v2/systemsharedmemory/status", 405)):
             self.assertEqual(self.ask(method, path)[0], want, path)
         self.assertIn("'inputs': member is missing", self.infer("add", "{}")[1]["error"])
         self.assertIn("'x': wrong kind of JSON value: expected number, found string", self.infer("add", self.rows([["a", 2, 3, 4]]))[1]["error"])
         self.assertIn("version 9 is not found", self.ask("GET", "/v2/models/add/versions/9")[1].decode())
+
+    def test_tensors_in_regions_of_clients(self):
+        """As an input, as an output, of a whole request: not implemented, and nothing runs."""
+        self.put("add")
+        self.serve()
+        for module, client in ((triton_http, triton_http.InferenceServerClient(f"127.0.0.1:{self.port}")), (triton_grpc, triton_grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}"))):
+            def given():
+                x = module.InferInput("x", [1, 4], "FP32")
+                x.set_data_from_numpy(numpy.ones((1, 4), numpy.float32))
+                return x
+            there, out = module.InferInput("x", [1, 4], "FP32"), module.InferRequestedOutput("y")
+            there.set_shared_memory("peri", 16)
+            out.set_shared_memory("peri", 16, 8)
+            for inputs, more in (([there], {}), ([given()], {"outputs": [out]}), ([given()], {"parameters": {"shared_memory_region": "peri"}}),
+                                 ([given()], {"parameters": {"shared_memory_offset": 4}}), ([given()], {"parameters": {"shared_memory_byte_size": 16}})):
+                with self.assertRaises(InferenceServerException) as caught:
+                    client.infer("add", inputs, **more)
+                self.assertIn(caught.exception.status(), ("501", "StatusCode.UNIMPLEMENTED"), caught.exception)
+                self.assertIn("shared memory of clients is not taken", caught.exception.message())
+            self.assertEqual(client.infer("add", [given()]).as_numpy("y")[0, 0], 2)
+        self.assertEqual(self.metric('nv_inference_exec_count{model="add",version="1"'), 2)
 
     def test_numbers_that_json_lacks(self):
         """As Triton takes and writes them: bare; the texts of them are taken too."""

@@ -3,6 +3,7 @@
 import http.client
 import json
 import random
+import shutil
 import threading
 import time
 
@@ -58,6 +59,38 @@ class Repository(Served):
         self.assertNotEqual(said["broken"], "")
         self.assertEqual(self.ask("GET", "/v2/health/ready")[0], 400)
         self.assertEqual(self.ask("GET", "/v2/models/good/ready")[0], 200)
+
+    def test_a_configurations_files_lie_beside_it(self):
+        """Whatever it names, nothing outside the model's folder is read, though it is there."""
+        for folder in (self.folder, self.repository):
+            (folder / "secret").write_text("a\nb\nc\nd\n")
+        self.put("add")
+        (self.repository / "add/1/model.engine").rename(self.folder / "good.engine")
+        value = helper.make_tensor_value_info
+        ports = [value(n, TensorProto.FLOAT, ["n", 1]) for n in ("x", "kept", "sum", "keep")]
+        nodes = [helper.make_node("Add", ["x", "kept"], ["sum"]), helper.make_node("Identity", ["sum"], ["keep"])]
+        stateful = helper.make_graph(nodes, "g", ports[:2], ports[2:])
+        names = ("../secret", "../../secret", str(self.folder / "secret"), "..", ".", "a/../../secret", "sub/secret", "secret\\000")
+        for k, name in enumerate(names):
+            state = 'sequence_batching { state [ { input_name: "kept" output_name: "keep" data_type: TYPE_FP32 dims: [ 1 ] initial_state { name: "i" data_type: TYPE_FP32 dims: [ 1 ] data_file: "%s" } } ] }'
+            configs = {"labels": 'output { name: "y" data_type: TYPE_FP32 dims: [ -1, 4 ] label_filename: "%s" }\n', "file": 'default_model_filename: "%s"\n', "state": "max_batch_size: 4\n" + state,
+                       "warm": 'model_warmup { name: "w" inputs { key: "x" value { data_type: TYPE_FP32 dims: [ 1, 4 ] input_data_file: "%s" } } }'}
+            for kind, config in configs.items():
+                model = self.repository / f"{kind}{k}"
+                (model / "1").mkdir(parents=True)
+                (model / "config.pbtxt").write_text(config % (name.replace("secret", "good.engine") if kind == "file" else name))
+                if kind != "file":
+                    shutil.copy(self.folder / "good.engine", model / "1/model.engine")
+        self.put("state", graph=stateful)
+        for k in range(len(names)):
+            shutil.copy(self.repository / "state/1/model.engine", self.repository / f"state{k}/1/model.engine")
+        self.serve(ready=False)
+        rows = self.wait_for(lambda: (lambda rows: rows if len(rows) >= 32 and not any(r["state"] == "LOADING" or r.get("reason") == "not loaded" for r in rows) else None)(
+            json.loads(self.ask("POST", "/v2/repository/index")[1])))
+        for row in rows:
+            if row["name"][-1].isdigit():
+                self.assertEqual((row["state"], "plain file name" in row["reason"]), ("UNAVAILABLE", True), row)
+                self.assertNotIn(str(self.folder), row["reason"].replace(str(self.folder / "secret"), ""))
 
     def test_explicit_control(self):
         self.put("add")

@@ -9,6 +9,9 @@ import ssl
 import stat
 import subprocess
 
+import grpc
+from tritonclient.grpc import service_pb2
+
 from served import Served
 from typed import main
 
@@ -49,6 +52,98 @@ class Secure(Served):
         self.stop()
         self.assertNotIn("the-right-key", self.log.read_text())
 
+    def by_curl(self, path, unix, *more):
+        """(status, body) of a path on a Unix socket."""
+        said = subprocess.run(["curl", "-sS", "--unix-socket", unix, "-w", "%{http_code}", *more, f"http://localhost{path}"], capture_output=True, check=True).stdout
+        return int(said[-3:]), said[:-3]
+
+    def test_keys_on_sockets_and_pages(self):
+        """What one way in asks for the others ask for, too."""
+        self.put("add")
+        http, manage = self.folder / "http", self.folder / "manage"
+        self.serve("--api-keys", self.keys(), "--http-socket", http, "--management-socket", manage, ready=False)
+        self.wait_for(lambda: self.ask("GET", "/v2/health/ready", headers=KEY)[0] == 200)
+        key, wrong = ("-H", f"Authorization: {KEY['Authorization']}"), ("-H", "Authorization: Bearer the-right-key-2")
+        for method, path in (("GET", "/v2"), ("GET", "/v2/models/add/config"), ("POST", "/v2/models/add/infer"), ("GET", "/v2/models/stats"), ("GET", "/v1/models"),
+                             ("POST", "/v1/embeddings"), ("GET", "/v2/trace/setting"), ("POST", "/v2/logging"), ("GET", "/v2/systemsharedmemory/status"), ("GET", "/")):
+            for more in ((), wrong):
+                self.assertEqual(self.by_curl(path, http, "-X", method, *more)[0], 401, path)
+            self.assertNotEqual(self.by_curl(path, http, "-X", method, *key)[0], 401, path)
+        for path in ("/v2/repository/index", "/v2/repository/models/add/load", "/v2/models/add/infer", "/v2/logging"):
+            for more in ((), wrong):
+                self.assertEqual(self.by_curl(path, manage, "-X", "POST", *more)[0], 401, path)
+        self.assertEqual(self.by_curl("/v2/repository/index", manage, "-X", "POST", *key)[0], 200)
+        self.assertEqual(self.by_curl("/v2/health/live", http)[0], 200)
+        for path in ("/metrics", "/dashboard", "/dashboard/", "/dashboard/data", "/dashboard/data?x=1", "/", "/none"):
+            for headers in ({}, {"Authorization": "Bearer the-right-key-2"}, {"Authorization": "Basic the-right-key-1"}, {"Authorization": "the-right-key-1"}):
+                status, said, _ = self.ask("GET", path, port=self.metrics_port, headers=headers)
+                self.assertEqual((status, b"add" in said), (401, False), (path, headers))
+            self.assertNotEqual(self.ask("GET", path, port=self.metrics_port, headers=KEY)[0], 401)
+
+    def test_a_key_is_asked_for_before_a_body(self):
+        """Who has none is told so at once, and what he would send takes no room from others."""
+        self.put("add")
+        manage = self.folder / "manage"
+        self.serve("--api-keys", self.keys(), "--management-socket", manage, "--max-body-bytes", 1_000_000, "--max-total-body-bytes", 1_000_000, ready=False)
+        self.wait_for(lambda: self.ask("GET", "/v2/health/ready", headers=KEY)[0] == 200)
+
+        def begun(*fields, port=self.port, key=b""):
+            s = socket.socket(socket.AF_INET if port else socket.AF_UNIX)
+            self.addCleanup(s.close)
+            s.settimeout(10)
+            s.connect(("127.0.0.1", port) if port else str(manage))
+            s.sendall(b"\r\n".join([b"POST /v2/models/add/infer HTTP/1.1", b"Host: a", *fields, *([b"Authorization: Bearer " + key] if key else []), b"", b""]))
+            return s
+        for port in (self.port, self.metrics_port, None):
+            for key in (b"", b"the-right-key-2"):
+                for fields in ((b"Content-Length: 900000",), (b"Transfer-Encoding: chunked",), (b"Content-Length: 900000", b"Expect: 100-continue")):
+                    said = begun(*fields, port=port, key=key).recv(10000)
+                    self.assertTrue(said.startswith(b"HTTP/1.1 401 ") and b"WWW-Authenticate: Bearer" in said, said)
+        held = begun(b"Content-Length: 900000", key=b"the-right-key-1")
+        body = json.dumps(self.rows([[1, 2, 3, 4]] * 10000))
+        self.wait_for(lambda: self.ask("POST", "/v2/models/add/infer", body, KEY)[0] == 503)
+        held.close()
+        self.wait_for(lambda: self.ask("POST", "/v2/models/add/infer", body, KEY)[0] == 200)
+
+    def test_keys_on_every_call_of_grpc(self):
+        """Over its port and its Unix socket, of streams and of health that is watched; liveness alone needs none."""
+        self.put("add")
+        self.serve("--api-keys", self.keys(), "--grpc-socket", self.folder / "g", "--open-management", ready=False)
+        self.wait_for(lambda: self.ask("GET", "/v2/health/ready", headers=KEY)[0] == 200)
+        service = service_pb2.DESCRIPTOR.services_by_name["GRPCInferenceService"]
+        infer = service_pb2.ModelInferRequest(model_name="add", raw_input_contents=[bytes(16)])
+        infer.inputs.add(name="x", datatype="FP32", shape=[1, 4])
+        bodies = {"ModelInfer": infer, "ModelStreamInfer": infer, "ModelReady": service_pb2.ModelReadyRequest(name="add"), "ModelConfig": service_pb2.ModelConfigRequest(name="add"),
+                  "ModelMetadata": service_pb2.ModelMetadataRequest(name="add")}
+        calls = [(f"/{service.full_name}/{m.name}", bodies[m.name].SerializeToString() if m.name in bodies else b"") for m in service.methods if m.name != "ServerLive"]
+        calls += [("/grpc.health.v1.Health/Check", b""), ("/grpc.health.v1.Health/Watch", b""), ("/grpc.health.v1.Health/Check", b"\x0a\x03add"), (f"/{service.full_name}/ModelInfer", b"\xff" * 100)]
+        self.assertGreater(len(calls), 18)
+
+        def code_of(channel, path, body, metadata):
+            try:
+                if "Stream" in path or "Watch" in path:
+                    call = channel.stream_stream(path)(iter([body]), metadata=metadata, timeout=30)
+                    said = next(call)
+                    call.cancel()
+                    return service_pb2.ModelStreamInferResponse.FromString(said).error_message if "Stream" in path else "OK"
+                channel.unary_unary(path)(body, metadata=metadata, timeout=30)
+                return "OK"
+            except grpc.RpcError as e:
+                return e.code().name
+        for target in (f"127.0.0.1:{self.grpc_port}", f"unix:{self.folder}/g"):
+            with grpc.insecure_channel(target) as channel:
+                for path, body in calls:
+                    for metadata in ((), (("authorization", "Bearer the-right-key-2"),), (("authorization", "the-right-key-1"),)):
+                        self.assertEqual(code_of(channel, path, body, metadata), "UNAUTHENTICATED", path)
+                    said = code_of(channel, path, body, (("authorization", KEY["Authorization"]),))
+                    self.assertNotEqual(said, "UNAUTHENTICATED", path)
+                    if path.split("/")[-1] in bodies and body[:1] != b"\xff":
+                        self.assertIn(said, ("OK", ""), path)
+                self.assertEqual(code_of(channel, f"/{service.full_name}/ServerLive", b"", ()), "OK")
+        self.assertEqual(self.ask("GET", "/v2/models/add/stats", headers=KEY)[0], 200)
+        self.stop()
+        self.assertNotIn("the-right-key", self.log.read_text())
+
     def test_keys_that_others_read(self):
         self.put("add")
         path = self.keys()
@@ -66,6 +161,13 @@ class Secure(Served):
         curl = ["curl", "-sS", "-X", "POST", "--unix-socket", path, "-w", "%{http_code}"]
         said = subprocess.run([*curl, "http://localhost/v2/repository/models/add/load"], capture_output=True, check=True, text=True).stdout
         self.assertEqual(said, "200")
+        self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[0], 200)
+        with grpc.insecure_channel(f"127.0.0.1:{self.grpc_port}") as channel:
+            for call in ("RepositoryIndex", "RepositoryModelLoad", "RepositoryModelUnload"):
+                body = b"" if call == "RepositoryIndex" else b"\x12\x03add"
+                with self.assertRaises(grpc.RpcError) as caught:
+                    channel.unary_unary("/inference.GRPCInferenceService/" + call)(body, timeout=30)
+                self.assertEqual((caught.exception.code().name, "management socket" in caught.exception.details()), ("PERMISSION_DENIED", True), call)
         self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[0], 200)
         said = subprocess.run([*curl, "http://localhost/v2/repository/index"], capture_output=True, check=True, text=True).stdout
         self.assertIn('"READY"', said)

@@ -66,7 +66,10 @@ class Texts(Served):
         self.assertEqual([m.id for m in c.models.list().data], ["tiny"])
         self.assertEqual(c.models.retrieve("tiny").object, "model")
         for error, words, more in ((openai.NotFoundError, "is not found", {"model": "none"}), (openai.BadRequestError, "no tokenizer", {"model": "add"}),
-                                   (openai.BadRequestError, "embeddings have 16", {"dimensions": 8}), (openai.BadRequestError, "no token of the model", {"input": [1, 99]}),
+                                   (openai.BadRequestError, "embeddings have 16", {"dimensions": 8}), (openai.BadRequestError, "dimensions", {"dimensions": -16}),
+                                   (openai.BadRequestError, "dimensions", {"dimensions": 0}), (openai.BadRequestError, "dimensions", {"dimensions": 2**63}),
+                                   (openai.BadRequestError, "dimensions", {"dimensions": -2**63 - 1}), (openai.BadRequestError, "", {"input": [-1]}),
+                                   (openai.BadRequestError, "", {"input": [2**63]}), (openai.BadRequestError, "no token of the model", {"input": [1, 99]}),
                                    (openai.BadRequestError, "of 13 tokens", {"input": [4] * 13}), (openai.BadRequestError, "list of texts", {"input": []}),
                                    (openai.BadRequestError, "not known here", {"extra_body": {"stream": True}})):
             with self.assertRaisesRegex(error, words):

@@ -170,6 +170,9 @@ class Watch(Served):
         self.assertEqual((code, len(said["points"]), said["points"][0]["distribution"]), (0, 2, "poisson"))
         self.assertLess(said["points"][0]["per_second"], 120)
         self.assertIn("-m NAME", self.ends(2, "bench", "--endpoint", self.endpoint()))
+        for url in (f"grpc://127.0.0.1:{self.port}", f"http://127.0.0.1:{self.grpc_port}"):
+            self.assertIn("is it the port of another", self.ends(1, "bench", "--endpoint", url, "-m", "add"))
+        self.assertIn("0 for any that is free", self.ends(1, "serve", "--model-repository", self.repository, "--http-port", self.port, "--grpc-port", -1, "--metrics-port", -1))
         self.assertIn("unknown model", self.ends(1, "bench", "-u", self.endpoint(), "-m", "none"))
         self.assertIn("NOT_FOUND", self.ends(1, "bench", "-u", grpc, "-m", "none"))
         self.assertIn("two protocols", self.ends(2, "bench", "-u", self.endpoint(), "-m", "add", "-i", "grpc"))

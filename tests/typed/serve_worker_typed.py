@@ -7,6 +7,9 @@ import signal
 import threading
 import time
 
+import numpy
+from onnx import TensorProto, helper
+
 from served import Served
 from typed import main
 
@@ -100,6 +103,33 @@ class Worker(Served):
                 os.kill(self.worker(), signal.SIGCONT)
                 self.wait_for(self.ready)
             self.assertLessEqual(min(took), 1, f"{harm.__name__}: {took}")
+
+    def test_a_file_that_shrinks_while_it_is_served(self):
+        """Its answers are right, or errors that say so, and a good file in its place is served again."""
+        value, size = helper.make_tensor_value_info, 1500
+        def graph(v):
+            weight = helper.make_tensor("w", TensorProto.FLOAT, [size, size], numpy.full((size, size), v, numpy.float32).tobytes(), raw=True)
+            return helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [value("x", TensorProto.FLOAT, ["n", size])], [value("y", TensorProto.FLOAT, ["n", size])], [weight])
+        self.put("add")
+        self.put("large", graph=graph(1.0))
+        self.serve("--canary-secs", 0, "--model-control-mode", "poll", "--repository-poll-secs", 0.1)
+        body = {"inputs": [{"name": "x", "shape": [1, size], "datatype": "FP32", "data": [1.0] * size}]}
+        self.assertEqual(self.infer("large", body)[1]["outputs"][0]["data"], [size] * size)
+        path = self.repository / "large/1/model.engine"
+        for left in (path.stat().st_size - 1, path.stat().st_size // 2, 4096, 1, 0):
+            os.truncate(path, left)
+            for _ in range(3):
+                status, said = self.infer("large", body)
+                if status == 200:
+                    self.assertEqual(said["outputs"][0]["data"], [size] * size, left)
+                else:
+                    self.assertIn(status, (404, 500, 503), said)
+                    self.assertNotEqual(said["error"], "")
+            self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[1]["outputs"][0]["data"], [2, 3, 4, 5])
+        self.put("large", graph=graph(2.0))
+        self.wait_for(lambda: (lambda r: r[0] == 200 and r[1]["outputs"][0]["data"] == [2 * size] * size)(self.infer("large", body)))
+        self.assertEqual(self.metric("peri_worker_deaths_total"), 0)
+        self.assertIn("PASSED", self.stop())
 
     def test_work_that_stands_still(self):
         self.put("add")

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """A command that a signal cuts short ends with 130 and says so: now, in its answer, in what it made, to whoever uses that later."""
 import json
+import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -89,6 +91,22 @@ class Signals(Typed):
             self.cut(child, signal.SIGTERM, 10)
             self.assertTrue(json.loads((self.folder / "b.json").read_text())["interrupted"])
             (self.folder / "b.json").unlink()
+
+    def test_a_bench_that_measured_nothing_yet_says_so(self):
+        """Its measuring process may be ended before it can take the signal."""
+        self.ends(0, "build", DIGITS, "-o", "a.engine", "--no-tune", "--no-cache", "--quiet")
+        for delay in (0.01, 0.02, 0.03, 0.05):
+            child = self.start("bench", "a.engine", "--repeat", "3", "--seconds", "5")
+            self.wait_for(child, "process 1 of 3")
+            time.sleep(delay - 0.01)
+            self.cut(child, signal.SIGINT, 4)
+
+    def test_its_worker_says_nothing_of_its_own(self):
+        ours, theirs = socket.socketpair()
+        ours.close()  # the build is gone before it asked
+        r = self.peri("worker", preexec_fn=lambda: os.dup2(theirs.fileno(), 3), pass_fds=(3,))
+        self.assertEqual((r.returncode, r.stdout, r.stderr), (0, b"", b""))
+        self.assertIn("a build starts this command", self.ends(2, "worker"))
 
     def test_the_others_end_at_once(self):
         slow = self.slow()

@@ -31,6 +31,19 @@ class Words(Typed):
             self.environment[name] = value
             self.ends(0, "cache", "path")
 
+    def test_a_file_of_another_kind_in_place_of_a_proof_or_a_key(self):
+        self.ends(0, "build", DIGITS, "-o", "a.engine", "--lock", "a.lock", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        self.ends(0, "bench", "a.engine", "--seconds", "0.01", "--tolerance", "1e6", "--json", "b.json", "--quiet")
+        (self.folder / "other.json").write_text('{"a": 1}')
+        (self.folder / "empty").write_text("")
+        for name, found in (("a.lock", "found a lock file"), ("b.json", "found the result of a peri bench"), ("other.json", "found JSON of another kind"),
+                            ("empty", "it is empty"), ("a.engine", "not JSON")):
+            said = self.ends(1, "explain", "a.engine", "--proof", name)
+            self.assertIn(found, said)
+            self.assertNotIn("version", said)
+        said = self.ends(1, "top", "http://127.0.0.1:1", "--once", "--key-file", "a.engine")
+        self.assertRegex(said, "a.engine: file is too large: expected at most 65536 bytes, found [0-9]+ bytes$")
+
     def test_a_file_of_another_kind_in_place_of_a_model(self):
         self.ends(0, "build", DIGITS, "-o", "a.engine", "--lock", "a.lock", "--no-tune", "--no-cache", "--no-verify", "--quiet")
         self.ends(0, "bench", "a.engine", "--seconds", "0.01", "--tolerance", "1e6", "--json", "b.json", "--quiet")

@@ -10,6 +10,7 @@
 
 #include "base/fault.hpp"
 #include "base/spelling.hpp"
+#include "build/open.hpp"
 #include "build/proof.hpp"
 #include "build/request.hpp"
 #include "cli/console/spellings.hpp"
@@ -199,7 +200,10 @@ std::string help_text(const Command& c, size_t columns) {
 
 FileUses file_uses(const Command& command, const Arguments& arguments) {
   FileUses out;
-  for (const std::string& word : arguments.positional) out.reads("the input '" + word + "'", word);
+  for (const std::string& word : arguments.positional) {
+    out.reads("the input '" + word + "'", word);
+    if (build::is_engine(word)) out.reads("the proof of '" + word + "'", build::proof_path(word));
+  }
   for (const auto& [name, values] : arguments.values) {
     const Flag* f = find_flag(command, name);
     if (!f) continue;

@@ -9,7 +9,8 @@ std::vector<Flag> limit_flags() {
   return {
       {"--max-body-bytes", "", "N", "largest body, also after decompression (default 64 MiB)", false, nullptr,
        "--http-max-input-size"},
-      {"--max-total-body-bytes", "", "N", "of all requests under way (default 1 GiB)"},
+      {"--max-total-body-bytes", "", "N",
+       "of all requests under way, and of replies that wait to be read (default 1 GiB)"},
       {"--max-header-bytes", "", "N", "largest header (default 16384)"},
       {"--max-header-fields", "", "N", "fields of a header (default 100)"},
       {"--max-chunks", "", "N", "chunks of a body that comes in chunks (default 65536)"},
@@ -92,7 +93,7 @@ Result<serve::TextLimits> text_limits(const Arguments& a, const serve::InferLimi
 Status read_grpc_limits(const Arguments& a, const serve::InferLimits& infer, serve::GrpcOptions* grpc) {
   grpc->message.values = infer.json_values;
   PERI_TRY(read(a, "--max-message-parts", 16, 100000000, &grpc->message.parts));
-  PERI_TRY(read(a, "--max-message-depth", 4, 100, &grpc->message.depth));
+  PERI_TRY(read(a, "--max-message-depth", 2, 100, &grpc->message.depth));
   PERI_TRY(read(a, "--max-grpc-streams", 1, 1000000, &grpc->streams));
   PERI_TRY(read(a, "--max-stream-requests", 1, 1000000, &grpc->ahead));
   PERI_ASSIGN(const double ping, a.real("--min-ping-secs", 0, 86400, static_cast<double>(grpc->ping_ms) / 1000));

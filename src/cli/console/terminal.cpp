@@ -188,7 +188,7 @@ void watch_interrupt(std::string_view command, bool stops) {
   g_stops = stops;
   const std::string line = format("%sFAILED %s: interrupted%s\n", isatty(2) == 1 ? "\r\033[K" : "",
                                   std::string(command).c_str(), stops ? " before it could end in order" : "");
-  g_last_size = line.copy(g_last_line, sizeof g_last_line);
+  g_last_size = command.empty() ? 0 : line.copy(g_last_line, sizeof g_last_line);
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   sigaction(SIGINT, &action, nullptr);

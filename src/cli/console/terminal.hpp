@@ -53,7 +53,7 @@ class Progress {
 
 // Ctrl-C and SIGTERM. A command that does not stop by itself ends at once, with exit code 130. For one that does,
 // interrupted() becomes true, and it ends with what it has; at once, if it has not asked within two seconds, or at a
-// second signal.
+// second signal. `command` "" says nothing when it is ended.
 void watch_interrupt(std::string_view command, bool stops);
 bool interrupted();
 

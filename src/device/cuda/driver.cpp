@@ -86,7 +86,10 @@ Status Health::check(CuResult code, std::string_view call) {
   error.node = call;
   if (!is_sticky(code)) return error;
   error.message = device_ + " failed and cannot be used by this process any more: " + code_text(*driver_, code);
-  for (const std::string& name : suspects_) error.found += (error.found.empty() ? "after '" : ", '") + name + "'";
+  std::vector<std::string> told;  // a loop or several requests enqueue a name again
+  for (const std::string& name : suspects_)
+    if (std::find(told.begin(), told.end(), name) == told.end()) told.push_back(name);
+  for (const std::string& name : told) error.found += (error.found.empty() ? "after '" : ", '") + name + "'";
   error.remedy = "end this process and start again; sessions on other devices go on";
   failure_ = error;
   note_lost_device(error);

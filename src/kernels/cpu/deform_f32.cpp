@@ -12,6 +12,7 @@
 
 namespace peri::kernels {
 namespace {
+// Measured: benchmarks/results/2026-11-23_constants_tasks.md.
 constexpr int64_t kPlaces = 48;  // of the result, a task: a multiple of kTile
 constexpr int64_t kTile = 6;     // places whose sums are registers together, of kOutputs each
 constexpr int64_t kOutputs = 16;

@@ -9,8 +9,8 @@
 
 namespace peri::kernels {
 namespace {
-constexpr int64_t kColumns = 64;  // of the result, a task
-constexpr int64_t kRows = 4;
+constexpr int64_t kColumns = 64;  // of the result, a task: eight vectors of sums of one row in 16 registers
+constexpr int64_t kRows = 4;      // of two sums each, eight too
 
 struct Shape {
   int64_t rows = 1, depth = 1, columns = 1;

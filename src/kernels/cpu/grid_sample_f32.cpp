@@ -10,6 +10,7 @@
 
 namespace peri::kernels {
 namespace {
+// Measured: benchmarks/results/2026-11-23_constants_tasks.md.
 constexpr int64_t kBlock = 64, kMaxTaps = 64;  // places at once; taps of a cubic place in three dimensions
 constexpr double kCubic = -0.75;               // of the definition
 

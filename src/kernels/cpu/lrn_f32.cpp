@@ -8,6 +8,7 @@
 
 namespace peri::kernels {
 namespace {
+// Measured: benchmarks/results/2026-11-23_constants_tasks.md.
 constexpr int64_t kPlaces = 256;
 
 struct Shape {

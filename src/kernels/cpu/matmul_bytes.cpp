@@ -28,6 +28,7 @@ using cpu::integer::read_dot;
 using cpu::integer::Shape;
 using cpu::integer::To;
 
+// Measured: benchmarks/results/2026-11-23_constants_tasks.md.
 constexpr int64_t kPackedBytes = 32768;  // as a task of block code
 
 struct Read {

@@ -95,7 +95,7 @@ void run_edge(const Shape& s, const Plane<T>& at, int64_t top, int64_t bottom, i
 }
 
 // The larger of each window's element so far and the one `offset` from the first: side by side for many windows,
-// kStride apart (0: `stride`).
+// kStride apart (0: `stride`). The best of 64 and their places are 768 bytes, that stay in L1 from tap to tap.
 constexpr int64_t kWindows = 64;
 template <class T, int64_t kStride>
 void take_larger(const T* __restrict x, int64_t stride, int32_t offset, int64_t n, T* __restrict best,

@@ -8,6 +8,7 @@
 
 namespace peri::kernels {
 namespace {
+// Measured: benchmarks/results/2026-11-23_constants_tasks.md.
 constexpr int64_t kChannels = 16;  // of one region, a task
 
 struct Shape {

@@ -6,6 +6,7 @@
 
 namespace peri::kernels {
 namespace {
+// Measured: benchmarks/results/2026-11-23_constants_tasks.md.
 constexpr int64_t kPlaces = 1 << 15;  // of the result, a slice: as a task of block code
 
 struct Shape {

@@ -8,7 +8,8 @@
 namespace peri::kernels {
 namespace {
 constexpr double kMaxSamples = 4096;  // along a bin, as the reference has it
-constexpr int64_t kChannels = 32;     // a task does
+// Measured: benchmarks/results/2026-11-23_constants_tasks.md.
+constexpr int64_t kChannels = 32;  // a task does
 
 struct Shape {
   bool half = true, wide = true;

@@ -8,6 +8,7 @@
 
 namespace peri::kernels {
 namespace {
+// Measured: benchmarks/results/2026-11-23_constants_tasks.md.
 constexpr int64_t kCopyBytes = 64 * 1024;  // of the data, a task
 // Measured: benchmarks/results/2026-11-22_constants_more.md.
 constexpr int64_t kParts = 16;  // tasks that share the columns of the updates

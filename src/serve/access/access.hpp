@@ -37,6 +37,11 @@ class Access {
   explicit Access(std::vector<AccessKey> keys);
   // `authorization`: the header's value, "Bearer KEY". `inference`: takes from the key's rate.
   Pass admit(std::string_view authorization, bool inference, int64_t now);
+  // Why who says this is none of those; "": he is. Takes from no rate.
+  std::string refuses(std::string_view authorization) {
+    Pass pass = admit(authorization, false, 0);
+    return pass.status == 200 ? "" : std::move(pass.why);
+  }
   bool open() const { return keys_.empty(); }
 
  private:

@@ -23,16 +23,21 @@ Status read_fields(const TextMessage& message, std::string_view what, const std:
           .expecting("one of: " + list)
           .advise(near.empty() ? "take it out" : "did you mean '" + near + "'?");
     }
+    const auto same = [&](const TextField& other) { return other.name == f.name; };
+    if (it->once && &*std::find_if(message.fields.begin(), message.fields.end(), same) != &f)
+      return text_error(f, "stands twice").advise("take one of them out");
     PERI_TRY(it->read(f));
   }
   return Ok{};
 }
 
 Key text(std::string_view key, std::string* to) {
-  return {key, [to](const TextField& f) -> Status {
+  return {key,
+          [to](const TextField& f) -> Status {
             PERI_ASSIGN(*to, text_string(f));
             return Ok{};
-          }};
+          },
+          true, true};
 }
 Key texts(std::string_view key, std::vector<std::string>* to) {
   return {key, [to](const TextField& f) -> Status {
@@ -42,22 +47,28 @@ Key texts(std::string_view key, std::vector<std::string>* to) {
           }};
 }
 Key word(std::string_view key, std::string* to) {
-  return {key, [to](const TextField& f) -> Status {
+  return {key,
+          [to](const TextField& f) -> Status {
             PERI_ASSIGN(*to, text_word(f));
             return Ok{};
-          }};
+          },
+          true, true};
 }
 Key number(std::string_view key, int64_t* to, int64_t low, int64_t high) {
-  return {key, [=](const TextField& f) -> Status {
+  return {key,
+          [=](const TextField& f) -> Status {
             PERI_ASSIGN(*to, text_int(f, low, high));
             return Ok{};
-          }};
+          },
+          true, true};
 }
 Key real(std::string_view key, double* to, double low, double high) {
-  return {key, [=](const TextField& f) -> Status {
+  return {key,
+          [=](const TextField& f) -> Status {
             PERI_ASSIGN(*to, text_real(f, low, high));
             return Ok{};
-          }};
+          },
+          true, true};
 }
 Key numbers(std::string_view key, std::vector<int64_t>* to, int64_t low, int64_t high) {
   return {key, [=](const TextField& f) -> Status {
@@ -67,17 +78,21 @@ Key numbers(std::string_view key, std::vector<int64_t>* to, int64_t low, int64_t
           }};
 }
 Key flag(std::string_view key, bool* to) {
-  return {key, [to](const TextField& f) -> Status {
+  return {key,
+          [to](const TextField& f) -> Status {
             PERI_ASSIGN(*to, text_bool(f));
             return Ok{};
-          }};
+          },
+          true, true};
 }
 Key off(std::string_view key, std::string_view remedy) {
-  return {key, [remedy](const TextField& f) -> Status {
+  return {key,
+          [remedy](const TextField& f) -> Status {
             PERI_ASSIGN(const bool on, text_bool(f));
             if (on) return text_error(f, "asks for what this server does not do").expecting("false").advise(remedy);
             return Ok{};
-          }};
+          },
+          true, true};
 }
 Key refuses(std::string_view key, std::string_view remedy) {
   return {key,
@@ -92,8 +107,14 @@ Key inner(std::string_view key, std::function<Status(const TextMessage&)> read) 
             return read(*m);
           }};
 }
+Key one(std::string_view key, std::function<Status(const TextMessage&)> read) {
+  Key out = inner(key, std::move(read));
+  out.once = true;
+  return out;
+}
 Key choice(std::string_view key, std::vector<std::string_view> words, std::function<void(size_t)> take) {
-  return {key, [words = std::move(words), take = std::move(take)](const TextField& f) -> Status {
+  return {key,
+          [words = std::move(words), take = std::move(take)](const TextField& f) -> Status {
             PERI_ASSIGN(const std::string word, text_word(f));
             const auto it = std::find(words.begin(), words.end(), word);
             std::string list;
@@ -101,7 +122,8 @@ Key choice(std::string_view key, std::vector<std::string_view> words, std::funct
             if (it == words.end()) return text_error(f, "is '" + word + "', which means nothing here").expecting(list);
             take(static_cast<size_t>(it - words.begin()));
             return Ok{};
-          }};
+          },
+          true, true};
 }
 
 }  // namespace peri::serve::keys

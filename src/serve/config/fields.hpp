@@ -12,6 +12,7 @@ struct Key {
   std::string_view name;
   std::function<Status(const TextField&)> read;
   bool obeyed = true;  // false: known as one that is refused
+  bool once = false;   // it may not stand twice
 };
 
 // Reads each field by its row. `what`: the message's name, for errors.
@@ -29,6 +30,7 @@ Key off(std::string_view key, std::string_view remedy = "take it out");
 // A key of Triton's that this server does not obey, whatever its value.
 Key refuses(std::string_view key, std::string_view remedy);
 Key inner(std::string_view key, std::function<Status(const TextMessage&)> read);
+Key one(std::string_view key, std::function<Status(const TextMessage&)> read);  // inner(), once
 // One word of a list.
 Key choice(std::string_view key, std::vector<std::string_view> words, std::function<void(size_t)> take);
 

@@ -19,6 +19,7 @@ using keys::kMaxNumber;
 using keys::number;
 using keys::numbers;
 using keys::off;
+using keys::one;
 using keys::read_fields;
 using keys::refuses;
 using keys::text;
@@ -34,7 +35,7 @@ Status read_port(const TextMessage& m, bool input, PortConfig* out) {
   std::vector<Key> keys = {text("name", &out->name),
                            word("data_type", &out->data_type),
                            numbers("dims", &out->dims, -1, kMaxNumber),
-                           inner("reshape", [=](const TextMessage& v) { return read_reshape(v, out); }),
+                           one("reshape", [=](const TextMessage& v) { return read_reshape(v, out); }),
                            off("is_shape_tensor", "take it out: shapes follow from tensors"),
                            off("is_non_linear_format_io", "take it out: tensors are row-major")};
   if (input) {
@@ -50,17 +51,17 @@ Status read_port(const TextMessage& m, bool input, PortConfig* out) {
 Status read_versions(const TextMessage& m, VersionPolicy* out) {
   using Kind = VersionPolicy::Kind;
   return read_fields(m, "version_policy",
-                     {inner("latest",
-                            [=](const TextMessage& v) {
-                              out->kind = Kind::kLatest;
-                              return read_fields(v, "latest", {number("num_versions", &out->latest, 1, 1000)});
-                            }),
-                      inner("all",
-                            [=](const TextMessage& v) {
-                              out->kind = Kind::kAll;
-                              return read_fields(v, "all", {});
-                            }),
-                      inner("specific", [=](const TextMessage& v) {
+                     {one("latest",
+                          [=](const TextMessage& v) {
+                            out->kind = Kind::kLatest;
+                            return read_fields(v, "latest", {number("num_versions", &out->latest, 1, 1000)});
+                          }),
+                      one("all",
+                          [=](const TextMessage& v) {
+                            out->kind = Kind::kAll;
+                            return read_fields(v, "all", {});
+                          }),
+                      one("specific", [=](const TextMessage& v) {
                         out->kind = Kind::kSpecific;
                         return read_fields(v, "specific", {numbers("versions", &out->specific, 1, kMaxNumber)});
                       })});
@@ -69,7 +70,7 @@ Status read_versions(const TextMessage& m, VersionPolicy* out) {
 Status read_warmup_input(const TextMessage& entry, WarmupConfig::Input* out) {
   bool zero = false;
   return read_fields(entry, "inputs of model_warmup",
-                     {text("key", &out->port.name), inner("value", [&](const TextMessage& v) {
+                     {text("key", &out->port.name), one("value", [&](const TextMessage& v) {
                         return read_fields(v, "an input of model_warmup",
                                            {word("data_type", &out->port.data_type),
                                             numbers("dims", &out->port.dims, 1, kMaxNumber), flag("zero_data", &zero),
@@ -89,7 +90,7 @@ Status read_warmup(const TextMessage& m, WarmupConfig* out) {
 // What is near to a name that is obeyed is thought to be a slip of it.
 Status read_parameter(const TextMessage& m, ModelConfig* out) {
   std::string key, value;
-  PERI_TRY(read_fields(m, "parameters", {text("key", &key), inner("value", [&](const TextMessage& v) {
+  PERI_TRY(read_fields(m, "parameters", {text("key", &key), one("value", [&](const TextMessage& v) {
                                            return read_fields(v, "a parameter", {text("string_value", &value)});
                                          })}));
   const bool obeyed = key == "threads" || key == "batch_answers";
@@ -154,27 +155,27 @@ Status read_model(const TextMessage& m, ModelConfig* out) {
        number("max_batch_size", &out->max_batch_size, 0, 65536),
        inner("input", port(&out->inputs, true)),
        inner("output", port(&out->outputs, false)),
-       inner("version_policy", [=](const TextMessage& v) { return read_versions(v, &out->versions); }),
+       one("version_policy", [=](const TextMessage& v) { return read_versions(v, &out->versions); }),
        inner("batch_input",
              [=](const TextMessage& v) { return read_batch_input(v, &out->batch_inputs.emplace_back()); }),
        inner("batch_output", [=](const TextMessage& v) { return read_batch_output(v, &out->batch_outputs); }),
        inner("instance_group", [=](const TextMessage& v) { return read_instances(v, out); }),
-       inner("optimization", [=](const TextMessage& v) { return read_optimization(v, out); }),
-       inner("dynamic_batching", [=](const TextMessage& v) { return read_batching(v, &out->batching.emplace()); }),
-       inner("sequence_batching", [=](const TextMessage& v) { return read_sequences(v, &out->sequences.emplace()); }),
+       one("optimization", [=](const TextMessage& v) { return read_optimization(v, out); }),
+       one("dynamic_batching", [=](const TextMessage& v) { return read_batching(v, &out->batching.emplace()); }),
+       one("sequence_batching", [=](const TextMessage& v) { return read_sequences(v, &out->sequences.emplace()); }),
        refuses("cc_model_filenames", "take it out: put the model into model.engine or model.onnx"),
        refuses("metric_tags", "take it out: metrics carry the model's name and version"),
        refuses("model_operations", "take it out: custom operators are built in (docs/adding.md)"),
        refuses("model_repository_agents", "take it out: check files before they are put into the repository"),
        refuses("model_metrics", "take it out: histograms have fixed bounds"),
        refuses("runtime", "take it out: there is one"),
-       inner("model_transaction_policy",
-             [](const TextMessage& v) {
-               return read_fields(v, "model_transaction_policy",
-                                  {off("decoupled", "take it out: each request has one answer")});
-             }),
-       inner("ensemble_scheduling", [=](const TextMessage& v) { return read_ensemble(v, out); }),
-       inner("response_cache", [=](const TextMessage& v) { return read_cache(v, &out->response_cache); }),
+       one("model_transaction_policy",
+           [](const TextMessage& v) {
+             return read_fields(v, "model_transaction_policy",
+                                {off("decoupled", "take it out: each request has one answer")});
+           }),
+       one("ensemble_scheduling", [=](const TextMessage& v) { return read_ensemble(v, out); }),
+       one("response_cache", [=](const TextMessage& v) { return read_cache(v, &out->response_cache); }),
        inner("model_warmup", [=](const TextMessage& v) { return read_warmup(v, &out->warmups.emplace_back()); }),
        inner("parameters", [=](const TextMessage& v) { return read_parameter(v, out); })}));
   return check(*out);

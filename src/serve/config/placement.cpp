@@ -14,6 +14,7 @@ using keys::inner;
 using keys::number;
 using keys::numbers;
 using keys::off;
+using keys::one;
 using keys::read_fields;
 using keys::refuses;
 using keys::text;
@@ -54,7 +55,7 @@ Status read_instances(const TextMessage& m, ModelConfig* out) {
                   {text("name", &name), number("count", &group.count, 1, 1024),
                    choice("kind", {"KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL"}, [&](size_t k) { kind = k; }),
                    numbers("gpus", &group.gpus, 0, 1000), off("passive", "take it out, or unload the model"),
-                   inner("rate_limiter", [&](const TextMessage& v) { return read_rate_limiter(v, &limit); }),
+                   one("rate_limiter", [&](const TextMessage& v) { return read_rate_limiter(v, &limit); }),
                    text("host_policy", &policy), refuses("profile", "take it out: an engine holds for all its sizes"),
                    refuses("secondary_devices", "take it out: an engine says itself where its steps run")}));
   if (kind >= 2 && !group.gpus.empty())
@@ -91,7 +92,7 @@ Status read_optimization(const TextMessage& m, ModelConfig* out) {
   const auto urgency = [=](size_t k) { out->urgency = static_cast<ModelConfig::Urgency>(k); };
   return read_fields(
       m, "optimization",
-      {choice("priority", {"PRIORITY_DEFAULT", "PRIORITY_MAX", "PRIORITY_MIN"}, urgency), inner("cuda", cuda),
+      {choice("priority", {"PRIORITY_DEFAULT", "PRIORITY_MAX", "PRIORITY_MIN"}, urgency), one("cuda", cuda),
        inner("input_pinned_memory", enabled), inner("output_pinned_memory", enabled),
        off("eager_batching", "take it out: a batch is put together when it can run"),
        refuses("graph", "take it out: 'peri build' optimizes, its flags say how far"),

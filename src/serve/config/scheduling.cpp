@@ -15,6 +15,7 @@ using keys::kMaxNumber;
 using keys::number;
 using keys::numbers;
 using keys::off;
+using keys::one;
 using keys::read_fields;
 using keys::real;
 using keys::text;
@@ -39,7 +40,7 @@ Status read_batching(const TextMessage& m, BatchingConfig* out) {
     QueueConfig queue;
     PERI_TRY(read_fields(
         entry, "priority_queue_policy",
-        {number("key", &level, 1, 1000), inner("value", [&](const TextMessage& v) { return read_queue(v, &queue); })}));
+        {number("key", &level, 1, 1000), one("value", [&](const TextMessage& v) { return read_queue(v, &queue); })}));
     out->priority_queues[static_cast<int>(level)] = queue;
     return Ok{};
   };
@@ -49,7 +50,7 @@ Status read_batching(const TextMessage& m, BatchingConfig* out) {
        number("max_queue_delay_microseconds", &out->max_queue_delay_us, 0, 60000000),
        flag("preserve_ordering", &out->preserve_ordering), number("priority_levels", &out->priority_levels, 0, 1000),
        number("default_priority_level", &out->default_priority_level, 0, 1000),
-       inner("default_queue_policy", [=](const TextMessage& q) { return read_queue(q, &out->queue); }),
+       one("default_queue_policy", [=](const TextMessage& q) { return read_queue(q, &out->queue); }),
        inner("priority_queue_policy", queue_of_level)});
 }
 
@@ -138,7 +139,7 @@ Status read_state(const TextMessage& m, StateConfig* out) {
   PERI_TRY(read_fields(
       m, "state",
       {text("input_name", &out->input), text("output_name", &out->output), word("data_type", &out->data_type),
-       numbers("dims", &out->dims, -1, kMaxNumber), inner("initial_state", initial),
+       numbers("dims", &out->dims, -1, kMaxNumber), one("initial_state", initial),
        off("use_same_buffer_for_input_output", "take it out: the server keeps a copy between requests"),
        off("use_growable_memory", "take it out: a state may have other dims each time")}));
   if (out->input.empty() || out->output.empty()) return invalid("a state needs an input_name and an output_name");
@@ -211,16 +212,16 @@ Status read_sequences(const TextMessage& m, SequenceConfig* out) {
                   {number("max_sequence_idle_microseconds", &out->idle_us, 0, kMaxNumber),
                    inner("control_input", [=](const TextMessage& v) { return read_control_input(v, &out->controls); }),
                    inner("state", [=](const TextMessage& v) { return read_state(v, &out->states.emplace_back()); }),
-                   inner("direct",
-                         [&](const TextMessage& v) {
-                           direct = true;
-                           return read_direct(v, out);
-                         }),
-                   inner("oldest",
-                         [=](const TextMessage& v) {
-                           out->oldest = true;
-                           return read_oldest(v, out);
-                         }),
+                   one("direct",
+                       [&](const TextMessage& v) {
+                         direct = true;
+                         return read_direct(v, out);
+                       }),
+                   one("oldest",
+                       [=](const TextMessage& v) {
+                         out->oldest = true;
+                         return read_oldest(v, out);
+                       }),
                    off("iterative_sequence", "take it out: clients send the requests of a sequence"),
                    off("generative_sequence", "take it out: clients send the requests of a sequence")}));
   if (direct && out->oldest) return invalid("sequence_batching is direct or oldest, not both");

@@ -90,19 +90,6 @@ grpc::ByteBuffer buffer_of(const std::string& head, HttpReply& reply) {
 
 }  // namespace
 
-// What a call's metadata says, where the request has a place for it. The call keeps it as long as the request lives.
-template <class Request>
-static void read_metadata(const grpc::ServerContext& context, Request* request) {
-  const auto of = [&](const char* name) -> std::string_view {
-    const auto it = context.client_metadata().find(name);
-    return it == context.client_metadata().end() ? std::string_view()
-                                                 : std::string_view(it->second.data(), it->second.size());
-  };
-  request->user_agent = of("user-agent");
-  if constexpr (requires { request->authorization; }) request->authorization = of("authorization");
-  if constexpr (requires { request->traceparent; }) request->traceparent = of("traceparent");
-}
-
 Status GrpcExchange::read(const grpc::ByteBuffer& buffer, const Method& method, int64_t timeout_us) {
   const HttpLimits& limits = shared_.options.limits;
   const auto crowded = [&] {
@@ -138,13 +125,46 @@ void GrpcExchange::on_gone(std::function<void()> gone) {
   if (const auto call = call_) call->on_gone(*this, std::move(gone));
 }
 
+// What a call's metadata says under a name.
+static std::string_view metadata_of(const grpc::ServerContext& context, const char* name) {
+  const auto it = context.client_metadata().find(name);
+  return it == context.client_metadata().end() ? std::string_view()
+                                               : std::string_view(it->second.data(), it->second.size());
+}
+
+// Where the request has a place for it. The call keeps it as long as the request lives.
+template <class Request>
+static void read_metadata(const grpc::ServerContext& context, Request* request) {
+  request->user_agent = metadata_of(context, "user-agent");
+  if constexpr (requires { request->authorization; }) request->authorization = metadata_of(context, "authorization");
+  if constexpr (requires { request->traceparent; }) request->traceparent = metadata_of(context, "traceparent");
+}
+
+// The library holds clients to the bound on calls once they have said that they know it, and forgets a call that was
+// reset while its request still runs. Calls that have just ended are counted: hence twice. Connections of a Unix socket
+// cannot be told apart.
+grpc::Status GrpcCall::admitted() {
+  const GrpcOptions& options = shared_.options;
+  if (const auto& refuses = options.refuses; refuses && !method_->open)
+    if (std::string why = refuses(metadata_of(context_, "authorization")); !why.empty())
+      return {grpc::StatusCode::UNAUTHENTICATED, std::move(why)};
+  std::string peer = context_.peer();
+  if (!peer.starts_with("ipv")) return grpc::Status::OK;
+  const std::lock_guard<std::mutex> lock(shared_.mutex);
+  peer_ = std::move(peer);
+  if (++shared_.by_peer[peer_] <= 2 * int64_t{options.streams}) return grpc::Status::OK;
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+          "more calls at once on a connection than this server takes (--max-grpc-streams)"};
+}
+
 void GrpcCall::arrived(bool ok) {
   if (!ok) return;  // the server ends
-  ended_.call = shared_from_this();
+  held(ended_);
   wait(shared_, queue_);
   method_ = find_method(context_.method());
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!method_) return finish({grpc::StatusCode::UNIMPLEMENTED, "no such call: this server speaks KServe v2"});
+  if (const grpc::Status in = admitted(); !in.ok()) return finish(in);
   streams_ = method_->stream;
   read_more();
 }

@@ -12,6 +12,7 @@
 #include <deque>
 #include <mutex>
 #include <set>
+#include <unordered_map>
 
 #include "base/clock.hpp"
 #include "serve/grpc/infer_message.hpp"
@@ -30,10 +31,11 @@ struct GrpcShared {
   std::shared_ptr<ByteBudget> bodies;    // of messages that came; set before the first call
   std::atomic<uint64_t> reply_bytes{0};  // of answers that their clients have not taken
   std::atomic<int64_t> unanswered{0};
+  std::atomic<int64_t> due{0};  // tags that the library still hands back
   std::atomic<bool> draining{false};
   std::mutex mutex;  // of all below
   std::set<GrpcCall*> calls;
-  size_t most_calls = 0;  // at once, since it was last looked at
+  std::unordered_map<std::string, int64_t> by_peer;  // of a connection
 };
 
 // One request of a call and the way back of its answer.
@@ -75,11 +77,11 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
       : shared_(shared), queue_(queue), stream_(&context_) {
     const std::lock_guard<std::mutex> lock(shared_.mutex);
     shared_.calls.insert(this);
-    shared_.most_calls = std::max(shared_.most_calls, shared_.calls.size());
   }
   ~GrpcCall() {
     const std::lock_guard<std::mutex> lock(shared_.mutex);
     shared_.calls.erase(this);
+    if (!peer_.empty() && --shared_.by_peer[peer_] == 0) shared_.by_peer.erase(peer_);
   }
   // Asks the library for a call.
   static void wait(GrpcShared& shared, grpc::ServerCompletionQueue& queue) {
@@ -107,10 +109,12 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
   void tell(int status);
   Tag* held(Tag& tag) {
     tag.call = shared_from_this();
+    ++shared_.due;
     return &tag;
   }
   void allow(int64_t ms) { limit_ns_ = now_ns() + ms * 1000000; }
   void arrived(bool ok);
+  grpc::Status admitted();
   void read(bool ok);
   void written(bool ok);
   void ended(bool ok);
@@ -133,6 +137,7 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
   Tag arrived_{&GrpcCall::arrived, nullptr}, read_{&GrpcCall::read, nullptr}, written_{&GrpcCall::written, nullptr},
       ended_{&GrpcCall::ended, nullptr}, finished_{&GrpcCall::finished, nullptr};
   const Method* method_ = nullptr;
+  std::string peer_;  // "": not counted
   grpc::ByteBuffer message_;
   std::atomic<int64_t> limit_ns_{0};
   std::atomic<uint64_t> replying_{0};               // bytes of the answer that is being written

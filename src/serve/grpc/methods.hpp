@@ -25,6 +25,7 @@ struct Method {
   Result<std::string> (*answer)(const HttpReply& reply) = nullptr;
   bool says_by_status = false;  // the answer is whether the status is 200
   bool stream = false;
+  bool open = false;   // of who has no key, too
   bool watch = false;  // one request, and a message for each change of the answer's status
 };
 

@@ -29,6 +29,8 @@ gpr_timespec after(int64_t seconds) {
 }
 
 constexpr int kWaiting = 16;  // calls asked for ahead, by each queue
+constexpr double kLookSeconds = 3, kEndSeconds = 10;
+constexpr size_t kMuch = size_t{16} << 20;
 
 class Server final : public GrpcServer {
  public:
@@ -45,6 +47,9 @@ class Server final : public GrpcServer {
       stopping_ = true;
     }
     sweep_wake_.notify_all();
+    // What ends may have more to say first, which a queue that is shut down takes for a fault of ours.
+    for (const int64_t end = now_ns(); shared_.due > 0 && seconds_since(end) < kEndSeconds;)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     for (const auto& queue : queues_) queue->Shutdown();
     for (std::thread& t : threads_) t.join();
   }
@@ -72,10 +77,10 @@ class Server final : public GrpcServer {
       auto* t = static_cast<GrpcCall::Tag*>(tag);
       const auto call = std::move(t->call);
       (call.get()->*t->done)(ok);
+      --shared_.due;
     }
   }
   void sweep() {
-    size_t most = 0;  // calls at once since memory was last given back
     while (true) {
       bool look = false;
       {
@@ -84,7 +89,6 @@ class Server final : public GrpcServer {
         if (stopping_) return;
         look = std::exchange(changed_, false);
       }
-      size_t now = 0;
       std::vector<std::shared_ptr<GrpcCall>> watches, streams;  // end without the mutex
       {
         const std::lock_guard<std::mutex> calls(shared_.mutex);
@@ -93,15 +97,19 @@ class Server final : public GrpcServer {
           if (auto watch = look ? call->watching() : nullptr) watches.push_back(std::move(watch));
           if (auto stream = shared_.draining ? call->streaming() : nullptr) streams.push_back(std::move(stream));
         }
-        now = shared_.calls.size();
-        most = std::max({most, now, std::exchange(shared_.most_calls, 0)});
       }
       for (const auto& watch : watches) watch->look();
       for (const auto& stream : streams) stream->drain();
-      if (most < 1000 || now > most / 8) continue;
-      malloc_trim(0);  // a burst of calls, as of a client that opens and resets them, leaves no mark
-      most = 0;
+      give_back();
     }
+  }
+  // What bursts have left free, as those of a client that opens calls and resets them, leaves no mark.
+  void give_back() {
+    if (seconds_since(looked_ns_) < kLookSeconds) return;
+    looked_ns_ = now_ns();
+    const size_t free = mallinfo2().fordblks;
+    if (free >= free_ + kMuch) malloc_trim(0);
+    free_ = free >= free_ + kMuch ? free : std::min(free, free_);
   }
 
   GrpcShared shared_;
@@ -112,6 +120,8 @@ class Server final : public GrpcServer {
   std::mutex sweep_mutex_;
   std::condition_variable sweep_wake_;
   bool stopping_ = false, changed_ = false;
+  int64_t looked_ns_ = now_ns();
+  size_t free_ = 0;  // in the program's heap when the last of it was given back, or less since
   int port_ = -1;
 };
 

@@ -15,6 +15,7 @@ using boost::system::error_code;
 
 constexpr std::string_view kCrowded =
     "too many bytes of requests are under way (--max-total-body-bytes): it may be sent again";
+constexpr uint64_t kSmall = 65536;  // a reply of no more bytes is sent whatever others hold
 constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
 
 // An exchange: outlives its connection if the model is slower than the client's patience.
@@ -125,6 +126,10 @@ bool Connection::start_body() {
         413, format("a body of %llu bytes: this server takes %llu (--max-body-bytes)",
                     static_cast<unsigned long long>(body_want_), static_cast<unsigned long long>(limits.body_bytes)));
   if (!chunked && body_want_ == 0) return dispatch();
+  if (auto no = shared_.refusal ? shared_.refusal(parser_.head().request) : std::nullopt) {
+    send(std::move(*no), false);
+    return false;
+  }
   if (!claim(body_want_)) return refuse(503, kCrowded);
   if (!body_ || body_.use_count() > 1) body_ = std::make_shared<BodyMemory>();
   const uint64_t lead = parser_.head().request.json_bytes.value_or(0) % 64;
@@ -214,7 +219,7 @@ void Connection::read() {
 
 void Connection::got(bool direct, size_t bytes) {
   (direct ? body_have_ : end_) += bytes;
-  if (state_ == State::kLast && (body_have_ += bytes) > 1 << 20) return close();
+  if (state_ == State::kLast && (body_have_ += bytes) > shared_.limits.body_bytes) return close();
   advance();
 }
 
@@ -264,9 +269,22 @@ bool Connection::refuse(int status, std::string_view why) {
   return false;
 }
 
+// Room for a large reply until its client has taken it; small ones are bounded by the number of connections.
+bool Connection::hold_reply(uint64_t bytes) {
+  if (bytes <= kSmall) return true;
+  held_ = bytes;
+  if (shared_.reply_bytes.fetch_add(bytes) + bytes <= shared_.limits.all_body_bytes) return true;
+  release_reply();
+  return false;
+}
+
 // Most replies fit into the socket's buffer: they are written at once, without a way through the loop.
 void Connection::send(HttpReply reply, bool keep_alive) {
   keep_alive_ = keep_alive;
+  if (!hold_reply(reply.body_bytes())) {
+    reply = error_reply(503, "replies that clients have not read hold too many bytes (--max-total-body-bytes)");
+    reply.retry_after_s = 1;
+  }
   reply_ = std::move(reply);
   head_.clear();
   write_head(reply_, !keep_alive ? After::kClosed : parser_.old() ? After::kSaidOpen : After::kOpen, &head_);
@@ -294,6 +312,7 @@ void Connection::sent(const error_code& ec) {
   if (ec) return close();
   reply_.pieces.clear();
   reply_.until_sent.reset();
+  release_reply();
   release_body();
   if (!keep_alive_) return last();  // a client that was told nothing may have sent more: the sweep ends it if not
   begin();

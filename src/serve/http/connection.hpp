@@ -22,7 +22,9 @@ using Socket = boost::asio::generic::stream_protocol::socket;
 struct Shared {
   HttpLimits limits;
   Handler handler;
-  std::shared_ptr<ByteBudget> bodies;  // set before the first connection
+  std::shared_ptr<ByteBudget> bodies;                                   // set before the first connection
+  std::function<std::optional<HttpReply>(const HttpRequest&)> refusal;  // may be null
+  std::atomic<uint64_t> reply_bytes{0};  // of large replies that their clients have not taken
   std::atomic<int64_t> connections{0};
   std::atomic<bool> draining{false};
 };
@@ -52,6 +54,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ~Connection() {
     loop_.connections.erase(this);
     release_body();
+    release_reply();
     --shared_.connections;
   }
   void start() {
@@ -102,6 +105,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void heard_end();
   void outlive_end();
   void release_body();
+  bool hold_reply(uint64_t bytes);
+  void release_reply() { shared_.reply_bytes -= std::exchange(held_, 0); }
   bool claim(uint64_t bytes);
   void allow(int64_t ms, uint64_t bytes = 0) {
     told_ns_ = now_ns();
@@ -121,7 +126,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   size_t start_ = 0, header_ = 0;  // of the request's header: views point there
   State state_ = State::kHead;
   std::shared_ptr<BodyMemory> body_;
-  uint64_t body_want_ = 0, body_have_ = 0, claimed_ = 0;
+  uint64_t body_want_ = 0, body_have_ = 0, claimed_ = 0, held_ = 0;
   bool crowded_ = false;  // others hold too much for the rest of this body
   bool reading_ = false, advancing_ = false, keep_alive_ = true, closed_ = false;
   bool no_more_ = false, watching_ = false;  // the client has said its last; its connection's end is waited for

@@ -67,7 +67,10 @@ bool RequestHead::take(std::string_view name, std::string_view value) {
   if (same_field(name, "content-type")) {
     request.content_type = value;
   } else if (same_field(name, "content-encoding")) {
-    request.content_encoding = value;
+    // Two fields are a list of two, which none of ours is.
+    request.content_encoding = request.content_encoding.empty() ? value : std::string_view("two of them");
+  } else if (same_field(name, "transfer-encoding")) {
+    return same_field(value, "chunked");  // where another body ends is not known: it might be the next request
   } else if (same_field(name, "accept-encoding")) {
     request.accept_encoding = value;
   } else if (same_field(name, "user-agent")) {

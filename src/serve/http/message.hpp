@@ -127,6 +127,9 @@ struct HttpOptions {
   uint32_t unix_mode = 0;           // rights of that file; 0: as the process makes files
   int threads = 1;
   HttpLimits limits;
+  // The reply to a request that nothing more is read of, asked before the memory of a body is taken. May be null, or
+  // give none.
+  std::function<std::optional<HttpReply>(const HttpRequest&)> refusal = nullptr;
   std::function<std::unique_ptr<LoopGuest>()> guest;  // asked for each thread; may be null, or give null
   int64_t linger_ns = 20000;                          // that a thread with a guest looks for more before it sleeps
 };

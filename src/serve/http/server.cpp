@@ -25,7 +25,7 @@ constexpr int kBacklog = 4096;  // connections that the kernel makes and keeps u
 
 // Whether the name is free, or no socket's, or somebody listens there.
 bool answers(const std::string& name) {
-  struct stat seen{};
+  struct stat seen {};
   if (lstat(name.c_str(), &seen) != 0 || !S_ISSOCK(seen.st_mode)) return true;
   asio::io_context context;
   asio::local::stream_protocol::socket socket(context);
@@ -46,6 +46,7 @@ class Server final : public HttpServer {
     shared_.limits = options.limits;
     shared_.bodies = std::make_shared<ByteBudget>(options.limits.all_body_bytes);
     shared_.handler = std::move(handler);
+    shared_.refusal = options.refusal;
     tls_ = options.tls;
     for (int k = 0; k < std::max(1, options.threads); ++k) loops_.push_back(std::make_unique<Loop>());
     error_code ec;
@@ -106,7 +107,9 @@ class Server final : public HttpServer {
     tcp_->set_option(asio::socket_base::reuse_address(true), ec);
     tcp_->bind(where, ec);
     if (!ec) tcp_->listen(kBacklog, ec);
-    if (ec) return io_error("cannot listen on %s:%d: %s", options.address.c_str(), options.port, ec.message().c_str());
+    if (ec)
+      return io_error("cannot listen on %s:%d: %s", options.address.c_str(), options.port, ec.message().c_str())
+          .advise("give --http-port, or --metrics-port for metrics, another one, or 0 for any that is free");
     port_ = tcp_->local_endpoint(ec).port();
     accept(*tcp_);
     return Ok{};

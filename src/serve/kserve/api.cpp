@@ -40,13 +40,24 @@ static bool asks_inference(const HttpRequest& r) {
          path != "/v2/logging";
 }
 
+static HttpReply unknown_key(std::string_view why) {
+  HttpReply out = error_reply(401, why);
+  out.authenticate = "Bearer";
+  return out;
+}
+
+std::optional<HttpReply> Api::refusal(const HttpRequest& request) const {
+  if (!options_.access || asks_liveness(request.target)) return std::nullopt;
+  const std::string why = options_.access->refuses(request.authorization);
+  return why.empty() ? std::nullopt : std::optional(unknown_key(why));
+}
+
 bool Api::admitted(Exchange& exchange, bool inference, uint32_t* tenant) const {
   if (!options_.access) return true;
   const Pass pass = options_.access->admit(exchange.request().authorization, inference, now_ns());
   *tenant = pass.tenant;
   if (pass.status == 200) return true;
-  HttpReply out = error_reply(pass.status, pass.why);
-  if (pass.status == 401) out.authenticate = "Bearer";
+  HttpReply out = pass.status == 401 ? unknown_key(pass.why) : error_reply(pass.status, pass.why);
   if (pass.retry_after_ns > 0) out.retry_after_s = (pass.retry_after_ns + 999'999'999) / 1'000'000'000;
   exchange.reply(std::move(out));
   return false;

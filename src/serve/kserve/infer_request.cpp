@@ -70,9 +70,13 @@ Status check_parameters(const Json& holder) {
   PERI_TRY(p->as_object());
   for (const std::string_view key : {"shared_memory_region", "shared_memory_byte_size", "shared_memory_offset"})
     if (p->find(key)) return unsupported("shared memory of clients is not taken");
-  for (const Json::Member& m : p->members())
+  for (const Json::Member& m : p->members()) {
+    if (m.key.starts_with("triton_") && m.key != "triton_enable_empty_final_response")
+      return invalid("parameter keys starting with 'triton_' are reserved and should not be specified: '%s'",
+                     shown_name(m.key).c_str());
     if (m.value.kind() == Json::Kind::kDouble && !std::isfinite(*m.value.as_double()))
       return invalid("the parameter '%s' is no finite number", shown_name(m.key).c_str());
+  }
   return Ok{};
 }
 

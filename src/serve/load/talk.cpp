@@ -62,7 +62,7 @@ class Asked final : public Wire {
   Heard hear(std::string_view bytes) override { return heard(parser_.put(bytes, nullptr)); }
   Heard closed() override { return heard(parser_.end()); }
   std::string failure() const override { return ""; }
-  std::string trouble() const override { return "it gave no whole answer in HTTP/1.1"; }
+  std::string trouble() const override { return "no whole answer in HTTP/1.1; is it the port of another protocol?"; }
   bool keep_open() const override { return false; }
   HttpAnswer answer;
 

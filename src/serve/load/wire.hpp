@@ -30,7 +30,7 @@ class Wire {
   // "": the request succeeded. Else the class of its failure: "status 503", "RESOURCE_EXHAUSTED".
   virtual std::string failure() const = 0;
   // What kBad was.
-  virtual std::string trouble() const { return "no answer of the protocol"; }
+  virtual std::string trouble() const { return "no answer of this protocol; is it the port of another one?"; }
   virtual bool keep_open() const = 0;
 };
 using WireMaker = std::function<std::unique_ptr<Wire>()>;

@@ -66,7 +66,7 @@ std::vector<IndexRow> Repository::index() const {
     if (!e.loading.empty() && e.versions.empty())
       out.push_back({name, "", "LOADING", e.loading});
     else if (e.versions.empty() && e.failed.empty())
-      out.push_back({name, "", "UNAVAILABLE", e.reason});
+      out.push_back({name, "", "UNAVAILABLE", e.reason.empty() ? "not loaded" : e.reason});  // its turn is to come
   }
   if (found.ok())
     for (const FoundModel& m : *found)

@@ -106,6 +106,8 @@ Result<TextRequest> parse_embeddings(std::string_view body, const TextLimits& li
     return invalid("'encoding_format' is '%s'", shown_name(form).c_str()).expecting("float or base64");
   out.base64 = form == "base64";
   PERI_ASSIGN(out.dimensions, root.get_int("dimensions", 0));
+  if (out.dimensions < 1 && root.find("dimensions"))
+    return invalid("'dimensions' is %lld", static_cast<long long>(out.dimensions)).expecting("at least 1");
   return out;
 }
 

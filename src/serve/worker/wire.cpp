@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -12,7 +13,7 @@
 namespace peri::serve {
 
 namespace {
-constexpr uint64_t kMaxText = uint64_t{64} << 20, kMaxBytes = uint64_t{1} << 32;
+constexpr uint64_t kMaxText = uint64_t{64} << 20, kMaxBytes = uint64_t{1} << 32, kStep = 1 << 20;
 
 Status send_all(int socket, const void* data, size_t bytes) {
   const char* at = static_cast<const char*>(data);
@@ -34,6 +35,17 @@ Status receive_all(int socket, void* data, size_t bytes) {
     if (n <= 0) return io_error("closed");
     at += n;
     bytes -= static_cast<size_t>(n);
+  }
+  return Ok{};
+}
+
+// Takes memory for what has come, not for what is stated.
+template <class Buffer>
+Status receive_growing(int socket, uint64_t bytes, Buffer* out) {
+  while (out->size() < bytes) {
+    const size_t have = out->size();
+    out->resize(have + std::min(bytes - have, std::max<uint64_t>(have, kStep)));
+    PERI_TRY(receive_all(socket, out->data() + have, out->size() - have));
   }
   return Ok{};
 }
@@ -96,12 +108,12 @@ Result<Frame> receive_frame(int socket) {
   uint64_t head[2] = {0, 0};
   PERI_TRY(receive_all(socket, head, sizeof head));
   if (head[0] > kMaxText || head[1] > kMaxBytes) return invalid("a frame larger than any");
-  std::string text(head[0], '\0');
-  PERI_TRY(receive_all(socket, text.data(), text.size()));
+  std::string text;
+  PERI_TRY(receive_growing(socket, head[0], &text));
   Frame out;
   if (head[1] > 0) {
-    out.bytes = std::make_shared<std::vector<std::byte>>(head[1]);
-    PERI_TRY(receive_all(socket, out.bytes->data(), head[1]));
+    out.bytes = std::make_shared<std::vector<std::byte>>();
+    PERI_TRY(receive_growing(socket, head[1], out.bytes.get()));
   }
   PERI_ASSIGN(out.json, parse_json(text, {32, kMaxText, 0}));
   return out;
@@ -173,6 +185,8 @@ Result<LoadedThere> read_loaded(const Frame& frame) {
   if (slots < 1 || slots > 1024) return invalid("a worker's model has no slots");
   out.slots = static_cast<int>(slots);
   PERI_ASSIGN(out.loaded.batch_sizes, numbers_of(*json, "batch_sizes"));
+  for (const int64_t size : out.loaded.batch_sizes)
+    if (size < 1) return invalid("a worker's model has batches of %lld rows", static_cast<long long>(size));
   PERI_ASSIGN(out.inputs, read_ports(*json, "inputs"));
   PERI_ASSIGN(out.outputs, read_ports(*json, "outputs"));
   if (frame.bytes) {

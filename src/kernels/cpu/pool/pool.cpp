@@ -14,6 +14,7 @@ namespace {
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
 // Rows of a result whose lines are joined before the first is read again: what was stored a moment ago in other vectors
 // than it is read in waits for the memory.
+// Measured: benchmarks/results/2026-11-23_constants_tasks.md.
 constexpr int64_t kLines = 8;
 
 const Loops& loops(Isa isa) { return isa == Isa::kAvx512 ? avx512::kLoops : avx2::kLoops; }
