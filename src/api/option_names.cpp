@@ -27,6 +27,7 @@ constexpr Name kNames[] = {
     {"--iterations", "max_runs"},
     {"--seed", "seeds"},
 };
+constexpr Name kCalls[] = {{"--kernel", "peri_kernel_add()"}};
 constexpr std::string_view kSame[] = {
     "--backend",   "--bisect",   "--budget",           "--compare",   "--device",    "--dims",
     "--dtype",     "--force",    "--io-dtype",         "--layers",    "--max-error", "--max-iterations",
@@ -36,10 +37,12 @@ constexpr std::string_view kSame[] = {
 
 // "": none that a program could set.
 std::string option_of(std::string_view flag) {
-  for (const Name& n : kNames)
+  for (const Name& n : kCalls)
     if (n.flag == flag) return std::string(n.option);
+  for (const Name& n : kNames)
+    if (n.flag == flag) return "the option " + std::string(n.option);
   if (std::find(std::begin(kSame), std::end(kSame), flag) == std::end(kSame)) return "";
-  std::string out(flag.substr(2));
+  std::string out = "the option " + std::string(flag.substr(2));
   std::replace(out.begin(), out.end(), '-', '_');
   return out;
 }
@@ -97,7 +100,7 @@ std::string in_words_of_library(std::string_view text) {
       out += text[at++];
       continue;
     }
-    out += "the option " + option;
+    out += option;
     at = end;
     if (at + 1 >= text.size() || text[at] != ' ') continue;
     const size_t stop = word_end(text, at + 1);

@@ -54,7 +54,8 @@ Result<std::shared_ptr<const runtime::Engine>> open_file(const std::string& path
   PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
   *file = loaded.file;
   const std::vector<std::string>& own = loaded.program.devices;
-  const bool has = std::find(own.begin(), own.end(), device::kind_of(device)) != own.end();
+  const std::string_view kind = device::kind_of(device);  // a process has one null device, whatever its number
+  const bool has = kind != "null" && std::find(own.begin(), own.end(), kind) != own.end();
   runtime::EngineOptions run = run_options_of(loaded.program, threads, has ? device : "");
   return engine_of(std::move(loaded), std::move(run));
 }

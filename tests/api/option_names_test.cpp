@@ -38,6 +38,7 @@ TEST(OptionNames, FlagsBecomeOptions) {
             "build with the option disabled_passes \"fold\" and report this"},
            {"peri build MODEL --backend cuda -o ENGINE, or leave --device out",
             "peri build MODEL --backend cuda -o ENGINE, or leave the option device out"},
+           {"give its manifest: --kernel FILE, or build again", "give its manifest: peri_kernel_add(), or build again"},
            {"the file --locked-by-me and a--dims stay", "the file --locked-by-me and a--dims stay"}})
     EXPECT_EQ(in_words_of_library(flags), options);
 }
