@@ -61,4 +61,21 @@ class Fakes {
   std::optional<Variable> variable;
 };
 
+// A GPU that is none: the fake driver runs what the host's compiler makes of kernels' texts. Nothing of it is left
+// behind.
+class HostedGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    compiled_.emplace("FAKE_CUDA_COMPILES", folder_.path.string());
+    cache_.emplace("PERI_CACHE", (folder_.path / "cache").string());
+    std::filesystem::create_directories(folder_.path / "cache");
+    Fakes::control<void()>("driver", "fake_reset")();
+  }
+  Folder folder_;
+  Fakes fakes_{{"libcuda.so.1", "driver"}, {"libnvidia-ml.so.1", "nvrtc"}, {"libnvrtc.so.13", "nvrtc"}};
+
+ private:
+  std::optional<Variable> compiled_, cache_;
+};
+
 }  // namespace peri::device::tests

@@ -15,7 +15,6 @@
 namespace peri::tune {
 namespace {
 using device::tests::Fakes;
-using device::tests::Folder;
 using device::tests::Variable;
 
 ir::Graph parsed(const char* text) {
@@ -25,14 +24,8 @@ ir::Graph parsed(const char* text) {
 }
 const char* const kSum = "graph { input x: f32[7,100]; input w: f32[7,100]; y = add(x, w); output y }";
 
-class CudaTrial : public testing::Test {
+class CudaTrial : public device::tests::HostedGpu {
  protected:
-  void SetUp() override {
-    compiled_.emplace("FAKE_CUDA_COMPILES", folder_.path.string());
-    cache_.emplace("PERI_CACHE", (folder_.path / "cache").string());
-    std::filesystem::create_directories(folder_.path / "cache");
-    Fakes::control<void()>("driver", "fake_reset")();
-  }
   static Candidate candidate(const kernels::Kernel& kernel, const ir::Graph& g) {
     device::Target target = device::cpu_target(1);
     target.isas.push_back("sm_90");
@@ -55,10 +48,6 @@ class CudaTrial : public testing::Test {
     });
     return out;
   }
-
-  Folder folder_;
-  Fakes fakes_{{"libcuda.so.1", "driver"}, {"libnvidia-ml.so.1", "nvrtc"}, {"libnvrtc.so.13", "nvrtc"}};
-  std::optional<Variable> compiled_, cache_;
 };
 
 TEST_F(CudaTrial, ARightOneIsTimedByWhatALaunchMoreCosts) {

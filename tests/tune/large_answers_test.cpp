@@ -15,9 +15,6 @@
 
 namespace peri::tune {
 namespace {
-using device::tests::Fakes;
-using device::tests::Folder;
-using device::tests::Variable;
 
 // y = x + w, one more from element kFrom to kTo; z = x - w by 16 channels, what pads it other in each run.
 template <int kFrom, int kTo, bool kTwo>
@@ -61,14 +58,8 @@ kernels::Kernel planted(std::string_view name, std::string_view provider) {
           .instantiate = make<kFrom, kTo, kTwo>};
 }
 
-class LargeAnswers : public testing::Test {
+class LargeAnswers : public device::tests::HostedGpu {
  protected:
-  void SetUp() override {
-    compiled_.emplace("FAKE_CUDA_COMPILES", folder_.path.string());
-    cache_.emplace("PERI_CACHE", (folder_.path / "cache").string());
-    std::filesystem::create_directories(folder_.path / "cache");
-    Fakes::control<void()>("driver", "fake_reset")();
-  }
   void state(const char* text) {
     auto g = ir::parse_graph(text);
     ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok()) << text;
@@ -89,9 +80,6 @@ class LargeAnswers : public testing::Test {
     return trial->verify(&expected, evidence, answers);
   }
 
-  Folder folder_;
-  Fakes fakes_{{"libcuda.so.1", "driver"}, {"libnvidia-ml.so.1", "nvrtc"}, {"libnvrtc.so.13", "nvrtc"}};
-  std::optional<Variable> compiled_, cache_;
   TrialPlaces places_{1};
   ThreadPool pool_{1};
   ir::Graph region_;

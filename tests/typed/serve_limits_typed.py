@@ -110,7 +110,7 @@ class Limits(Served):
         self.assertIn("version 9 is not found", self.ask("GET", "/v2/models/add/versions/9")[1].decode())
 
     def test_tensors_in_regions_of_clients(self):
-        """As an input, as an output, of a whole request: not implemented, and nothing runs."""
+        """An input, an output or a whole request that names one is refused with 501 before a model runs, over HTTP and gRPC."""
         self.put("add")
         self.serve()
         for module, client in ((triton_http, triton_http.InferenceServerClient(f"127.0.0.1:{self.port}")), (triton_grpc, triton_grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}"))):

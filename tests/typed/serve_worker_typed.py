@@ -28,32 +28,18 @@ class Worker(Served):
         self.put("add", config="max_batch_size: 8\ndynamic_batching { }\n")
         self.put("other", add=5.0)
         self.serve("--canary-secs", 0)
-        stop, seen = threading.Event(), []
-
-        def load(k):
-            while not stop.is_set():
-                name, add = (("add", 1), ("other", 5))[k % 2]
-                status, said = self.infer(name, self.rows([[k, 1, 2, 3]]))
-                right = status == 200 and said["outputs"][0]["data"] == [k + add, 1 + add, 2 + add, 3 + add]
-                told = status == 503 and "worker process died of SIGKILL" in said["error"] and "may be sent again" in said["error"]
-                seen.append("answered" if right else "told" if told else (status, said))
-        threads = [threading.Thread(target=load, args=(k,)) for k in range(4)]
-        for t in threads:
-            t.start()
         kills = 5
-        for _ in range(kills):
+        with self.asked_all_the_time((("add", 1), ("other", 5)), "worker process died of SIGKILL") as seen:
+            for _ in range(kills):
+                before = len(seen)
+                self.wait_for(lambda: len(seen) > before + 50)
+                pid = self.worker()
+                os.kill(pid, signal.SIGKILL)
+                self.wait_for(lambda: self.worker() not in (None, pid) and self.ready())
             before = len(seen)
             self.wait_for(lambda: len(seen) > before + 50)
-            pid = self.worker()
-            os.kill(pid, signal.SIGKILL)
-            self.wait_for(lambda: self.worker() not in (None, pid) and self.ready())
-        before = len(seen)
-        self.wait_for(lambda: len(seen) > before + 50)
-        stop.set()
-        for t in threads:
-            t.join()
         self.assertEqual({s for s in seen if s not in ("answered", "told")}, set())
-        self.assertLessEqual(seen.count("told"), kills * len(threads), "those that were under way, and no other")
+        self.assertLessEqual(seen.count("told"), kills * 4, "those that were under way, and no other")
         self.assertEqual((self.metric("peri_worker_deaths_total"), self.metric("peri_worker_lost_requests_total")), (kills, seen.count("told")))
         self.assertEqual(len(re.findall("is back with 2 models", self.log.read_text())), kills)
         self.assertIn("PASSED", self.stop())

@@ -1,4 +1,5 @@
 """What the tests of `peri serve` share: a repository of small models, a server on free ports, raw requests."""
+import contextlib
 import http.client
 import json
 import os
@@ -6,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 import numpy
@@ -116,6 +118,29 @@ class Served(Typed):
     def rows(self, values):
         """A request of JSON for rows of four numbers."""
         return {"inputs": [{"name": "x", "shape": [len(values), 4], "datatype": "FP32", "data": values}]}
+
+    @contextlib.contextmanager
+    def asked_all_the_time(self, models, words, threads=4):
+        """Threads that ask models, (name, what it adds) each, until the end; what came: "answered" rightly, "told" of an error that
+        says the words and that it may be sent again, all else as it came."""
+        stop, seen = threading.Event(), []
+
+        def ask(k):
+            name, add = models[k % len(models)]
+            while not stop.is_set():
+                status, said = self.infer(name, self.rows([[k, 1, 2, 3]]))
+                right = status == 200 and said["outputs"][0]["data"] == [k + add, 1 + add, 2 + add, 3 + add]
+                told = status == 503 and words in said["error"] and "may be sent again" in said["error"]
+                seen.append("answered" if right else "told" if told else (status, said))
+        asking = [threading.Thread(target=ask, args=(k,)) for k in range(threads)]
+        for t in asking:
+            t.start()
+        try:
+            yield seen
+        finally:
+            stop.set()
+            for t in asking:
+                t.join()
 
     def raw(self, data, wait=5.0, shut=False):
         """What comes back for bytes on a socket, until the server closes or `wait` seconds pass."""

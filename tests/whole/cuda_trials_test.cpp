@@ -18,18 +18,12 @@
 namespace peri::build {
 namespace {
 using device::tests::Fakes;
-using device::tests::Folder;
 using device::tests::Variable;
 using tune::planted::products_kernel;
 using tune::planted::sum_kernel;
 
-class CudaTrials : public testing::Test {
+class CudaTrials : public device::tests::HostedGpu {
  protected:
-  void SetUp() override {
-    compiled_.emplace("FAKE_CUDA_COMPILES", folder_.path.string());
-    cache_.emplace("PERI_CACHE", (folder_.path / "cache").string());
-    Fakes::control<void()>("driver", "fake_reset")();
-  }
   // Timed and not verified: the samples of a kernel are many texts for the host's compiler.
   static Result<Built> built(const char* text, const std::string& provider = "", const std::string& device = "",
                              int64_t batch = 0, const std::string& cache = "") {
@@ -51,9 +45,6 @@ class CudaTrials : public testing::Test {
     o.executors = kTable;
     return build_engine(o, std::move(model));
   }
-  Folder folder_;
-  Fakes fakes_{{"libcuda.so.1", "driver"}, {"libnvidia-ml.so.1", "nvrtc"}, {"libnvrtc.so.13", "nvrtc"}};
-  std::optional<Variable> compiled_, cache_;
 };
 
 TEST_F(CudaTrials, StepsAreTimedAndTheGraphTakesTheirSum) {

@@ -16,9 +16,7 @@
 
 namespace peri::build {
 namespace {
-using device::tests::Fakes;
 using device::tests::Folder;
-using device::tests::Variable;
 
 // The parameters of the kernel below, as PTX declares them.
 constexpr const char* kParameters =
@@ -34,14 +32,8 @@ constexpr const char* kText =
     "    if (!none && i < n * c + MORE) y[i] = i < n * c ? (x[i] - w[i]) * (x[i] - w[i]) + WRONG : 1.0f;\n"
     "}\n";
 
-class OutsideKernel : public testing::Test {
+class OutsideKernel : public device::tests::HostedGpu {
  protected:
-  void SetUp() override {
-    compiled_.emplace("FAKE_CUDA_COMPILES", folder_.path.string());
-    cache_.emplace("PERI_CACHE", (folder_.path / "cache").string());
-    std::filesystem::create_directories(folder_.path / "cache");
-    Fakes::control<void()>("driver", "fake_reset")();
-  }
   // What the word is replaced by; MORE and WRONG are 0 else.
   static std::string source(const std::string& name, const std::string& word, const std::string& by) {
     std::string text = kText;
@@ -118,9 +110,6 @@ class OutsideKernel : public testing::Test {
     ADD_FAILURE() << kernel << " is no candidate";
     return {};
   }
-  Folder folder_;
-  Fakes fakes_{{"libcuda.so.1", "driver"}, {"libnvidia-ml.so.1", "nvrtc"}, {"libnvrtc.so.13", "nvrtc"}};
-  std::optional<Variable> compiled_, cache_;
 };
 
 TEST_F(OutsideKernel, IsVerifiedTimedChosenAndRight) {
