@@ -1,9 +1,12 @@
 // The list.
 #include "compile/backends.hpp"
 
+#include <algorithm>
+
 #include "backends/cpu/backend.hpp"
 #include "backends/cuda/backend.hpp"
 #include "backends/null/backend.hpp"
+#include "kernels/outside/outside.hpp"
 
 namespace peri::compile {
 
@@ -23,6 +26,19 @@ Error not_here(Error why, const lower::Backend& backend) {
   if (!why.remedy.empty()) why.remedy += ", or ";
   why.remedy += "build for the CPU with --backend cpu";
   return why;
+}
+
+std::vector<std::string> notes_of(const lower::Backend& backend, bool measured) {
+  const std::string name(backend.name);
+  std::vector<std::string> out;
+  if (!measured)
+    out.push_back("backend '" + name + "': each choice is its kernel's first offer; none was timed or tried alone");
+  for (const kernels::Kernel* k : kernels::kernels())
+    if (k->provider == kernels::outside::kProvider &&
+        std::count(backend.executors.begin(), backend.executors.end(), k->executor) == 0)
+      out.push_back("kernel '" + std::string(k->name) + "' was not tried: it is for backend '" +
+                    std::string(k->executor) + "', and this build is for '" + name + "'");
+  return out;
 }
 
 }  // namespace peri::compile

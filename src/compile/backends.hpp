@@ -1,6 +1,9 @@
 // The backends of this build, by name.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "base/result.hpp"
 #include "lower/backend.hpp"
 
@@ -10,5 +13,8 @@ namespace peri::compile {
 Result<const lower::Backend*> backend_named(std::string_view name);
 // Why this machine has nothing to run a backend on, and that another one is here.
 Error not_here(Error why, const lower::Backend& backend);
+// What a build for it says of its choices: that they are guesses, where nothing is `measured`; kernels from outside of
+// which it takes none.
+std::vector<std::string> notes_of(const lower::Backend& backend, bool measured);
 
 }  // namespace peri::compile

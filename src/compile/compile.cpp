@@ -370,9 +370,7 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused,
   out.predicted_ms = lowered.predicted_ms;
   out.conversion_ms = lowered.conversion_ms;
   out.tuned = tuner->stats();
-  if (!measured)
-    out.notes.push_back(format("backend '%s': each choice is its kernel's first offer; none was timed or tried alone",
-                               std::string(backend->name).c_str()));
+  for (std::string& note : notes_of(*backend, measured)) out.notes.push_back(std::move(note));
   if (backend->target && backend->narrow_values && options.dtype == DType::kInvalid && !own_narrow)
     out.notes.push_back("values and weights are float32; --dtype f16 keeps them in 16 bits, with sums in float32");
   if (options.log && out.tuned.problems > 0) options.log(time_text(out.tuned));

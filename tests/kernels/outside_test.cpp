@@ -61,6 +61,7 @@ TEST(OutsideManifest, ARefusalNamesFileFieldAndRemedy) {
   const Case cases[] = {
       {"\"threads\"", "\"thread\"", {"'thread'", "did you mean 'threads'?"}},
       {"\"version\": 3", "\"version\": 0", {"version"}},
+      {"\"version\": 3,", "", {"'version'", "missing", "docs/outside-kernels.md"}},
       {"{\"cuda\": \"a.cu\"}", "{\"cu\": \"a.cu\"}", {"source", "{\"ptx\": FILE}"}},
       {"\"chips\": [\"sm_80+\"]", "\"chips\": [\"sm_70\"]", {"chips", "sm_80+"}},
       {"\"chips\": [\"sm_80+\"]", "\"chips\": []", {"chips", "no chip"}},

@@ -68,7 +68,7 @@ class OutsideKernel : public device::tests::HostedGpu {
     EXPECT_TRUE(k.ok()) << k.error().text();
     return **k;
   }
-  static Result<Built> built(int settings = 0, const std::string& worker = "") {
+  static Result<Built> built(int settings = 0, const std::string& worker = "", const std::string& backend = "cuda") {
     compile::Imported model;
     auto g = ir::parse_graph(
         "graph { input x: f32[batch,40]; input w: f32[batch,40]; d = sub(x, w); y = mul(d, d); output y }");
@@ -76,9 +76,9 @@ class OutsideKernel : public device::tests::HostedGpu {
     model.graph = std::move(*g);
     Options o;
     o.compile.model = "outside";
-    o.compile.backend = "cuda";
+    o.compile.backend = backend;
     o.compile.dims["batch"] = 30;
-    o.compile.tune.provider = std::string(kernels::outside::kProvider);
+    if (backend == "cuda") o.compile.tune.provider = std::string(kernels::outside::kProvider);
     o.compile.tune.settings = settings;
     o.compile.tune.budget_ms = 1;
     o.compile.tune.worker = worker;
@@ -212,6 +212,15 @@ TEST_F(OutsideKernel, AnEngineThatNeedsOneSaysHowItIsGiven) {
   ASSERT_FALSE(found.ok());
   for (const char* part : {"outside_nobody", "--kernel FILE", "PERI_KERNELS"})
     EXPECT_NE(found.error().text().find(part), std::string::npos) << found.error().text();
+}
+
+TEST_F(OutsideKernel, OfABuildForTheCpuIsANote) {
+  added("outside_squares");
+  const auto b = built(0, "", "cpu");
+  ASSERT_TRUE(b.ok()) << b.error().text();
+  const std::string want =
+      "kernel 'outside_squares' was not tried: it is for backend 'cuda', and this build is for 'cpu'";
+  EXPECT_EQ(std::count(b->compiled.notes.begin(), b->compiled.notes.end(), want), 1);
 }
 
 }  // namespace

@@ -15,8 +15,10 @@ namespace peri::kernels::outside {
 namespace {
 constexpr size_t kMaxNodes = 64, kMaxParameters = 64, kMaxName = 64, kMaxText = 1 << 16;
 constexpr int64_t kMaxInlineElements = 16;  // of a constant of the pattern, as of a region
-constexpr std::string_view kFields[] = {"name", "version", "takes",     "pattern", "source",   "chips",       "entry",
-                                        "grid", "threads", "arguments", "sizes",   "tunables", "shared_bytes"};
+constexpr std::string_view kNeeded[] = {"name",  "version", "pattern", "source",   "chips",
+                                        "entry", "grid",    "threads", "arguments"};
+constexpr std::string_view kOptional[] = {"takes", "sizes", "tunables", "shared_bytes"};
+constexpr const char* kPage = "docs/outside-kernels.md says what each field holds";
 
 Error bad(std::string_view field, const char* what) { return invalid("%s", what).at_node(field); }
 
@@ -99,7 +101,7 @@ Status read_source(const Json& j, Manifest* m) {
     return bad("source", "not one source")
         .expecting("{\"ptx\": FILE}, {\"cubin\": FILE} or {\"cuda\": FILE}, a file below the manifest's folder");
   };
-  if (!source || !source->is_object() || source->members().size() != 1) return wrong();
+  if (!source->is_object() || source->members().size() != 1) return wrong();
   const Json::Member& one = source->members()[0];
   const auto file = one.value.as_string();
   const auto* form =
@@ -235,9 +237,7 @@ Status read_launch(const Json& j, Manifest* m) {
     PERI_ASSIGN(m->grid.emplace_back(), expression(axis, "grid"));
     PERI_TRY(check_names(*m, m->grid.back(), "grid"));
   }
-  const Json* const threads = j.find("threads");
-  if (!threads) return bad("threads", "missing").expecting("the threads of a block");
-  PERI_ASSIGN(m->threads, expression(*threads, "threads"));
+  PERI_ASSIGN(m->threads, expression(*j.find("threads"), "threads"));
   PERI_TRY(check_names(*m, m->threads, "threads"));
   if (const Json* const shared = j.find("shared_bytes")) {
     PERI_ASSIGN(m->shared_bytes, expression(*shared, "shared_bytes"));
@@ -247,18 +247,24 @@ Status read_launch(const Json& j, Manifest* m) {
 }
 
 Status check_fields(const Json& j) {
-  if (!j.is_object()) return invalid("a manifest is an object").but_found(j.kind_name());
+  if (!j.is_object()) return invalid("a manifest is an object").but_found(j.kind_name()).advise(kPage);
+  std::vector<std::string_view> known(std::begin(kNeeded), std::end(kNeeded));
+  known.insert(known.end(), std::begin(kOptional), std::end(kOptional));
   for (const auto& [key, value] : j.members()) {
-    if (std::find(std::begin(kFields), std::end(kFields), key) != std::end(kFields)) continue;
-    const std::string near = nearest(key, std::vector<std::string_view>(std::begin(kFields), std::end(kFields)));
-    return bad(key, "no field of a manifest")
-        .advise(near.empty() ? "see docs/outside-kernels.md" : "did you mean '" + near + "'?");
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    const std::string near = nearest(key, known);
+    return bad(key, "no field of a manifest").advise(near.empty() ? kPage : "did you mean '" + near + "'?");
   }
+  for (const std::string_view field : kNeeded)
+    if (!j.find(field)) return bad(field, "the field is missing").advise(kPage);
   return Ok{};
 }
 
 Result<Manifest> read(std::string_view text) {
-  PERI_ASSIGN(const Json j, parse_json(text));
+  auto parsed = parse_json(text);
+  if (!parsed.ok())
+    return std::move(parsed).error().advise("give a kernel's manifest, a file of JSON: docs/outside-kernels.md");
+  const Json j = *std::move(parsed);
   PERI_TRY(check_fields(j));
   Manifest m;
   PERI_ASSIGN(m.name, name_of(j, "name"));
