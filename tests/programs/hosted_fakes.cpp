@@ -1,11 +1,12 @@
 // A worker process for tests: models that double f32[n,k] and do what their first value asks for: 13 ends the process,
 // 14 never answers, 15 is an error, 16 ends the device. A model named "bad" cannot be loaded, "deadly" ends the process
-// that loads it, "trap" its device, "late" loads while there is a file at its path.
+// that loads it, "trap" its device, "late" loads while there is a file at its path, which may say "kill" or "hang".
 #include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
 
+#include "base/file.hpp"
 #include "serve/worker/host.hpp"
 #include "tests/serve/fake_servable.hpp"
 
@@ -48,7 +49,12 @@ Result<Loaded> load(const LoadOrder& order, const std::function<void(const std::
     is_lost = true;
     return io_error("the device failed over loading");
   }
-  if (order.name == "late" && access(order.path.c_str(), F_OK) != 0) return io_error("no device").in_file(order.path);
+  if (order.name == "late") {
+    const auto says = read_file(order.path, 100);
+    if (!says.ok()) return io_error("no device").in_file(order.path);
+    if (*says == "kill") raise(SIGKILL);
+    while (*says == "hang") pause();
+  }
   Loaded out;
   out.servable = std::make_shared<Moody>(static_cast<int>(order.instances.value_or(2)));
   out.backend = "fake";

@@ -4,8 +4,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
+#include <span>
 
+#include "base/file.hpp"
 #include "tests/serve/hosted.hpp"
 
 namespace peri::serve {
@@ -57,27 +60,77 @@ TEST(WorkerDevice, OneWhoseDeviceFailsIsReplaced) {
       << said;
 }
 
+// Models that load while there is a file for them.
+class LateModels : public testing::Test {
+ protected:
+  LateModels() {
+    WorkerOptions o = fakes();
+    o.retry_ns = 50'000'000;
+    auto started = Worker::start(o);
+    EXPECT_TRUE(started.ok()) << started.error().text();
+    worker_ = *std::move(started);
+  }
+  ~LateModels() override {
+    for (const std::string& path : paths_) std::remove(path.c_str());
+  }
+  Loaded loaded() {
+    paths_.push_back(testing::TempDir() + "/late_" + std::to_string(getpid()) + "_" + std::to_string(paths_.size()));
+    LoadOrder order = order_of("late");
+    order.path = paths_.back();
+    place(paths_.size() - 1, "");
+    auto out = load(*worker_, order);
+    EXPECT_TRUE(out.ok()) << out.error().text();
+    return *std::move(out);
+  }
+  void place(size_t k, const char* says) const { EXPECT_TRUE(write_file_atomic(paths_[k], says).ok()); }
+  // The worker has come back without them.
+  void lose(std::span<const Loaded* const> models) {
+    for (const std::string& path : paths_) std::remove(path.c_str());
+    kill(static_cast<pid_t>(worker_->counts().pid), SIGKILL);
+    for (const Loaded* m : models)
+      wait_for([&] { return m->servable->trouble().find("could not be loaded again") != std::string::npos; });
+  }
+  std::unique_ptr<Worker> worker_;
+  std::vector<std::string> paths_;
+};
+
 // A device may be away for a while.
-TEST(WorkerDevice, WhatCouldNotBeLoadedAgainIsTriedAgain) {
-  const std::string path = testing::TempDir() + "/late_" + std::to_string(getpid());
-  const auto place = [&] { std::fclose(std::fopen(path.c_str(), "w")); };
-  WorkerOptions o = fakes();
-  o.retry_ns = 50'000'000;
-  auto worker = Worker::start(o);
-  ASSERT_TRUE(worker.ok()) << worker.error().text();
-  LoadOrder order = order_of("late");
-  order.path = path;
-  place();
-  auto loaded = load(**worker, order);
-  ASSERT_TRUE(loaded.ok()) << loaded.error().text();
-  std::remove(path.c_str());
-  kill(static_cast<pid_t>((*worker)->counts().pid), SIGKILL);
-  wait_for([&] { return loaded->servable->trouble().find("could not be loaded again") != std::string::npos; });
-  EXPECT_FALSE(ask(*loaded->servable, {3, 4})->wait().ok());
-  place();
-  wait_for([&] { return loaded->servable->trouble().empty(); });
-  EXPECT_EQ((*ask(*loaded->servable, {3, 4})->wait())[0].f64(1), 8);
-  std::remove(path.c_str());
+TEST_F(LateModels, WhatCouldNotBeLoadedAgainIsTriedAgain) {
+  const Loaded m = loaded();
+  lose(std::array{&m});
+  EXPECT_FALSE(ask(*m.servable, {3, 4})->wait().ok());
+  place(0, "");
+  wait_for([&] { return m.servable->trouble().empty(); });
+  EXPECT_EQ((*ask(*m.servable, {3, 4})->wait())[0].f64(1), 8);
+}
+
+TEST_F(LateModels, OneThatEndsTheProcessIsLeftAndNoOtherIsBlamed) {
+  const Loaded deadly = loaded(), good = loaded();
+  lose(std::array{&deadly, &good});
+  place(0, "kill");
+  wait_for([&] { return deadly.servable->trouble().find("ends the worker process") != std::string::npos; });
+  place(1, "");
+  wait_for([&] { return good.servable->trouble().empty(); });
+  EXPECT_EQ((*ask(*good.servable, {3, 4})->wait())[0].f64(1), 8);
+}
+
+// Whatever it takes: others are served, a process that ends is seen, and the worker can be ended.
+TEST_F(LateModels, ALoadThatDoesNotEndHoldsNobodyUp) {
+  const Loaded stands = loaded();
+  auto good = load(*worker_, order_of("good"));
+  ASSERT_TRUE(good.ok());
+  lose(std::array{&stands});
+  place(0, "hang");
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it is asked meanwhile
+  EXPECT_EQ((*ask(*good->servable, {3, 4})->wait())[0].f64(1), 8);
+  std::remove(paths_[0].c_str());
+  const uint64_t deaths = worker_->counts().deaths;
+  kill(static_cast<pid_t>(worker_->counts().pid), SIGKILL);
+  wait_for([&] { return worker_->counts().deaths == deaths + 1 && good->servable->trouble().empty(); });
+  EXPECT_EQ((*ask(*good->servable, {3, 4})->wait())[0].f64(1), 8);
+  place(0, "hang");
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  worker_.reset();  // and here nothing is waited for
 }
 
 }  // namespace

@@ -38,9 +38,9 @@ class RemoteServable final : public runtime::Servable, public std::enable_shared
   void set_still(bool still) { still_ = still; }
   // Lets those who wait look whether they wait in vain.
   void ring();
-  // Of the one thread that starts workers:
-  int loads_that_killed = 0;
-  bool retry = false;  // it could not be loaded again, which may have passed
+  // Of the worker's threads that load it again:
+  std::atomic<int> loads_that_killed{0};
+  std::atomic<bool> retry{false};  // it could not be loaded again, which may have passed
 
  private:
   struct Held {

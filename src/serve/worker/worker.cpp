@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/clock.hpp"
 #include "base/plural.hpp"
@@ -34,7 +35,7 @@ struct Worker::State : std::enable_shared_from_this<Worker::State> {
   void mourn();
   void restore();
   bool load_again(const RemotePtr& remote, const std::shared_ptr<Link>& to);
-  void try_again();
+  void try_again(int64_t now);
   Result<LoadedThere> ask(const LoadOrder& order, uint32_t id, const std::function<void(const std::string&)>& say);
   Result<Loaded> load(const LoadOrder& order, const std::function<void(const std::string&)>& say);
   void forget(uint32_t id);
@@ -58,6 +59,8 @@ struct Worker::State : std::enable_shared_from_this<Worker::State> {
   int64_t beat_ns = 0, done_ns = 0, trim_ns = 0, tried_ns = 0;
   WorkerEnd ended_for = WorkerEnd::kSignal;
   std::thread thread;
+  std::thread retrying;  // loads what could not be loaded again; a load may take as long as it likes
+  std::atomic<bool> retries{false};
 };
 
 // A process, and a link to it. REQUIRES: `control` is held.
@@ -123,7 +126,7 @@ bool Worker::State::look() {
     l->trim();
     trim_ns = now;
   }
-  if (now - tried_ns > options.retry_ns) try_again();
+  if (now - tried_ns > options.retry_ns) try_again(now);
   const bool still = options.kill_after_ns > 0 && now - std::min(beat_ns, done_ns) > options.kill_after_ns;
   if (still || l->broken()) {
     log(LogLevel::kError, still ? format("gets nothing done for %.0f s: it is ended",
@@ -200,35 +203,54 @@ void Worker::State::restore() {
   changed.notify_all();
 }
 
-// False: the process has ended.
+// False: the process that `to` leads to has ended.
 bool Worker::State::load_again(const RemotePtr& remote, const std::shared_ptr<Link>& to) {
   if (remote->loads_that_killed >= kDeathsOverALoad) return true;
+  const auto still_there = [&] {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return link == to;
+  };
   Result<LoadedThere> there = internal_error("not asked");
   {
     const std::lock_guard<std::mutex> lock(control);
+    if (!still_there()) return false;
     there = ask(remote->order(), remote->id(), [](const std::string&) {});
   }
   if (there.ok()) {
     remote->loads_that_killed = 0;
     remote->retry = false;
+    if (!still_there()) return false;
     remote->attach(to, there->loaded.canary);
     return true;
   }
-  if (there.error().kind == ErrorKind::kIo && there.error().message == "closed") {
+  const Error& why = there.error();
+  if (why.kind == ErrorKind::kIo && why.message == "closed") {
     if (++remote->loads_that_killed >= kDeathsOverALoad) remote->set_fault("loading it ends the worker process");
     return false;
   }
-  remote->retry = there.error().kind != ErrorKind::kInvalid;  // a device or memory may come back
-  remote->set_fault("it could not be loaded again: " + there.error().text());
+  // A device or memory may come back.
+  remote->retry = why.kind == ErrorKind::kMemory || why.kind == ErrorKind::kIo || why.kind == ErrorKind::kRefused;
+  remote->set_fault("it could not be loaded again: " + why.text());
   return true;
 }
 
-// What could not be loaded when the process came back may be now.
-void Worker::State::try_again() {
-  for (const RemotePtr& r : remotes())
-    if (r->retry && load_again(r, link) && !r->retry)
-      log(LogLevel::kInfo, "has loaded what it could not when it came back");
-  tried_ns = now_ns();
+// What could not be loaded when the process came back may be now. Not by the thread that watches: the others' models
+// go on meanwhile, and a process that ends or stands still is seen.
+void Worker::State::try_again(int64_t now) {
+  tried_ns = now;
+  const std::vector<RemotePtr> all = remotes();
+  const auto waits = [](const RemotePtr& r) { return r->retry.load(); };
+  if (retries || std::none_of(all.begin(), all.end(), waits)) return;
+  if (retrying.joinable()) retrying.join();
+  retries = true;
+  retrying = std::thread([this, to = link] {
+    for (const RemotePtr& r : remotes()) {
+      if (!r->retry) continue;
+      if (!load_again(r, to)) break;  // the next one is not to blame
+      if (!r->retry) log(LogLevel::kInfo, "has loaded '" + r->order().name + "', which it could not when it came back");
+    }
+    retries = false;
+  });
 }
 
 // REQUIRES: `control` is held, and there is a process. Errors: "closed" where it ends.
@@ -313,13 +335,13 @@ void Worker::State::end_process() {
   {
     const std::lock_guard<std::mutex> lock(mutex);
     stopping = true;
+    if (counts.up) kill(static_cast<pid_t>(counts.pid), SIGKILL);  // what threads ask of it ends
   }
   changed.notify_all();
   if (thread.joinable()) thread.join();
-  if (process.pid >= 0) {
-    kill(process.pid, SIGKILL);
-    (void)bury(&process);
-  }
+  if (process.pid >= 0) kill(process.pid, SIGKILL);
+  if (retrying.joinable()) retrying.join();
+  if (process.pid >= 0) (void)bury(&process);
   std::shared_ptr<Link> gone;
   {
     const std::lock_guard<std::mutex> lock(mutex);
