@@ -31,7 +31,8 @@ using serve::PortConfig;
 
 // Waking threads costs more than a run of less than this.
 constexpr int64_t kOneThreadNs = 200000;
-constexpr size_t kKeptBytes = size_t{64} << 20;  // of memory that a build or a check has freed
+constexpr size_t kKeptBytes =
+    size_t{64} << 20;  // of memory that a build or a check has freed: as main()'s of the worker
 
 // Where the engine of a model is kept: by the bytes of the model, names and times of the files beside it, and version.
 Result<std::string> kept_engine(const serve::LoadOrder& order, const Request& request) {

@@ -1,5 +1,5 @@
-// Whether a device of this process has failed for good: from then on the process can use no such device any more,
-// whatever it calls, and all that helps is another process.
+// The first error that ends a device for good is kept until the process ends: nothing that it calls makes that device
+// work again, and all that helps is another process.
 #pragma once
 
 #include <optional>

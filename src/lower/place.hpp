@@ -30,7 +30,7 @@ std::vector<size_t> place_steps(const Placement& placement, plan::Program* progr
 // An order of the steps that changes between places less than half as often, where they change often; else their own.
 // Each step stands behind those that it depends on. Values live longer for it: those of a few changes are left as they
 // are. Of two places, all that is ready in one before anything of the other gives the fewest changes for a first place.
-constexpr size_t kManyChanges = 16;  // fewer waits are not worth the memory; a round number, not fitted
+constexpr size_t kManyChanges = 16;  // fewer waits are not worth the memory; about 10 us each. Not fitted
 std::vector<size_t> long_runs(const plan::Program& program);
 
 // Lanes and waits for the steps of devices, from what the steps read and write: a step goes into a lane that ends with

@@ -39,7 +39,7 @@ bool read_bias(const ir::Node& n, Product* p) {
     const double v =
         bias ? (static_cast<double>(t->i64(k)) - (bias->zero ? element(bias->zero, k) : 0)) * element(bias->scale, k)
              : t->f64(k);
-    if (!std::isfinite(v) || !(p->unit(k) > 1e-30)) return false;
+    if (!std::isfinite(v) || !(p->unit(k) > 1e-30)) return false;  // float32 has room beside it to divide by it
     p->numbers.push_back(v);
   }
   return true;

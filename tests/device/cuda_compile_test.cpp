@@ -51,27 +51,6 @@ TEST_F(Nvrtc, CompilesForEachChip) {
   EXPECT_NE(std::find(known.begin(), known.end(), 90), known.end());
 }
 
-// Else each text takes and gives back some 1,800 pages, in which threads of one process meet.
-TEST_F(Nvrtc, WhatIsCompiledAheadKeepsItsMemory) {
-  constexpr long kTexts = 6, kMaxPages = 400;
-  const auto faults = [] {
-    rusage u = {};
-    getrusage(RUSAGE_SELF, &u);
-    return u.ru_minflt;
-  };
-  CodeShelf shelf(std::move(compiler_));
-  const auto compile = [&](long k) {
-    Source s = source();
-    s.text += "// " + std::to_string(k) + "\n";
-    shelf.foresee(s);
-    EXPECT_TRUE(shelf.get(s).ok());
-  };
-  for (long k = 0; k < 4; ++k) compile(k);  // here or there: each thread has its own
-  const long before = faults();
-  for (long k = 0; k < kTexts; ++k) compile(4 + k);
-  EXPECT_LT((faults() - before) / kTexts, kMaxPages);
-}
-
 TEST_F(Nvrtc, RefusesWithTheLog) {
   const auto broken =
       compiler_->compile({"peri_broken", "extern \"C\" __global__ void peri_x() { nothing(); }", "sm_80"});

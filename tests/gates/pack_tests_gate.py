@@ -55,8 +55,9 @@ with tempfile.TemporaryDirectory() as scratch:
     held = {p.name for p in tests.rglob("*") if p.is_file()}
     if held & {p.name for p in bundle.rglob("*")} - {"VERSION"}:
         wrong.append(f"of the bundle among the tests: {held & {p.name for p in bundle.rglob('*')} - {'VERSION'}}")
-    if not held >= {"test_device", "test_whole", "run.sh", "shards", "digits_cnn.onnx", "LICENSE"}:
-        wrong.append(f"the tests lack {({'test_device', 'test_whole', 'run.sh', 'shards', 'digits_cnn.onnx', 'LICENSE'} - held)}")
+    wanted = {"test_device", "test_tune", "test_whole", "engine_runs", "run.sh", "shards", "digits_cnn.onnx", "softmax_f16.json", "softmax_f16.ptx", "LICENSE"}
+    if not held >= wanted:
+        wrong.append(f"the tests lack {wanted - held}")
 
     good = (77, "passed   start/programs", "no GPU")
     expect("folders beside each other", run(tests), *good)

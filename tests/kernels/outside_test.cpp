@@ -100,7 +100,9 @@ TEST(OutsideManifest, TheSourceHasToFit) {
   ASSERT_FALSE(more.ok());
   for (const char* part : {"p: ", "4 of 8 4 8 8 bytes", "3 of 8 4 8 bytes", "\"null\""})
     EXPECT_NE(more.error().text().find(part), std::string::npos) << part << " in " << more.error().text();
-  EXPECT_FALSE(check_source(*m, ".entry kk(.param .u64 a)", "p").ok());
+  for (const char* none : {".entry kk(.param .u64 a)", ".entry k(.param .", ".entry k(.param .)", ".entry k(.param",
+                           ".entry k(", ".entry k", ""})
+    EXPECT_FALSE(check_source(*m, none, "p").ok()) << none;
   m->form = Form::kCubin;
   EXPECT_FALSE(check_source(*m, ".entry k()", "p").ok());
   EXPECT_TRUE(check_source(*m,

@@ -120,6 +120,28 @@ class Budget(Served):
             s.close()
         self.wait_for(lambda: self.post(head, body)[0] == 200)
 
+    def test_a_refusal_arrives(self):
+        """Behind a body that is larger than all that is taken, however small that is."""
+        self.serve("--max-body-bytes", 1024)
+        for _ in range(5):
+            with socket.create_connection(("127.0.0.1", self.port), timeout=10) as s:
+                s.sendall(b"POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n")
+                for _ in range(9):
+                    s.sendall(bytes(100_000))
+                self.assertTrue(s.recv(4096).startswith(b"HTTP/1.1 413"))
+
+    def test_a_reply_larger_than_all_of_it(self):
+        """Goes by itself: nobody who waits would make it smaller."""
+        self.serve("--max-total-body-bytes", 1_000_000)
+        rows = 40_000
+        request = {"inputs": [{"name": "x", "shape": [rows, 4], "datatype": "FP32", "parameters": {"binary_data_size": rows * 16}}],
+                   "outputs": [{"name": "y", "parameters": {"binary_data": False}}]}
+        head = json.dumps(request).encode()
+        for _ in range(2):
+            status, said, _ = self.post(len(head), head + numpy.full(rows * 4, 0.123456, numpy.float32).tobytes())
+            self.assertEqual(status, 200, said[:200])
+            self.assertGreater(len(said), 1_000_000)
+
 
 if __name__ == "__main__":
     main()

@@ -20,7 +20,7 @@ std::vector<Flag> build_flags(std::vector<Flag> first, const std::vector<Flag>& 
       {"--backend", "", "auto|cpu|cuda", "what the engine runs on (auto: cpu)"},
       {"--device", "", "KIND:N", "which one of several devices, e.g. cuda:1 (default: the first)"},
       {"--budget", "", "SECONDS", "tune for so long, then take the best so far (default: until all is tried)"},
-      {"--no-tune", "", "", "take each kernel's first offer, without measuring"},
+      {"--no-tune", "", "", "measure nothing: take each kernel's first offer; on a GPU, of all kernels' guesses the best that is right"},
       {"--retune", "", "",
        "verify and time every candidate and judge the engine again, and replace what the timing cache knows"},
       {"--no-verify", "", "", "do not check candidates against the reference (the proof says so)"},

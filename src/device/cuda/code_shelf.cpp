@@ -1,7 +1,6 @@
 // A map of what is there, under way or waiting, and the threads that work it off.
 #include "device/cuda/code_shelf.hpp"
 
-#include <malloc.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -21,14 +20,6 @@ namespace peri::device::cuda {
 namespace {
 constexpr int kMaxThreads = 32;
 using Kept = Result<std::shared_ptr<const Code>>;
-
-// NVRTC takes some 7 MB for a text and gives them back: threads of one process would wait for each other where pages
-// come and go. What a thread has given back is kept for its next text.
-void keep_memory() {
-  constexpr int kKept = 64 << 20;
-  (void)mallopt(M_TRIM_THRESHOLD, kKept);
-  (void)mallopt(M_TOP_PAD, kKept);
-}
 
 struct Entry {
   bool begun = false;
@@ -110,7 +101,6 @@ struct CodeShelf::State {
   void add_thread() {
     const auto most = static_cast<size_t>(std::clamp(usable_cpus() - 1, 1, kMaxThreads));
     if (idle >= waiting.size() + urgent.size() || threads.size() >= most) return;
-    if (threads.empty()) keep_memory();
     threads.reserve(threads.size() + 1);  // so that no thread begins that cannot be kept
     threads.push_back(begin([this] {
       // Without memory for a note of it nothing more is foreseen; who asks compiles for himself.

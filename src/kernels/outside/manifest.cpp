@@ -1,4 +1,4 @@
-// Fields of a manifest, one after the other. What is spelt nearly like a field is told with its name.
+// A text of JSON becomes a manifest, or an error that names its field and what it may be.
 #include "kernels/outside/manifest.hpp"
 
 #include <algorithm>
@@ -297,7 +297,8 @@ Result<std::vector<int>> ptx_parameters(std::string_view ptx, std::string_view e
   for (size_t p = list.find(".param"); p != list.npos; p = list.find(".param", p + 1)) {
     const std::string_view rest = list.substr(p + 6);
     const size_t type = rest.find('.');
-    const std::string_view bits = type == rest.npos ? "" : rest.substr(type + 2, 2);
+    // ".u64": the letter may be missing in what is no PTX
+    const std::string_view bits = type == rest.npos || type + 2 > rest.size() ? "" : rest.substr(type + 2, 2);
     out.push_back(bits == "64" ? 8 : bits == "32" ? 4 : 0);
   }
   return out;

@@ -1,4 +1,4 @@
-// From the outputs towards the inputs, both graphs side by side.
+// A region is the pattern where both graphs, from the outputs to the inputs, have the same nodes.
 #include "kernels/outside/pattern.hpp"
 
 #include <algorithm>

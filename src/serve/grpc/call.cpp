@@ -281,7 +281,9 @@ void GrpcCall::take(GrpcExchange& first) {
     put_stream_head(reply.body_bytes(), &head);
   }
   const uint64_t size = reply.body_bytes(), most = shared_.options.limits.all_body_bytes;
-  if ((shared_.reply_bytes += size) > most && size > kSmall) {
+  // One that is larger than all the room goes by itself: no waiting would make it smaller.
+  if (const uint64_t others = shared_.reply_bytes.fetch_add(size);
+      others > 0 && others + size > most && size > kSmall) {
     shared_.reply_bytes -= size;
     finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "answers that clients have not read hold too many bytes"});
     return open_.clear();

@@ -29,8 +29,10 @@ gpr_timespec after(int64_t seconds) {
 }
 
 constexpr int kWaiting = 16;  // calls asked for ahead, by each queue
-constexpr double kLookSeconds = 3, kEndSeconds = 10;
-constexpr size_t kMuch = size_t{16} << 20;
+constexpr double kLookSeconds = 3,
+                 kEndSeconds = 10;  // between looks at free memory; for what the library still owes at the end
+constexpr size_t kMuch =
+    size_t{16} << 20;  // more of free memory: a quarter of what slow clients may hold (reliability.py)
 
 class Server final : public GrpcServer {
  public:
@@ -48,7 +50,7 @@ class Server final : public GrpcServer {
     }
     sweep_wake_.notify_all();
     // What ends may have more to say first, which a queue that is shut down takes for a fault of ours.
-    for (const int64_t end = now_ns(); shared_.due > 0 && seconds_since(end) < kEndSeconds;)
+    for (const int64_t start = now_ns(); shared_.due > 0 && seconds_since(start) < kEndSeconds;)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     for (const auto& queue : queues_) queue->Shutdown();
     for (std::thread& t : threads_) t.join();

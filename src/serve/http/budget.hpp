@@ -14,9 +14,11 @@ class ByteBudget {
   explicit ByteBudget(uint64_t most) : most_(most) {}
   // False: there is no room for so many, and none were taken.
   bool take(uint64_t bytes) {
-    if (taken_.fetch_add(bytes) + bytes <= most_) return true;
-    taken_ -= bytes;
-    return false;
+    uint64_t now = taken_.load(std::memory_order_relaxed);
+    do {  // one that is refused takes nothing for a moment either: a small one beside it has its room
+      if (bytes > most_ || now > most_ - bytes) return false;
+    } while (!taken_.compare_exchange_weak(now, now + bytes));
+    return true;
   }
   void give(uint64_t bytes) { taken_ -= bytes; }
   uint64_t taken() const { return taken_; }

@@ -15,7 +15,8 @@ using boost::system::error_code;
 
 constexpr std::string_view kCrowded =
     "too many bytes of requests are under way (--max-total-body-bytes): it may be sent again";
-constexpr uint64_t kSmall = 65536;  // a reply of no more bytes is sent whatever others hold
+constexpr uint64_t kLastBytes = 1 << 20;  // at least so many are read after a refusal
+constexpr uint64_t kSmall = 65536;        // a reply of no more bytes is sent whatever others hold
 constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
 
 // An exchange: outlives its connection if the model is slower than the client's patience.
@@ -219,7 +220,7 @@ void Connection::read() {
 
 void Connection::got(bool direct, size_t bytes) {
   (direct ? body_have_ : end_) += bytes;
-  if (state_ == State::kLast && (body_have_ += bytes) > shared_.limits.body_bytes) return close();
+  if (state_ == State::kLast && (body_have_ += bytes) > std::max(kLastBytes, shared_.limits.body_bytes)) return close();
   advance();
 }
 
@@ -269,11 +270,13 @@ bool Connection::refuse(int status, std::string_view why) {
   return false;
 }
 
-// Room for a large reply until its client has taken it; small ones are bounded by the number of connections.
+// Room for a large reply until its client has taken it; small ones are bounded by the number of connections. One that
+// is larger than all the room goes by itself: no waiting would make it smaller.
 bool Connection::hold_reply(uint64_t bytes) {
   if (bytes <= kSmall) return true;
   held_ = bytes;
-  if (shared_.reply_bytes.fetch_add(bytes) + bytes <= shared_.limits.all_body_bytes) return true;
+  const uint64_t others = shared_.reply_bytes.fetch_add(bytes);
+  if (others == 0 || others + bytes <= shared_.limits.all_body_bytes) return true;
   release_reply();
   return false;
 }

@@ -7,7 +7,6 @@
 
 namespace peri::serve {
 
-constexpr uint64_t kGrain = 64;
 constexpr uint64_t kWorthTrimming = uint64_t{1} << 20;
 
 Arena::Arena(uint64_t begin, uint64_t end) : begin_(begin), end_(end), touched_(begin), recent_(begin) {
@@ -16,7 +15,7 @@ Arena::Arena(uint64_t begin, uint64_t end) : begin_(begin), end_(end), touched_(
 
 std::optional<uint64_t> Arena::take(uint64_t bytes) {
   if (bytes > end_ - begin_) return std::nullopt;
-  const uint64_t need = std::max(kGrain, (bytes + kGrain - 1) / kGrain * kGrain);
+  const uint64_t need = std::max(kArenaStep, (bytes + kArenaStep - 1) / kArenaStep * kArenaStep);
   for (auto it = free_.begin(); it != free_.end(); ++it) {
     if (it->second < need) continue;
     const uint64_t at = it->first, left = it->second - need;

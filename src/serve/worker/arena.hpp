@@ -8,9 +8,11 @@
 
 namespace peri::serve {
 
+constexpr uint64_t kArenaStep = 64;  // bytes: offsets and sizes are multiples of it
+
 class Arena {
  public:
-  // Offsets [begin, end) are handed out, in multiples of 64 bytes.
+  // Offsets [begin, end) are handed out.
   Arena(uint64_t begin, uint64_t end);
 
   // None: there is no such place.

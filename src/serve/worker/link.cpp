@@ -45,8 +45,7 @@ Error no_room(const char* what, uint64_t bytes, uint64_t all, bool ever) {
                  format("no room for %s among those under way: the request may be sent again", what));
   return invalid(
       "%s take %llu bytes, more than the worker's memory of %llu has beside the rest of it; send fewer rows at once, "
-      "or "
-      "start the server with a larger --worker-memory-mib",
+      "or start the server with a larger --worker-memory-mib",
       what, static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(all));
 }
 }  // namespace
@@ -171,7 +170,9 @@ void Link::take(const RingEntry& entry) {
 bool Link::grow(const RingEntry& entry, Pending* pending, Error* why) {
   const auto reply = arena_.take(entry.bytes);
   if (!reply) {
-    *why = no_room("the answer's tensors", entry.bytes, arena_.size(), pending->bytes + entry.bytes <= arena_.size());
+    // The request and the room that it had for an answer are held meanwhile; blocks are a little larger than they say.
+    const uint64_t held = pending->bytes + pending->reply_bytes + 3 * kArenaStep, size = arena_.size();
+    *why = no_room("the answer's tensors", entry.bytes, size, held <= size && entry.bytes <= size - held);
     RingEntry drop = entry;
     drop.kind = EntryKind::kCancel;
     region_->head().cancels.push(drop);

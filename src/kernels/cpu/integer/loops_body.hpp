@@ -44,8 +44,9 @@ void floats(const Block& k, const Correction& by) {
 using simd::PERI_ISA::F32;
 using simd::PERI_ISA::I32;
 constexpr int64_t kLanes = F32::kLanes, kRow = kGroup * kPanel;
-// Nearer than this to the middle of two whole numbers float32 does not tell which one is nearest: three roundings
-// (2^-24) of numbers below 512.
+// Nearer than this to the middle of two whole numbers float32 does not tell which one is nearest. Where that matters
+// the product is below 320, its sum with the rest below 256: of the sum's conversion, the factor and the addition each
+// rounds by 2^-24 of that, and the rest by 2^-24 of at most kMaxRest (matched.cpp): 6e-5 in all.
 constexpr float kTie = 0.5F - 1e-4F;
 
 // `n` columns, at most a vector of them: all where kFull.
