@@ -229,8 +229,8 @@ const Entry fuse_quantized_entry{{
           "[0]; y = qlinear_conv(x, s, z, w, t, v, q, r, b); output y }"},
          {"a bias quantised in other units, a result that stays float32",
           "graph { input x: u8[1,1,5,5]; const s: f32[] = [0.5]; const w: i8[1,1,1,1] = [1]; const t: f32[] = [0.25]; "
-          "const b: i32[1] = [3]; const u: f32[] = [0.5]; a = dequantize_linear(x, s); c = dequantize_linear(w, t); d "
-          "= dequantize_linear(b, u); y = conv(a, c, d); output y }",
+          "const b: i32[1] = [4]; const u: f32[] = [0.5]; const o: i32[] = [1]; a = dequantize_linear(x, s); c = "
+          "dequantize_linear(w, t); d = dequantize_linear(b, u, o); y = conv(a, c, d); output y }",
           "graph { input x: u8[1,1,5,5]; const w: i8[1,1,1,1] = [1]; const z: u8[] = [0]; const v: i8[] = [0]; const "
           "m: f32[1,1,1,1] = [0.125]; const b: f32[1,1,1,1] = [1.5]; e = conv_integer(x, w, z, v); f = cast(e) "
           "{to=1}; g = mul(f, m); y = add(g, b); output y }"},

@@ -10,6 +10,7 @@
 #include <regex>
 #include <vector>
 
+#include "api/handles.hpp"
 #include "tests/places.hpp"
 
 namespace peri::api {
@@ -41,6 +42,14 @@ TEST(OptionNames, FlagsBecomeOptions) {
            {"give its manifest: --kernel FILE, or build again", "give its manifest: peri_kernel_add(), or build again"},
            {"the file --locked-by-me and a--dims stay", "the file --locked-by-me and a--dims stay"}})
     EXPECT_EQ(in_words_of_library(flags), options);
+}
+
+TEST(OptionNames, TheLogNamesNoFlag) {
+  std::string told;
+  const Log log{[](void* user, peri_log_level, const char* message) { *static_cast<std::string*>(user) = message; },
+                &told};
+  log.tell(PERI_LOG_INFO, "give its size: --dims NAME=N");
+  EXPECT_EQ(told, "give its size: the option dims");
 }
 
 // Every literal of the rooms that stand behind the library.

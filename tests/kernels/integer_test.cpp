@@ -69,7 +69,16 @@ void check(const Case& c, Dot dot, bool descending, Isa isa = *best_isa(device::
   for (int64_t image = 0; image < c.images; ++image)
     pack(s.b.data() + image * c.k * c.n, c.n, !c.b_signed, c.k, c.n, packed.data() + image * each);
   const std::vector<int32_t> b_zero(static_cast<size_t>(c.n), c.b_zero - (c.b_signed ? 0 : 128));
-  const std::vector<double> factor(static_cast<size_t>(c.n), 1.0 / 512), bias(static_cast<size_t>(c.n), 77 + c.rest);
+  const std::vector<double> factor(static_cast<size_t>(c.n), 1.0 / 512);
+  std::vector<double> bias;  // another one for each column
+  std::vector<int32_t> quick_bias;
+  std::vector<float> quick_rest;
+  for (int64_t j = 0; j < c.n; ++j) {
+    const double rest = j % 3 == 1 ? 0 : c.rest;
+    quick_bias.push_back(77 + static_cast<int32_t>(j % 5));
+    quick_rest.push_back(static_cast<float>(rest / 512));
+    bias.push_back(quick_bias.back() + rest);
+  }
   const Plan plan = plan_product({c.images, c.m, c.n, c.k, c.a_signed, b_zero[0] != 0, c.to}, dot, isa);
   std::vector<std::byte> scratch(plan.scratch, std::byte{0x5a});
   const auto flipped = [&](int64_t image, int64_t row, int64_t rows, uint8_t* to, int64_t ld) {
@@ -89,8 +98,6 @@ void check(const Case& c, Dot dot, bool descending, Isa isa = *best_isa(device::
   with.rounding = {.factor = factor.data(), .bias = bias.data(), .zero = 100, .low = 3, .high = 250};
   // Many of these sums lie in the middle of two whole numbers: float32 alone does not round them.
   const std::vector<float> quick_factor(factor.begin(), factor.end());
-  const std::vector<int32_t> quick_bias(bias.size(), 77);
-  const std::vector<float> quick_rest(bias.size(), static_cast<float>(c.rest / 512));
   if (!descending) {
     with.rounding.quick_factor = quick_factor.data();
     with.rounding.quick_bias = quick_bias.data();
@@ -103,7 +110,7 @@ void check(const Case& c, Dot dot, bool descending, Isa isa = *best_isa(device::
       ASSERT_EQ(y.as<int32_t>()[p], static_cast<int32_t>(want[p])) << p;
       continue;
     }
-    const double v = std::nearbyint((static_cast<double>(want[p] + 77) + c.rest) / 512) + 100;
+    const double v = std::nearbyint((static_cast<double>(want[p]) + bias[p % bias.size()]) / 512) + 100;
     ASSERT_EQ(y.as<uint8_t>()[p], std::fmin(std::fmax(v, 3), 250)) << p;
   }
 }
@@ -131,7 +138,7 @@ TEST(IntegerProduct, SignsAndZeroPoints) {
 // A bias that is no whole number of the sums' units.
 TEST(IntegerProduct, BiasBetweenUnits) {
   for (const Dot dot : dots_here())
-    for (const double rest : {0.5, -0.25, 0.499})
+    for (const double rest : {0.5, -0.25, 0.499, 200.5, -100.25})  // the last two: a good part of a byte
       for (const bool descending : {false, true}) {
         check({1, 19, 150, 64, false, true, false, 3, 5, To::kU8, rest}, dot, descending);
         check({1, 19, 150, 64, true, true, false, 3, 0, To::kU8, rest}, Dot::kAvx2, descending, Isa::kAvx2);

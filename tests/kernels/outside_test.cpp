@@ -129,6 +129,8 @@ TEST(OutsidePattern, IsFoundAtItsSizes) {
            "graph { input p: f32[3,7]; input q: f32[3,7]; t = sub(q, p); r = softmax(t) {axis=0}; output r }",
            "graph { input p: f16[3,7]; input q: f16[3,7]; t = sub(q, p); r = softmax(t); output r }",
            "graph { input p: f32[3,7]; input q: f32[7]; t = sub(p, q); r = softmax(t); output r }",
+           "graph { input p: f32[3,7]; input q: f32[3,1]; t = sub(p, q); r = softmax(t); output r }",
+           "graph { input p: f32[3,7]; input q: f32[1,7]; t = sub(q, p); r = softmax(t); output r }",
            "graph { input p: f32[2,3,7]; input q: f32[2,3,7]; t = sub(q, p); r = softmax(t); output r }",
            "graph { input p: f32[3,7]; input q: f32[3,7]; t = sub(q, p); r = softmax(t); output r; output t }",
            "graph { input p: f32[3,7]; input q: f32[3,7]; t = sub(q, p); r = softmax(t); s = relu(r); output s }",
@@ -213,6 +215,29 @@ TEST_F(OutsideFiles, SizesAndChipsAreHeldTo) {
     EXPECT_TRUE((*added)->offer({&g, {false, false, false}}, gpu()).ok()) << sample;
   }
   EXPECT_GE((*added)->samples.size(), 3u);
+}
+
+// A launch that no device takes, or a size that its parameter would cut off.
+TEST_F(OutsideFiles, WhatDoesNotFitIsRefused) {
+  write("a.cu", "peri_a");
+  struct Case {
+    const char *name, *part, *by, *says;
+  };
+  for (const Case& c : {Case{"wide", "\"i32 c\"", "\"i32 c*1000000000\"", "an argument of 32 bits"},
+                        {"threads", "\"2*c\", \"shared", "\"100*c\", \"shared", "the number of threads"},
+                        {"shared", "4*ROWS", "1000000*ROWS", "the shared memory"},
+                        {"grid", "\"c\", 2]", "\"10000*c\", 2]", "the grid"}}) {
+    std::string text = with(c.part, c.by);
+    text.replace(text.find("outside_a"), 9, std::string("outside_") + c.name);
+    const auto added = add(write(std::string(c.name) + ".json", text));
+    ASSERT_TRUE(added.ok()) << added.error().text();
+    const ir::Graph g = parsed(
+        "graph { input x: f16[9,48]; input w: f16[9,48]; input z: f16[24]; a = mul(x, w); y = softmax(a); output y; u "
+        "= relu(z); output u }");
+    const auto offers = (*added)->offer({&g, {false, false, false}}, gpu());
+    ASSERT_FALSE(offers.ok()) << c.name;
+    EXPECT_NE(offers.error().text().find(c.says), std::string::npos) << offers.error().text();
+  }
 }
 
 TEST_F(OutsideFiles, TheSameFilesStayAndOthersOfTheNameAreRefused) {

@@ -241,6 +241,11 @@ TEST(Worker, OneThatGetsNothingDoneIsEnded) {
   wait_for([&] { return loaded->servable->trouble().find("stands still") != std::string::npos; });
   wait_for([&] { return (*worker)->counts().deaths > deaths; });
   wait_for([&] { return loaded->servable->trouble().empty(); });
+  const WorkerCounts before = (*worker)->counts();
+  EXPECT_EQ(before.ends[static_cast<size_t>(WorkerEnd::kStuck)], before.deaths);
+  kill(static_cast<pid_t>(before.pid), SIGKILL);
+  wait_for([&] { return (*worker)->counts().deaths > before.deaths; });
+  EXPECT_EQ((*worker)->counts().ends[static_cast<size_t>(WorkerEnd::kSignal)], 1u) << "by nobody here";
 }
 
 TEST(Worker, BlocksHoldWhatWasWritten) {

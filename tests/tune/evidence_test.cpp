@@ -107,6 +107,9 @@ TEST(Work, OnlyWhatCannotBeLeftOutMakesAFloor) {
   EXPECT_EQ(bytes.byte_flops, bytes.flops);
   EXPECT_EQ(bytes.least.flops, bytes.flops);
   EXPECT_TRUE(bytes.least.narrow);
+  const auto wide = work_of(graph("graph { input x: i32[8,4]; input w: i32[4,2]; y = matmul(x, w); output y }"), 0);
+  EXPECT_EQ(wide.flops, 2 * 8 * 4 * 2);
+  EXPECT_EQ(wide.byte_flops, 0);
   const auto cheaper = work_of(graph("graph { input x: f32[8,4]; input w: f32[4,2]; y = matmul(x, w); output y }"), 50);
   EXPECT_DOUBLE_EQ(cheaper.least.flops, 50) << "of the algorithm that was chosen";
   const auto picked =

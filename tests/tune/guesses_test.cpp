@@ -2,6 +2,8 @@
 // label: cpu
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/tune/planted.hpp"
 #include "tune/candidates.hpp"
 
@@ -30,14 +32,15 @@ TEST(Guesses, AKernelThatAnotherLeavesBehindWaitsForIt) {
   EXPECT_EQ(turn_of(1, 0, 1), Turn::kFirst) << "it says nothing itself";
 }
 
-// A product with one fault, expected to take so long.
-template <planted::Fault kFault, int kGuess>
+// A product with one fault, expected to take so long. `kMostRows`: of those that it takes.
+template <planted::Fault kFault, int kGuess, int64_t kMostRows = INT64_MAX>
 const kernels::Kernel& guessed_kernel() {
-  static const std::string name = "guessed" + std::to_string(kGuess);
+  static const std::string name = (kMostRows < INT64_MAX ? "small" : "guessed") + std::to_string(kGuess);
   static const kernels::Kernel k = [] {
     kernels::Kernel out = planted::kernel<kFault>();
     out.name = name;
-    out.offer = [](const kernels::Problem& p, const device::Target& target) {
+    out.offer = [](const kernels::Problem& p, const device::Target& target) -> Result<std::vector<kernels::Offer>> {
+      if (kernels::dims_of(*p.graph->outputs[0])[0] > kMostRows) return refused("too many rows");
       auto offers = planted::offer<kFault>(p, target);
       if (offers.ok()) (*offers)[0].guess_ms = kGuess;
       return offers;
@@ -96,6 +99,20 @@ TEST_F(WithoutTimes, WhatIsWrongAtAnotherSizeIsFollowedByTheNext) {
   EXPECT_FALSE(all.list[3].evidence.tried());
   EXPECT_EQ(tuner_->candidates(product(7), {false, false}).list[0].kernel->name, "guessed2")
       << "at the tuned size alone";
+}
+
+TEST_F(WithoutTimes, WhatDoesNotTakeAnotherSizeIsFollowedByOneThatDoes) {
+  known_.add(guessed_kernel<planted::Fault::kNone, 1, 50>());
+  const ir::Graph also[] = {product(100)};
+  const Candidates& all = tuner_->candidates(product(7), {false, false}, also);
+  ASSERT_EQ(all.list.size(), 5u);
+  const auto is_right = [&](std::string_view name) {
+    return std::any_of(all.list.begin(), all.list.end(), [&](const Candidate& c) {
+      return c.kernel->name == name && c.evidence.tried() && c.evidence.right();
+    });
+  };
+  EXPECT_TRUE(is_right("small1")) << told(all);
+  EXPECT_TRUE(is_right("guessed3")) << told(all);
 }
 
 }  // namespace

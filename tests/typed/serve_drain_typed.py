@@ -4,6 +4,7 @@ import os
 import queue
 import signal
 import threading
+import time
 
 import grpc
 from tritonclient.grpc import service_pb2
@@ -86,13 +87,15 @@ class Drain(Served):
                 except queue.Empty:
                     pass
             ends.append(restless[k].end.get())
-        threads = [threading.Thread(target=go_on, args=(k,)) for k in range(len(restless))]
+        threads = [threading.Thread(target=go_on, args=(k,), daemon=True) for k in range(len(restless))]
         for t in threads:
             t.start()
         self.wait_for(lambda: min(answered) > 20)
         self.server.send_signal(signal.SIGTERM)
+        until = time.monotonic() + 60
         for t in threads:
-            t.join()
+            t.join(max(0, until - time.monotonic()))
+        self.assertFalse(any(t.is_alive() for t in threads), "a stream was not ended")
         self.assertEqual(set(ends), {"UNAVAILABLE: the server takes no more calls"})
         self.assertEqual(self.server.wait(60), 0, "long before --exit-timeout-secs")
         self.assertIn("PASSED", self.log.read_text())

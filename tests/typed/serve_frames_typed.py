@@ -199,6 +199,9 @@ class Frames(Served):
         self.wait_for(lambda: self.open_requests() == 0)
         ran = self.metric('nv_inference_exec_count{model="slow",version="1"')
         self.assertLess(ran, 1000, "what is reset before it began does not run")
+        c = self.client()
+        for _ in range(100):  # one after the other on a connection: those that have ended do not count
+            self.assertTrue((self.infer(c, "add") == 2).all())
         self.ends_well()
 
     def test_an_end_at_every_byte(self):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`peri serve` over HTTP and inputs that parsers elsewhere fell over: encodings within encodings, doubled fields, odd numbers and names, ends at every byte,
 readers that never read, one connection too many, noise on its own ports."""
+import http.client
 import json
 import pathlib
 import random
@@ -184,6 +185,12 @@ class Hostile(Served):
         self.assertEqual(self.infer("add", GOOD)[0], 200)
         self.assertLess(self.resident() - before, 64 << 20, "30 replies of 8 MB, of which two may be held")
         self.wait_for(lambda: self.ask("POST", "/v2/models/wide/infer", body)[0] == 200)  # the clients are still there
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        self.addCleanup(connection.close)
+        for _ in range(5):  # what is read leaves room, on a connection that stays, too
+            connection.request("POST", "/v2/models/wide/infer", body)
+            reply = connection.getresponse()
+            self.assertEqual((reply.status, len(reply.read()) > 8_000_000), (200, True))
         lengths = [len(self.heard(s)) for s in held]
         self.assertLess(max(lengths), 8_000_000, "each was refused, or cut off in the middle")
         self.wait_for(lambda: self.metric("peri_open_requests ") == 0)

@@ -357,7 +357,7 @@ const Entry conv_bytes_entry{{
          "[110]; const b: f32[70] = seeded(2, 2); const l: u8[] = [110]; const h: u8[] = [240]; a = qlinear_conv(x, "
          "s, z, w, t, v, q, r, b) {pads=[1,1,1,1]}; y = clip(a, l, h); output y }",
          "graph { input x: u8[1,72,9,8]; const s: f32[] = [0.02]; const z: u8[] = [20]; const w: u8[72,1,3,3] = "
-         "seeded(90, 1); const t: f32[] = [0.01]; const v: u8[] = [120]; const q: f32[] = [0.05]; const r: i8[] = "
+         "seeded(2, 1); const t: f32[] = [0.2]; const v: u8[] = [1]; const q: f32[] = [0.05]; const r: i8[] = "
          "[-11]; const b: f32[72] = seeded(3, 2); y = qlinear_conv(x, s, z, w, t, v, q, r, b) {group=72}; output y }",
          "graph { input x: i8[1,35,9,7]; const s: f32[] = [0.02]; const z: i8[] = [-7]; const w: i8[35,1,3,3] = "
          "seeded(50, 1); const t: f32[] = [0.01]; const v: i8[] = [0]; const q: f32[] = [0.05]; const r: u8[] = [110]; "
