@@ -210,6 +210,10 @@ TEST_F(OutsideFiles, SizesAndChipsAreHeldTo) {
     EXPECT_EQ(offers.ok(), taken) << c;
     if (!taken) EXPECT_NE(offers.error().text().find("multiples of 8 from 16 to 96"), std::string::npos);
   }
+  const ir::Graph odd = parsed(
+      "graph { input x: f16[9,50]; input w: f16[9,50]; input z: f16[24]; a = mul(x, w); y = softmax(a); output y; u = "
+      "relu(z); output u }");
+  EXPECT_FALSE((*added)->offer({&odd, {false, false, false}}, gpu()).ok()) << "50 is not 2*c";
   for (const std::string_view sample : (*added)->samples) {
     const ir::Graph g = parsed(std::string(sample));
     EXPECT_TRUE((*added)->offer({&g, {false, false, false}}, gpu()).ok()) << sample;

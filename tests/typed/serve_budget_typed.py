@@ -56,8 +56,8 @@ class Budget(Served):
             t.join()
         return [said.get() for _ in range(number)], most
 
-    def bombs(self, ask, refusals):
-        """Of 8 MB in some kilobytes, of which at most eight fit beside the one that is at the worker; and again, when all is given back."""
+    def bombs(self, ask, refusals, packed=True):
+        """Of 8 MB, packed in some kilobytes, of which at most eight fit beside the one that is at the worker; and again, when all is given back."""
         self.serve("--max-total-body-bytes", LIMIT, "--stuck-kill-secs", 0, "--canary-secs", 0, "--worker-memory-mib", 1024, "--http-threads", 4,
                    "--grpc-threads", 4)
         self.assertEqual(ask(), "answered")
@@ -66,7 +66,8 @@ class Budget(Served):
             said, most = self.all_at_once(24, ask)
             self.assertEqual(set(said) - {"answered", refusals}, set(), said)
             self.assertTrue(4 <= said.count("answered") <= 10, said)
-            self.assertLess(most - before, 2.5 * LIMIT, "what they hold, and what growing took for a moment")
+            if packed:  # else the library of gRPC holds what has come before the server is asked
+                self.assertLess(most - before, 2.5 * LIMIT, "what they hold, and what growing took for a moment")
         self.assertEqual(ask(), "answered")
 
     def test_bombs_over_http(self):
@@ -85,7 +86,7 @@ class Budget(Served):
 
     def test_bombs_over_grpc(self):
         x = numpy.zeros((ROWS, 4), numpy.float32)
-        for name in ("gzip", "deflate"):
+        for name in ("gzip", "deflate", None):
             def ask():
                 with tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}") as c:
                     given = tritonclient.grpc.InferInput("x", x.shape, "FP32")
@@ -94,7 +95,7 @@ class Budget(Served):
                         return "answered" if (c.infer("add", [given], compression_algorithm=name).as_numpy("y") == 1).all() else "wrong"
                     except InferenceServerException as e:
                         return f"{e.status()} {'--max-total-body-bytes' in e.message()}"
-            self.bombs(ask, "StatusCode.RESOURCE_EXHAUSTED True")
+            self.bombs(ask, "StatusCode.RESOURCE_EXHAUSTED True", packed=name is not None)
             self.stop()
 
     def test_bodies_as_they_are(self):

@@ -49,23 +49,23 @@ class Signals(Typed):
         return "slow.onnx"
 
     def long(self):
-        """A model that takes many seconds to tune: convolutions of many sizes in a row."""
+        """A model that takes some seconds to tune: convolutions of many sizes in a row."""
         nodes, weights, before = [], [], 8
-        for k in range(24):
+        for k in range(40):
             now = 16 + 4 * k
             weights.append(helper.make_tensor(f"w{k}", TensorProto.FLOAT, [now, before, 3, 3], [0.01] * (now * before * 9)))
             nodes.append(helper.make_node("Conv", [f"x{k}", f"w{k}"], [f"x{k + 1}"], pads=[1, 1, 1, 1]))
             before = now
-        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x0", TensorProto.FLOAT, [1, 8, 28, 28])],
-                                  [helper.make_tensor_value_info("x24", TensorProto.FLOAT, None)], weights)
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x0", TensorProto.FLOAT, [1, 8, 56, 56])],
+                                  [helper.make_tensor_value_info("x40", TensorProto.FLOAT, None)], weights)
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "long.onnx")
         return "long.onnx"
 
     def test_a_build_leaves_the_best_so_far_and_says_so_ever_after(self):
         for how in (signal.SIGINT, signal.SIGTERM):
             shutil.rmtree(self.folder / "cache", ignore_errors=True)
-            child = self.start("build", self.long(), "-o", "a.engine", "--json", "a.json")
-            self.wait_for(child, "[")  # something was tried
+            child = self.start("build", self.long(), "-o", "a.engine", "--json", "a.json", "--verbose")
+            self.wait_for(child, "[2/")  # something was tried
             self.cut(child, how, 30)
             answer = json.loads((self.folder / "a.json").read_text())
             self.assertTrue(answer["interrupted"])
