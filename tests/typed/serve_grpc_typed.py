@@ -143,7 +143,7 @@ class Grpc(Served):
                               (lambda r: at(r, "FP32").shape.__setitem__(0, 2**62), "number of elements overflows"),
                               (lambda r: r.raw_input_contents.append(b"abcd"), "contents field must not be specified"),
                               (lambda r: at(r, "FP32").parameters["shared_memory_region"].__setattr__("string_param", "a"), "shared memory"),
-                              (lambda r: r.parameters["priority"].__setattr__("int64_param", -9), "priority is out of range"),
+                              (lambda r: r.parameters["priority"].__setattr__("int64_param", -9), "'priority' is out of range"),
                               (lambda r: r.outputs.add(name="nothing"), "unexpected inference output 'nothing'"),
                               (lambda r: r.inputs.add(name="FP32", datatype="FP32", shape=[1, 2]), "given twice")):
             def both(r):

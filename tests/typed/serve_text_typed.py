@@ -15,26 +15,29 @@ from typed import SOURCE, main
 WORDS = "a cat sits on the mat kitten rests rug it rains".split()
 
 
+def tiny_text_model(folder, config=None):
+    """The random BERT of tests/hf with a tokenizer of a few words and mean pooling, as a Hugging Face folder."""
+    shutil.copytree(SOURCE / "tests/hf/data/tiny_bert", folder)
+    vocab = {w: k for k, w in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, "##s", "."])}
+    t = tokenizers.Tokenizer(tokenizers.models.WordPiece(vocab, unk_token="[UNK]"))
+    t.normalizer = tokenizers.normalizers.BertNormalizer()
+    t.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    t.post_processor = tokenizers.processors.TemplateProcessing(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+                                                                special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    t.save(str(folder / "tokenizer.json"))
+    (folder / "modules.json").write_text(json.dumps([{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+                                                     {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling/config.json").write_text(json.dumps({"word_embedding_dimension": 16, "pooling_mode_mean_tokens": True}))
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 12}))
+    if config:
+        (folder / "config.yaml").write_text(config)
+    return folder
+
+
 class Texts(Served):
     def put_text(self, name="tiny", config=None):
-        """The random BERT of tests/hf with a tokenizer of a few words and mean pooling."""
-        folder = self.repository / name
-        shutil.copytree(SOURCE / "tests/hf/data/tiny_bert", folder)
-        vocab = {w: k for k, w in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, "##s", "."])}
-        t = tokenizers.Tokenizer(tokenizers.models.WordPiece(vocab, unk_token="[UNK]"))
-        t.normalizer = tokenizers.normalizers.BertNormalizer()
-        t.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-        t.post_processor = tokenizers.processors.TemplateProcessing(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-                                                                    special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
-        t.save(str(folder / "tokenizer.json"))
-        (folder / "modules.json").write_text(json.dumps([{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
-                                                         {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]))
-        (folder / "1_Pooling").mkdir()
-        (folder / "1_Pooling/config.json").write_text(json.dumps({"word_embedding_dimension": 16, "pooling_mode_mean_tokens": True}))
-        (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 12}))
-        if config:
-            (folder / "config.yaml").write_text(config)
-        return folder
+        return tiny_text_model(self.repository / name, config)
 
     def openai(self):
         return openai.OpenAI(base_url=f"http://127.0.0.1:{self.port}/v1", api_key="none", max_retries=0)

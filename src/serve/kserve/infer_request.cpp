@@ -31,8 +31,9 @@ Result<std::vector<int64_t>> read_dims(const Json& tensor, const plan::Port& por
   std::vector<int64_t> dims;
   if (shape->size() > kMaxRank) return invalid("input '%s' has %zu dims", port.name.c_str(), shape->size());
   for (const Json& d : *shape) {
-    PERI_ASSIGN(const int64_t v, d.as_int());
-    dims.push_back(v);
+    const auto v = d.as_int();
+    if (!v.ok()) return Error(v.error()).at_node("shape' of input '" + port.name);
+    dims.push_back(*v);
   }
   PERI_TRY(check_dims(port, dims));
   return dims;
@@ -63,11 +64,17 @@ Status check_dims(const plan::Port& port, std::span<const int64_t> dims) {
   return Ok{};
 }
 
+const Json* given(const Json& holder, std::string_view key) {
+  const Json* value = holder.find(key);
+  return value && !value->is_null() ? value : nullptr;
+}
+
 // Parameters that change what an answer is, and are not obeyed here, are refused; others are the model's own.
 Status check_parameters(const Json& holder) {
-  const Json* p = holder.find("parameters");
+  const Json* p = given(holder, "parameters");
   if (!p) return Ok{};
-  PERI_TRY(p->as_object());
+  if (!p->is_object())
+    return invalid("'parameters' is %s, no object of names and values", std::string(p->kind_name()).c_str());
   for (const std::string_view key : {"shared_memory_region", "shared_memory_byte_size", "shared_memory_offset"})
     if (p->find(key)) return unsupported("shared memory of clients is not taken");
   for (const Json::Member& m : p->members()) {
@@ -76,15 +83,18 @@ Status check_parameters(const Json& holder) {
                      shown_name(m.key).c_str());
     if (m.value.kind() == Json::Kind::kDouble && !std::isfinite(*m.value.as_double()))
       return invalid("the parameter '%s' is no finite number", shown_name(m.key).c_str());
+    if (m.value.is_array() || m.value.is_object())
+      return invalid("the parameter '%s' is %s: a text, a number, true and false are taken", shown_name(m.key).c_str(),
+                     std::string(m.value.kind_name()).c_str());
   }
   return Ok{};
 }
 
 Result<int64_t> read_classes(const Json& holder) {
-  const Json* p = holder.find("parameters");
+  const Json* p = given(holder, "parameters");
   if (!p) return int64_t{0};
   PERI_ASSIGN(const int64_t out, p->get_int("classification", 0));
-  if (out < 0) return invalid("the classification asks for %lld classes", static_cast<long long>(out));
+  if (out < 0) return invalid("'classification' asks for %lld classes", static_cast<long long>(out));
   return out;
 }
 
@@ -92,7 +102,7 @@ Error stateless() { return unsupported("the model keeps no state between request
 
 // A number is a sequence's name as well as a text is; 0 and "" are none.
 static Status read_step(const Json& parameters, const InferLimits& limits, SequenceStep* out) {
-  if (const Json* id = parameters.find("sequence_id")) {
+  if (const Json* id = given(parameters, "sequence_id")) {
     if (id->is_string()) {
       out->id.text = *id->as_string();
       if (out->id.text.size() > limits.sequence_id_bytes)
@@ -113,14 +123,15 @@ static Status read_step(const Json& parameters, const InferLimits& limits, Seque
 
 Status read_parameters(const Json& root, const InferLimits& limits, bool* binary, InferRequest* out) {
   PERI_TRY(check_parameters(root));
-  const Json* p = root.find("parameters");
+  const Json* p = given(root, "parameters");
   if (!p) return Ok{};
   PERI_ASSIGN(*binary, p->get_bool("binary_data_output", false));
   PERI_ASSIGN(out->priority, p->get_int("priority", 0));
   PERI_ASSIGN(out->timeout_us, p->get_int("timeout", 0));
   PERI_TRY(read_step(*p, limits, &out->step));
-  if (out->priority < 0 || out->priority > 1000) return invalid("the priority is out of range");
-  if (out->timeout_us < 0 || out->timeout_us > int64_t{1} << 50) return invalid("the timeout is out of range");
+  if (out->priority < 0 || out->priority > 1000) return invalid("the parameter 'priority' is out of range");
+  if (out->timeout_us < 0 || out->timeout_us > int64_t{1} << 50)
+    return invalid("the parameter 'timeout' is out of range");
   return Ok{};
 }
 
@@ -139,9 +150,9 @@ class Reader {
     PERI_ASSIGN(std::vector<int64_t> dims, read_dims(json, port));
     PERI_ASSIGN(const int64_t numel, checked_numel(dims));
     PERI_TRY(check_parameters(json));
-    const Json* parameters = json.find("parameters");
-    const Json* size = parameters ? parameters->find("binary_data_size") : nullptr;
-    const Json* data = json.find("data");
+    const Json* parameters = given(json, "parameters");
+    const Json* size = parameters ? given(*parameters, "binary_data_size") : nullptr;
+    const Json* data = given(json, "data");
     if (size && data) return invalid("input '%s' has both 'data' and 'binary_data_size'", port.name.c_str());
     if (data) {
       auto out = tensor_of_json(*data, dtype, std::move(dims), limits_);
@@ -149,7 +160,7 @@ class Reader {
       return out;
     }
     if (!size) return invalid("input '%s' has neither 'data' nor 'binary_data_size'", port.name.c_str());
-    PERI_ASSIGN(const uint64_t bytes, size->as_uint());
+    PERI_ASSIGN(const uint64_t bytes, parameters->get_uint("binary_data_size"));
     if (bytes > binary_.size())
       return invalid("input '%s' states %llu bytes of binary data, the body has %zu more", port.name.c_str(),
                      static_cast<unsigned long long>(bytes), binary_.size());
@@ -173,6 +184,11 @@ class Reader {
   const InferLimits& limits_;
 };
 
+Status check_tensor(const Json& json, const char* list) {
+  if (json.is_object()) return Ok{};
+  return invalid("'%s' holds %s, no object of a tensor", list, std::string(json.kind_name()).c_str());
+}
+
 Status read_inputs(const Json& root, std::span<const plan::Port> ports, const InferLimits& limits, Reader reader,
                    InferRequest* out) {
   PERI_ASSIGN(const Json::Array* inputs, root.get_array("inputs"));
@@ -180,6 +196,7 @@ Status read_inputs(const Json& root, std::span<const plan::Port> ports, const In
   out->inputs.resize(ports.size());
   size_t given = 0;
   for (const Json& json : *inputs) {
+    PERI_TRY(check_tensor(json, "inputs"));
     PERI_ASSIGN(const std::string_view name, json.get_string("name"));
     size_t at = 0;
     const plan::Port* port = find_port(ports, name, &at);
@@ -197,22 +214,22 @@ Status read_inputs(const Json& root, std::span<const plan::Port> ports, const In
 
 Status read_outputs(const Json& root, std::span<const plan::Port> ports, const InferLimits& limits, bool binary,
                     InferRequest* out) {
-  const Json* outputs = root.find("outputs");
-  if (!outputs) {
+  if (!given(root, "outputs")) {
     for (size_t k = 0; k < ports.size(); ++k) out->outputs.push_back({k, binary});
     return Ok{};
   }
-  PERI_ASSIGN(const Json::Array* list, outputs->as_array());
+  PERI_ASSIGN(const Json::Array* list, root.get_array("outputs"));
   PERI_TRY(check_count(list->size(), "outputs", limits));
   std::vector<bool> asked(ports.size());
   for (const Json& json : *list) {
+    PERI_TRY(check_tensor(json, "outputs"));
     PERI_ASSIGN(const std::string_view name, json.get_string("name"));
     size_t at = 0;
     if (!find_port(ports, name, &at)) return invalid("unexpected inference output '%s'", shown_name(name).c_str());
     if (asked[at]) return invalid("output '%s' is asked for twice", ports[at].name.c_str());
     asked[at] = true;
     PERI_TRY(check_parameters(json));
-    const Json* p = json.find("parameters");
+    const Json* p = given(json, "parameters");
     PERI_ASSIGN(const bool mine, p ? p->get_bool("binary_data", binary) : Result<bool>(binary));
     PERI_ASSIGN(const int64_t classes, read_classes(json));
     out->outputs.push_back({at, mine, classes});

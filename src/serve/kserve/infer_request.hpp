@@ -59,6 +59,8 @@ Result<InferRequest> parse_raw(std::span<const std::byte> body, std::shared_ptr<
 // What parse_infer() asks of each part, for other forms of the same request. `at`: the port's place.
 const plan::Port* find_port(std::span<const plan::Port> ports, std::string_view name, size_t* at);
 Status check_dims(const plan::Port& port, std::span<const int64_t> dims);
+// The member `key`; null stands for an absent one.
+const Json* given(const Json& holder, std::string_view key);
 // "parameters" of the request, of a tensor. `binary`: whether outputs are asked for in binary.
 Status read_parameters(const Json& root, const InferLimits& limits, bool* binary, InferRequest* out);
 Status check_parameters(const Json& holder);

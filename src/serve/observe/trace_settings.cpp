@@ -34,8 +34,8 @@ std::string TraceSettings::text(std::string_view model) const {
   return w.end_object().take();
 }
 
-static Result<int64_t> number_of(std::string_view key, const Json& value, int64_t least) {
-  PERI_ASSIGN(const std::string_view text, value.as_string());
+static Result<int64_t> number_of(std::string_view key, const Json& changes, int64_t least) {
+  PERI_ASSIGN(const std::string_view text, changes.get_string(key));
   int64_t n = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), n);
   const std::string name(key), shown(text.substr(0, 80));
@@ -47,14 +47,17 @@ static Result<int64_t> number_of(std::string_view key, const Json& value, int64_
   return n;
 }
 
-Status TraceSettings::change(std::string_view key, const Json& value, Own* own) const {
+Status TraceSettings::change(std::string_view key, const Json& changes, Own* own) const {
+  const Json& value = *changes.find(key);
   if (key == "trace_level") {
     own->on.reset();
     if (value.is_null()) return Ok{};
-    PERI_ASSIGN(const Json::Array* levels, value.as_array());
+    PERI_ASSIGN(const Json::Array* levels, changes.get_array(key));
     bool on = false;
     for (const Json& level : *levels) {
-      PERI_ASSIGN(const std::string_view name, level.as_string());
+      const auto read = level.as_string();
+      if (!read.ok()) return Error(read.error()).at_node(key);
+      const std::string_view name = *read;
       if (name != "OFF" && name != "TIMESTAMPS")
         return invalid("the trace level '%s' is not known here", std::string(name.substr(0, 80)).c_str())
             .expecting("OFF or TIMESTAMPS");
@@ -66,21 +69,21 @@ Status TraceSettings::change(std::string_view key, const Json& value, Own* own) 
   } else if (key == "trace_rate") {
     own->one_in.reset();
     if (value.is_null()) return Ok{};
-    PERI_ASSIGN(own->one_in, number_of(key, value, 1));
+    PERI_ASSIGN(own->one_in, number_of(key, changes, 1));
     own->seen = 0;
   } else if (key == "trace_count") {
     own->left.reset();
     if (value.is_null()) return Ok{};
-    PERI_ASSIGN(own->left, number_of(key, value, -1));
+    PERI_ASSIGN(own->left, number_of(key, changes, -1));
   } else if (key == "trace_file") {
     return unsupported("trace file location can not be updated through network protocol: traces go to --otlp-endpoint");
   } else if (key == "log_frequency") {
     if (value.is_null()) return Ok{};
-    PERI_ASSIGN(const int64_t n, number_of(key, value, 0));
+    PERI_ASSIGN(const int64_t n, number_of(key, changes, 0));
     if (n != 0) return invalid("'log_frequency' is of trace files: traces go to --otlp-endpoint as they end");
   } else if (key == "trace_mode") {
     if (value.is_null()) return Ok{};
-    PERI_ASSIGN(const std::string_view mode, value.as_string());
+    PERI_ASSIGN(const std::string_view mode, changes.get_string(key));
     if (mode != "opentelemetry") return invalid("'trace_mode' is opentelemetry, and nothing else");
   } else {
     return invalid("'%s' is no trace setting", std::string(key.substr(0, 80)).c_str())
@@ -94,7 +97,7 @@ Status TraceSettings::update(const std::string& model, const Json& changes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto it = models_.find(model);
   Own own = model.empty() ? all_ : it == models_.end() ? Own() : it->second;
-  for (const auto& [key, value] : *members) PERI_TRY(change(key, value, &own));
+  for (const Json::Member& m : *members) PERI_TRY(change(m.key, changes, &own));
   if (model.empty()) {
     if (!own.on) own.on = defaults_.possible;
     if (!own.one_in) own.one_in = defaults_.one_in;

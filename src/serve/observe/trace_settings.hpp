@@ -39,7 +39,7 @@ class TraceSettings {
     std::optional<int64_t> one_in, left;
     uint64_t seen = 0;
   };
-  Status change(std::string_view key, const Json& value, Own* own) const;
+  Status change(std::string_view key, const Json& changes, Own* own) const;
 
   const TraceDefaults defaults_;
   mutable std::mutex mutex_;

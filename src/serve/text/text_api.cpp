@@ -45,18 +45,21 @@ Status add_ids(const Json& v, const TextLimits& limits, TextRequest* out) {
   return Ok{};
 }
 
-// A text, the ids of one, or a list of either.
-Status read_inputs(const Json& v, const TextLimits& limits, bool ids, TextRequest* out) {
+// The member `key`: a text, the ids of one (with `ids`), or a list of either.
+Status read_inputs(const Json& root, std::string_view key, const TextLimits& limits, bool ids, TextRequest* out) {
+  PERI_ASSIGN(const Json* member, root.get(key));
+  const Json& v = *member;
   const auto number = [](const Json& j) { return j.kind() == Json::Kind::kInt || j.kind() == Json::Kind::kUint; };
-  out->single = v.is_string() || (!v.items().empty() && number(v.items()[0]));
-  if (v.is_string()) return add_text(v, limits, out);
-  if (!v.is_array() || v.items().empty()) return invalid("neither a text nor a list of texts");
-  if (ids && out->single) return add_ids(v, limits, out);
-  for (const Json& each : v.items())
-    if (ids && each.is_array())
-      PERI_TRY(add_ids(each, limits, out));
-    else
-      PERI_TRY(add_text(each, limits, out));
+  out->single = v.is_string() || (ids && !v.items().empty() && number(v.items()[0]));
+  if (!v.is_string() && (!v.is_array() || v.items().empty()))
+    return invalid("'%s' is %s, neither a text nor a list of texts", std::string(key).c_str(),
+                   v.is_array() ? "an empty list" : std::string(v.kind_name()).c_str());
+  const auto add = [&](const Json& each) {
+    return ids && each.is_array() ? add_ids(each, limits, out) : add_text(each, limits, out);
+  };
+  Status s = out->single ? add(v) : Ok{};
+  for (size_t k = 0; s.ok() && !out->single && k < v.items().size(); ++k) s = add(v.items()[k]);
+  if (!s.ok()) return Error(s.error()).at_node(key);
   return Ok{};
 }
 
@@ -99,14 +102,14 @@ Result<TextRequest> parse_embeddings(std::string_view body, const TextLimits& li
   TextRequest out;
   PERI_ASSIGN(const std::string_view model, root.get_string("model"));
   out.model = model;
-  PERI_ASSIGN(const Json* input, root.get("input"));
-  PERI_TRY(read_inputs(*input, limits, true, &out));
+  PERI_TRY(read_inputs(root, "input", limits, true, &out));
   PERI_ASSIGN(const std::string_view form, root.get_string("encoding_format", "float"));
   if (form != "float" && form != "base64")
     return invalid("'encoding_format' is '%s'", shown_name(form).c_str()).expecting("float or base64");
   out.base64 = form == "base64";
+  PERI_TRY(root.get_string("user", ""));
   PERI_ASSIGN(out.dimensions, root.get_int("dimensions", 0));
-  if (out.dimensions < 1 && root.find("dimensions"))
+  if (out.dimensions < 1 && given(root, "dimensions"))
     return invalid("'dimensions' is %lld", static_cast<long long>(out.dimensions)).expecting("at least 1");
   return out;
 }
@@ -115,8 +118,7 @@ Result<TextRequest> parse_generate(std::string_view body, const TextLimits& limi
   PERI_ASSIGN(const Json root, parse_json(body, limits.json));
   PERI_TRY(check_members(root, {"text_input", "id", "parameters"}));
   TextRequest out;
-  PERI_ASSIGN(const Json* input, root.get("text_input"));
-  PERI_TRY(read_inputs(*input, limits, false, &out));
+  PERI_TRY(read_inputs(root, "text_input", limits, false, &out));
   PERI_ASSIGN(const std::string_view id, root.get_string("id", ""));
   out.id = id.substr(0, 1000);
   InferRequest common;
