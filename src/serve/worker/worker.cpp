@@ -139,6 +139,7 @@ void Worker::State::end_process() {
     const std::lock_guard<std::mutex> lock(mutex);
     gone = std::move(link);
     link = nullptr;
+    counts.up = false;  // its number may be another process's from here on
   }
   if (gone) gone->end(refused("the server has ended"));
   for (const RemotePtr& r : remotes()) r->set_fault("the server has ended");  // nothing waits for another process
