@@ -48,7 +48,7 @@ def protocol():
 
 def gpus(price=GPU_PRICE):
     """Rates and costs of whole models on a GPU at the best batch that was measured, inputs and outputs on the device."""
-    data, name = newest("gpu_rows_large")
+    data, name = newest("gpu_rows")
     best = {}
     for row in data["rows"]:
         ms = statistics.median(v for r in row["ours"]["rounds"] for v in r)
