@@ -4,7 +4,6 @@ whether they are. Cost is that of a processor for an hour, in whatever money: --
 """
 import argparse
 import pathlib
-import statistics
 import sys
 
 from performance import newest, source, table
@@ -51,12 +50,12 @@ def gpus(price=GPU_PRICE):
     data, name = newest("gpu_rows")
     best = {}
     for row in data["rows"]:
-        ms = statistics.median(v for r in row["ours"]["rounds"] for v in r)
+        ms = row["ours"]["median_ms"]
         rate = 1000 * row["batch"] / ms
         if rate > best.get(row["network"], (0, 0, 0))[0]:
             best[row["network"]] = (rate, row["batch"], ms)
     rows = [[model, batch, f"{ms:.2f}", count(rate), f"{1e6 / rate / 3600 * price:.3f}"] for model, (rate, batch, ms) in sorted(best.items())]
-    return table(["model, float16", "batch", "ms", "rows a second and GPU", "cost of a million"], rows) + f"\n\n`benchmarks/results/{name}`: {data['gpu']['name']}."
+    return table(["model, float16", "batch", "ms", "rows a second and GPU", "cost of a million"], rows) + f"\n\n`benchmarks/results/{name}`: {', '.join(sorted({r['gpu']['name'] for r in data['rows']}))}."
 
 
 SECTIONS = {"models": models, "gpus": gpus, "protocol": protocol}
