@@ -23,13 +23,13 @@ std::string distrust(const Fd& file) {
 std::string distrust_file(const std::string& path) {
   struct stat state;
   if (::stat(path.c_str(), &state) != 0) return "";
-  return S_ISREG(state.st_mode) ? distrust(state, S_IWGRP | S_IWOTH) : "it is no regular file";
+  return S_ISREG(state.st_mode) ? distrust(state, S_IWGRP | S_IWOTH) : "it is not a regular file";
 }
 
 std::string distrust_folder(const std::string& path) {
   struct stat state;
   if (::stat(path.c_str(), &state) != 0) return "";
-  if (!S_ISDIR(state.st_mode)) return "it is no folder";
+  if (!S_ISDIR(state.st_mode)) return "it is not a folder";
   const bool sticky = state.st_mode & S_ISVTX;
   if (sticky && state.st_uid == 0) return "";  // /tmp
   return distrust(state, sticky ? 0 : S_IWOTH);

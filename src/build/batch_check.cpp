@@ -14,7 +14,7 @@ Result<std::string> batch_symbol(const plan::Program& program) {
   if (program.inputs.empty()) return unsupported("the model has no inputs");
   const Shape& first = program.inputs[0].shape;
   if (first.empty() || !first[0].is_symbol())
-    return unsupported("the first axis of input '%s' is no free dimension: %s", program.inputs[0].name.c_str(),
+    return unsupported("the first axis of input '%s' is not a free dimension: %s", program.inputs[0].name.c_str(),
                        shape_text(first).c_str());
   for (const auto* ports : {&program.inputs, &program.outputs})
     for (const plan::Port& p : *ports)

@@ -181,14 +181,14 @@ const Entry bench_entry{{
     .flags = build_flags(
         {{"--seconds", "", "N", "time to sample for, in each process (default 3)", false, nullptr, "--duration"},
          {"--repeat", "", "N", "measure in N fresh processes, one after another; compare asks for 5"},
-         {"--layers", "", "", "also the time of every step"},
+         {"--layers", "", "", "also time every step"},
          {"--input", "-i", "NAME=FILE",
           "an input: .npy, .npz, .pb, .png, .jpg, raw:TYPE:AxBxC:FILE, or random:SEED (default)", true},
          {"--cast", "", "", "convert inputs of another element type, where no value is lost"},
-         {"--warm-up", "", "MS", "time to run for before sampling (default 300)"},
-         {"--iterations", "", "N", "at most this many samples, in each process (default 100000)"},
-         {"--tolerance", "", "PERCENT", "most that the samples may disagree by (default 25)"},
-         {"--paced", "", "", "of an engine on a device: a round of runs for each line of the input"}},
+         {"--warm-up", "", "MS", "warm-up before sampling (default 300)"},
+         {"--iterations", "", "N", "maximum number of samples in each process (default 100000)"},
+         {"--tolerance", "", "PERCENT", "largest allowed disagreement of the samples (default 25)"},
+         {"--paced", "", "", "engine on a device: one round of runs for each line of standard input"}},
         endpoint_flags()),
     .details =
         "Throughput is runs done per second of wall clock; items are the batch. Exit code 5 where 10 or more samples "

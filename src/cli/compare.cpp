@@ -57,12 +57,12 @@ Result<Outcome> run(const Arguments& arguments) {
 extern const Entry compare_entry;
 const Entry compare_entry{{
     .name = "compare",
-    .summary = "tell whether one measurement is slower than another by more than noise",
+    .summary = "test whether one measurement is significantly slower than another",
     .positional = "BEFORE.json AFTER.json",
     .min_positional = 2,
     .max_positional = 2,
     .flags = {{"--limit", "", "RATIO",
-               "exit code 4 where AFTER surely takes more than RATIO of BEFORE (default 1.03)"}},
+               "exit code 4 if AFTER takes significantly more than RATIO times BEFORE (default 1.03)"}},
     .details =
         "Both are what peri bench --repeat N --json wrote for the same model, sizes and threads. Processes differ by "
         "more "

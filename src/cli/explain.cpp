@@ -132,10 +132,10 @@ const Entry explain_entry{{
     .flags = build_flags(
         {{"--top", "", "N", "rows of the table (default 20)"},
          {"--full", "", "", "also each step's nodes, passes, candidates and refusals"},
-         {"--html", "", "FILE", "write all of it as one page that opens without a network", false, &build::kPageFile},
-         {"--measured", "", "", "of an engine on a device: time the steps in the run itself"},
+         {"--html", "", "FILE", "write a self-contained HTML page", false, &build::kPageFile},
+         {"--measured", "", "", "engine on a device: time the steps within the run"},
          {"--proof", "", "FILE", "the proof to read, even another engine's (default: ENGINE.proof)"},
-         {"--compare", "", "", "an engine of another machine: its times beside this one's floors"}}),
+         {"--compare", "", "", "accept an engine from another machine: compare its times with this machine's floors"}}),
     .details =
         "An engine is explained from the ENGINE.proof beside it; a model is built first. The floor of a step is the "
         "hardware minimum (roofline): the time that the chosen algorithm's arithmetic and the step's arguments and "

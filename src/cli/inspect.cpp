@@ -265,8 +265,8 @@ const Entry inspect_entry{{
     .min_positional = 0,
     .max_positional = 1,
     .flags = build_flags({{"--operators", "", "",
-                           "list the operators it takes, with their versions, the types of their first input, "
-                           "and how many of their samples run on a GPU"},
+                           "list the supported operators with their versions, the types of their first input, and how "
+                           "many of their samples run on a GPU"},
                           {"--check", "", "", "engines: recompute the hash of every weight"}}),
     .details = "Exit code 1 when a node is unsupported; all of them are listed.\n\nexample:\n  peri inspect "
                "models/digits_cnn.onnx --json -",

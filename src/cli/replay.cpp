@@ -51,9 +51,9 @@ const Entry replay_entry{{
     .max_positional = 1,
     .flags = {{"--from", "", "ENGINE", "LINE is the name or the key of a step in ENGINE.proof"},
               {"--threads", "", "N", "threads (default: the CPUs this process may use)"},
-              {"--provider", "", "peri|onednn|cublaslt|reference", "only candidates of this provider"},
+              {"--provider", "", "peri|onednn|cublaslt|reference", "use only candidates of this provider"},
               {"--backend", "", "auto|cpu|cuda", "whose kernels (auto: cpu)"},
-              {"--device", "", "KIND:N", "which one of several devices, e.g. cuda:1 (default: the first)"},
+              {"--device", "", "KIND:N", "select one of several devices, e.g. cuda:1 (default: the first)"},
               {"--budget", "", "MS", "timing of one candidate (default 200)"},
               {"--variable", "", "NAME", "an input that is not a constant weight", true}},
     .details = "LINE is a problem as proofs and failures print it, and may end with seed=N: an anchor with its "

@@ -272,7 +272,8 @@ Result<Outcome> run(const Arguments& typed) {
   return outcome_of(repository, seconds_since(start));
 }
 std::vector<Flag> serving_flags() {
-  std::vector<Flag> out = {{"--profile", "", "FILE", "flags from a file, YAML or JSON; those typed win"}};
+  std::vector<Flag> out = {
+      {"--profile", "", "FILE", "read flags from a YAML or JSON file; the command line takes precedence"}};
   for (const Flag& f : limit_flags()) out.push_back(f);
   for (const Flag& f : tuning_flags()) out.push_back(f);
   for (const Flag& f : watching_flags()) out.push_back(f);
@@ -288,26 +289,26 @@ const Entry serve_entry{{
         {{"--model-repository", "", "DIR", "folder of <model>/<version>/model.engine or model.onnx, and config.pbtxt",
           false, nullptr, "--model-store"},
          {"--model-control-mode", "", "MODE",
-          "none: all models at the start; poll: changes of the folder too; explicit: clients load"},
-         {"--load-model", "", "NAME", "with explicit: load it at the start; *: all", true},
+          "none: load all models at start; poll: also follow changes of the folder; explicit: clients load and unload"},
+         {"--load-model", "", "NAME", "with explicit: load this model at start; *: all", true},
          {"--model-config-name", "", "NAME",
-          "configurations by configs/NAME.pbtxt or .yaml of a model's folder, where there is one"},
-         {"--repository-poll-secs", "", "S", "with poll: seconds between looks (default 2)"},
+          "use configs/NAME.pbtxt or .yaml in a model's folder as its configuration, if present"},
+         {"--repository-poll-secs", "", "S", "with poll: seconds between checks (default 2)"},
          {"--http-address", "", "IP", "address to listen on (default 127.0.0.1)"},
          {"--http-port", "", "PORT", "port (default 8000; 0: any free one; -1: none)"},
-         {"--http-socket", "", "PATH", "listen on a Unix socket too"},
+         {"--http-socket", "", "PATH", "also listen on a Unix socket"},
          {"--http-threads", "", "N", "threads that read and write requests (default: a quarter of the CPUs, 1 to 8)",
           false, nullptr, "--http-thread-count"},
-         {"--grpc-address", "", "IP", "address of gRPC (default: --http-address)"},
-         {"--grpc-port", "", "PORT", "port of gRPC (default 8001; 0: any free one; -1: none)"},
-         {"--grpc-socket", "", "PATH", "gRPC on a Unix socket too"},
+         {"--grpc-address", "", "IP", "address for gRPC (default: --http-address)"},
+         {"--grpc-port", "", "PORT", "port for gRPC (default 8001; 0: any free one; -1: none)"},
+         {"--grpc-socket", "", "PATH", "also serve gRPC on a Unix socket"},
          {"--grpc-threads", "", "N", "threads that read and write gRPC calls (default 1)"},
-         {"--metrics-address", "", "IP", "address of /metrics and /dashboard (default: --http-address)"},
-         {"--metrics-port", "", "PORT", "port of /metrics (default 8002; 0: any; -1: none)"},
+         {"--metrics-address", "", "IP", "address for /metrics and /dashboard (default: --http-address)"},
+         {"--metrics-port", "", "PORT", "port for /metrics (default 8002; 0: any; -1: none)"},
          {"--max-queue", "", "N",
-          "requests that may wait for a model, where its configuration says nothing (default 1024)"},
-         {"--inline-us", "", "US", "run what is expected to take no longer on the thread that read it (default 40)"},
-         {"--exit-timeout-secs", "", "S", "seconds to answer what is under way at the end (default 30)"}},
+          "requests that may be queued for a model, unless its configuration says otherwise (default 1024)"},
+         {"--inline-us", "", "US", "run requests expected to take at most this long on the I/O thread (default 40)"},
+         {"--exit-timeout-secs", "", "S", "seconds to finish requests in progress at shutdown (default 30)"}},
         serving_flags()),
     .details = "example:\n  peri serve --model-repository models/repository",
     .run = run,

@@ -73,13 +73,13 @@ Result<Outcome> run(const Arguments& arguments) {
 
 const Entry top_entry{{
     .name = "top",
-    .summary = "what a server does now: queues, batches and why they were cut, latency, memory",
+    .summary = "show a server's queues, batches and why they were cut, latency and memory",
     .positional = "URL",
     .min_positional = 0,
     .max_positional = 1,
-    .flags = {{"--once", "", "", "one look: since models were loaded, or with --interval over that time"},
-              {"--interval", "", "S", "seconds between looks (default 2)"},
-              {"--key-file", "", "FILE", "its first line is sent as a bearer's key"}},
+    .flags = {{"--once", "", "", "print once: since models were loaded, or with --interval over that time"},
+              {"--interval", "", "S", "seconds between updates (default 2)"},
+              {"--key-file", "", "FILE", "send the first line of FILE as the bearer token"}},
     .details = "URL is where the server has its metrics (default http://127.0.0.1:8002).\n\n"
                "example:\n  peri top http://127.0.0.1:8002 --once",
     .run = run,

@@ -192,7 +192,7 @@ class CudaPrepared final : public runtime::Prepared {
     PERI_ASSIGN(const std::unique_ptr<device::Stream> stream, device_->make_stream());
     for (const kernels::cuda::PackedWeight& w : weights) {
       if (w.input >= weights_.size() || !weights_[w.input].defined())
-        return invalid("input %zu is no weight", w.input).at_node(step_.name);
+        return invalid("input %zu is not a weight", w.input).at_node(step_.name);
       PERI_ASSIGN(const Tensor host, w.make(weights_[w.input]));
       auto memory = device_->allocate(host.bytes().size());
       if (!memory.ok()) return std::move(memory).error().at_node(step_.name);

@@ -60,7 +60,7 @@ Result<EncoderSizes> read_sizes(const Folder& folder, const SizeKeys& keys) {
     if (!(s.epsilon >= 0 && s.epsilon < 1))
       return invalid("value out of range").at_node(keys.epsilon).expecting("0 to 1");
     if (s.hidden % s.heads == 0) return s;
-    return invalid("hidden size is no multiple of the number of heads")
+    return invalid("hidden size is not a multiple of the number of heads")
         .at_node(keys.heads)
         .but_found(format("%lld and %lld", static_cast<long long>(s.hidden), static_cast<long long>(s.heads)));
   };

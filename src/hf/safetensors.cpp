@@ -107,7 +107,7 @@ class HeaderEvents : public JsonEvents {
     if (depth_ != 3) return at(invalid("value of another kind than the format says"));
     Result<int64_t> number = value.as_int();
     if (!number.ok() || *number < 0 || value.kind() == Json::Kind::kDouble)
-      return at(invalid("\"%s\" holds what is no size", field_.c_str()).expecting("integers from 0 to 2^63-1"));
+      return at(invalid("\"%s\" holds what is not a size", field_.c_str()).expecting("integers from 0 to 2^63-1"));
     if (numbers_.size() == kMaxRank) return at(invalid("\"%s\" has more than %zu numbers", field_.c_str(), kMaxRank));
     numbers_.push_back(*number);
     return Ok{};
@@ -192,7 +192,7 @@ Result<std::vector<TensorInfo>> parse_safetensors(std::span<const std::byte> fil
   uint64_t header = 0;
   for (int i = 7; i >= 0; --i) header = header << 8 | static_cast<uint64_t>(file[static_cast<size_t>(i)]);
   if (header > kMaxHeaderBytes)
-    return invalid("header is too long, or this is no safetensors file")
+    return invalid("header is too long, or this is not a safetensors file")
         .expecting("at most 100000000 bytes")
         .but_found("more");
   if (header > file.size() - 8) return invalid("header reaches beyond the end of the file");

@@ -27,7 +27,7 @@ Result<std::map<std::string, std::string>> read_index(const Fd& fd, const std::s
     Result<std::string_view> shard = m.value.as_string();
     if (!shard.ok()) return std::move(shard).error().at_node(m.key);
     if (!shard->ends_with(".safetensors"))
-      return unsupported("shard is no safetensors file")
+      return unsupported("shard is not a safetensors file")
           .at_node(m.key)
           .but_found("\"" + std::string(shard->substr(0, 100)) + "\"")
           .advise("save the model with save_pretrained(..., safe_serialization=True)");

@@ -57,7 +57,7 @@ Status check_resolved(const Kernel& kernel, std::string_view offered, std::strin
   if (config != offered && derived_config(kernel, config) == offered &&
       std::adjacent_find(names.begin(), names.end()) == names.end())
     return Ok{};
-  return invalid("the library's choice is no configuration of its offer")
+  return invalid("the library's choice is not a configuration of its offer")
       .expecting("{" + std::string(offered) + "}")
       .but_found("{" + std::string(config) + "}");
 }

@@ -92,7 +92,7 @@ struct Opener {
     if (tensor_of(node.in(port)))
       return unsupported("a sequence that a loop made is changed afterwards")
           .advise("export the model with a tensor in its place");
-    return invalid("input %zu is no sequence", port);
+    return invalid("input %zu is not a sequence", port);
   }
 
   Result<ir::Value*> insert() {

@@ -72,7 +72,7 @@ Status fix_inputs(const ImportOptions& options, Survey* survey) {
     if (it == inputs.end()) {
       std::string known;
       for (const PortInfo& p : inputs) known += (known.empty() ? "" : ", ") + p.name;
-      return usage("--fix names '%s', which is no input of the model", name.c_str()).expecting(known);
+      return usage("--fix names '%s', which is not an input of the model", name.c_str()).expecting(known);
     }
     PERI_ASSIGN(Tensor value, value_of(*it, text));
     survey->fixed.emplace(name, std::move(value));

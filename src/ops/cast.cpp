@@ -67,7 +67,7 @@ Result<double> parse_float(const std::string& text) {
   const auto [end, code] = std::from_chars(s.data(), s.data() + s.size(), v);
   if (code == std::errc::result_out_of_range) return std::strtod(std::string(s).c_str(), nullptr);
   if (s.empty() || code != std::errc() || end != s.data() + s.size())
-    return invalid("cast of a string that is no number").but_found("'" + text.substr(0, 32) + "'");
+    return invalid("cast of a string that is not a number").but_found("'" + text.substr(0, 32) + "'");
   return v;
 }
 Result<int64_t> parse_int(DType t, const std::string& text) {

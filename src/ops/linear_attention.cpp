@@ -30,7 +30,7 @@ Result<Rule> rule_of(const ir::Node& node) {
 Status check_heads(const InferContext& c, const Shape& q, const Shape& k, const Shape& v) {
   const int64_t heads = c.node.i("q_num_heads"), shared = c.node.i("kv_num_heads");
   if (heads < 1 || shared < 1 || heads % shared != 0)
-    return invalid("q_num_heads is no multiple of kv_num_heads")
+    return invalid("q_num_heads is not a multiple of kv_num_heads")
         .but_found(format("%lld and %lld", static_cast<long long>(heads), static_cast<long long>(shared)));
   for (const auto& [width, by] : {std::pair{q[2], heads}, std::pair{k[2], shared}, std::pair{v[2], shared}})
     if (width.is_const() && width.value() % by != 0)

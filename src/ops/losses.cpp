@@ -57,7 +57,7 @@ Status losses(RefCall& call, LogP log_p) {
       continue;
     }
     if (t < 0 || t >= classes)
-      return invalid("a target is no class")
+      return invalid("a target is not a class")
           .expecting(format("[0, %lld)", static_cast<long long>(classes)))
           .but_found(std::to_string(t));
     const Near w = element(weight, t, 1);

@@ -231,7 +231,7 @@ Result<Program> decode(Reader& r, const fb::Program& f, int depth) {
   p.backend = r.text(f.backend());
   if (f.precision()) {
     PERI_ASSIGN(p.precision, parse_dtype(r.text(f.precision())));
-    if (!is_float(p.precision)) return invalid("the precision is no float type");
+    if (!is_float(p.precision)) return invalid("the precision is not a float type");
   }
   PERI_TRY(r.each(f.dims(), [&](const flatbuffers::String& s) -> Status {
     p.dims.push_back(r.text(&s));

@@ -246,7 +246,7 @@ Status check_sharing(const Scope& scope, const Step& s, const Label& who) {
     const int32_t read = i >= 0 && i < static_cast<int32_t>(s.reads.size()) ? s.reads[static_cast<size_t>(i)] : -1;
     const bool sound = read >= 0 && s.writes[j] >= 0 &&
                        (s.writes[j] == read || p.buffers[static_cast<size_t>(s.writes[j])].alias_of == read);
-    if (!sound) return invalid("result %zu is no alias of the argument whose memory it takes", j).at_node(who());
+    if (!sound) return invalid("result %zu is not an alias of the argument whose memory it takes", j).at_node(who());
     const Buffer &to = p.buffers[static_cast<size_t>(s.writes[j])], &from = p.buffers[static_cast<size_t>(read)];
     if (to.dtype != from.dtype || !(to.shape == from.shape) || to.layout != from.layout || !(to.bytes == from.bytes) ||
         (s.writes[j] != read && !to.alias_offset.is_const(0)) || !is_float(to.dtype))

@@ -276,7 +276,7 @@ struct Reader {
       }
       const size_t equals = word.find('=');
       if (equals == std::string_view::npos || nodes.size() > 1) {
-        if (equals == std::string_view::npos) return invalid("'%s' is no argument", std::string(word).c_str());
+        if (equals == std::string_view::npos) return invalid("'%s' is not an argument", std::string(word).c_str());
         facts.push_back(word);
         continue;
       }

@@ -49,7 +49,7 @@ TEST(Compare, DifferentWorkIsRefused) {
   EXPECT_NE(told(one, other).find("another model"), std::string::npos) << told(one, other);
   other = one;
   other.model = "renamed";
-  EXPECT_EQ(told(one, other), "no difference told") << "a name is no identity";
+  EXPECT_EQ(told(one, other), "no difference told") << "a name is not an identity";
   other.identity = "";
   EXPECT_NE(told(one, other).find("states no model"), std::string::npos);
   other = one;

@@ -31,7 +31,7 @@ TEST(Record, ItemsAreTheCommonFirstAxis) {
   const std::vector<Tensor> images = {t({8, 3, 4, 4})}, classes = {t({8, 10}), t({8})}, one_image = {t({3, 4, 4})},
                             odd = {t({8, 2}), t({2, 8})}, scalar = {t({}), t({8, 2})};
   EXPECT_EQ(items_of(images, classes), 8);
-  EXPECT_EQ(items_of(one_image, classes), 1) << "three channels are no batch";
+  EXPECT_EQ(items_of(one_image, classes), 1) << "three channels are not batch";
   EXPECT_EQ(items_of(images, odd), 1);
   EXPECT_EQ(items_of(images, scalar), 8) << "a scalar has no axis";
   EXPECT_EQ(items_of({}, {}), 1);

@@ -84,7 +84,7 @@ TEST(Followed, WhatPartsAtTiesIsProvenValueByValue) {
   EXPECT_GT(v.outputs[0].ties, 0);
   EXPECT_LT(v.outputs[0].ties, kWidth / 2);
   EXPECT_GT(v.followed, 0u);
-  EXPECT_LE(v.worst, v.allowed) << "a unit at a tie is no error: " << v.text();
+  EXPECT_LE(v.worst, v.allowed) << "a unit at a tie is not an error: " << v.text();
   for (const judge::OutputVerdict& o : v.outputs) EXPECT_TRUE(o.inside) << o.output;
   EXPECT_NE(v.text().find("float32 does not decide"), std::string::npos) << v.text();
 }

@@ -295,7 +295,7 @@ TEST_F(Commands, CasesOfASuiteAtOnceAreToldInOrder) {
   }
   for (const char* at_once : {"1", "3"}) {
     const Json j = json_of(command("verify", {"--suite", folder_ + "/many", "--at-once", at_once, "--no-cache"}));
-    EXPECT_EQ(j.get_int("failed").value(), 30) << "what is no model, or has no inputs";
+    EXPECT_EQ(j.get_int("failed").value(), 30) << "what is not a model, or has no inputs";
     int k = 0;
     for (const Json& one : *j.get_array("not_passed").value())
       EXPECT_EQ(*one.get_string("case"), format("case%02d", k++)) << at_once;

@@ -38,7 +38,7 @@ TEST(Constants, AreAskedForOneByOne) {
   });
   EXPECT_EQ(c.size(), 3U);
   const std::vector<Tensor> rest = c.all_but({2});
-  EXPECT_EQ(asked, (std::vector<size_t>{0})) << "neither the packed one nor what is no weight";
+  EXPECT_EQ(asked, (std::vector<size_t>{0})) << "neither the packed one nor what is not a weight";
   EXPECT_TRUE(rest[0].defined() && !rest[1].defined() && !rest[2].defined());
   EXPECT_EQ(c[2].dtype(), DType::kF32);
   EXPECT_EQ(Constants(stored)[2].dtype(), DType::kF16);

@@ -46,7 +46,7 @@ Result<Call> call_of(int count, char** words) {
     else if (at != std::string::npos)
       out.dims[word.substr(0, at)] = std::atoll(word.c_str() + at + 1);
     else
-      return usage("'%s' is no NAME=SIZE", word.c_str());
+      return usage("'%s' is not a NAME=SIZE", word.c_str());
   }
   return out;
 }

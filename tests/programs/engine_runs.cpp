@@ -48,7 +48,7 @@ Result<DimBinding> sizes_of(const plan::Program& p, const std::string& text) {
   DimBinding out(p.tuned_for.begin(), p.tuned_for.end());
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(',', at), text.size()), equal = text.find('=', at);
-    if (equal == std::string::npos || equal > end) return usage("'%s' is no NAME=SIZE,...", text.c_str());
+    if (equal == std::string::npos || equal > end) return usage("'%s' is not a NAME=SIZE,...", text.c_str());
     const std::string name = text.substr(at, equal - at);
     if (std::find(p.dims.begin(), p.dims.end(), name) == p.dims.end())
       return usage("the engine has no dimension '%s'", name.c_str());

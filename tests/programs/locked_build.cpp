@@ -46,7 +46,7 @@ Status run_on_null(const compile::Compiled& made, DimBinding dims) {
   for (size_t k = 0; k < outputs.size(); ++k)
     for (int64_t at = 0; at < outputs[k].numel(); ++at)
       if (!std::isfinite(outputs[k].f64(at)))
-        return Error(ErrorKind::kAccuracy, format("output %zu at %lld is no number", k, static_cast<long long>(at)));
+        return Error(ErrorKind::kAccuracy, format("output %zu at %lld is not a number", k, static_cast<long long>(at)));
   return Ok{};
 }
 
@@ -55,7 +55,7 @@ Result<DimBinding> sizes_of(int count, char** words) {
   for (int k = 5; k < count; ++k) {
     const std::string word = words[k];
     const size_t at = word.find('=');
-    if (at == std::string::npos) return usage("'%s' is no NAME=SIZE", word.c_str());
+    if (at == std::string::npos) return usage("'%s' is not a NAME=SIZE", word.c_str());
     dims[word.substr(0, at)] = std::atoll(word.c_str() + at + 1);
   }
   return dims;

@@ -32,7 +32,7 @@ TEST(Access, RatesHold) {
   const Pass over = ask(0);
   EXPECT_EQ(over.status, 429);
   EXPECT_NEAR(static_cast<double>(over.retry_after_ns), 5e8, 2);
-  EXPECT_EQ(access.admit("Bearer only-one-key", false, 0).status, 200) << "what is no inference costs nothing";
+  EXPECT_EQ(access.admit("Bearer only-one-key", false, 0).status, 200) << "what is not an inference costs nothing";
   EXPECT_EQ(ask(499).status, 429);
   EXPECT_EQ(ask(501).status, 200);
   EXPECT_EQ(ask(501).status, 429);

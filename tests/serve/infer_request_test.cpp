@@ -127,8 +127,9 @@ TEST(InferRequest, NumbersThatJsonLacks) {
               std::string::npos)
         << type;
   const std::string good = R"({"name":"x","datatype":"FP32","shape":[1,2],"data":[1,2])";
-  EXPECT_NE(refusal(R"({"parameters":{"mine":Infinity},"inputs":[)" + good + "}]}").find("'mine' is no finite number"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal(R"({"parameters":{"mine":Infinity},"inputs":[)" + good + "}]}").find("'mine' is not a finite number"),
+      std::string::npos);
   EXPECT_NE(refusal(R"({"inputs":[)" + good + R"(,"parameters":{"own":NaN}}]})").find("'own'"), std::string::npos);
   refusal(R"({"parameters":{"timeout":Infinity},"inputs":[)" + good + "}]}");
   refusal(R"({"id":NaN,"inputs":[)" + good + "}]}");

@@ -61,7 +61,7 @@ TEST(Sequences, WhatIsRefused) {
   EXPECT_EQ(s.submit(6, step(8), 0, 0), SequenceVerdict::kFull);
   EXPECT_EQ(s.submit(7, step(8), 0, 0), SequenceVerdict::kNoStart) << "a request of it is missing";
   EXPECT_NE(s.ended_why({"", 8}).find("queue full"), std::string::npos);
-  EXPECT_EQ(s.submit(9, {{"7", 0}, false, false}, 0, 0), SequenceVerdict::kNoStart) << "a text is no number";
+  EXPECT_EQ(s.submit(9, {{"7", 0}, false, false}, 0, 0), SequenceVerdict::kNoStart) << "a text is not a number";
 }
 
 TEST(Sequences, WhyTheLastThousandEndedIsKnown) {

@@ -18,7 +18,7 @@ std::vector<kernels::Offer> guessed(std::initializer_list<double> list) {
 
 TEST(Guesses, TheFirstOfManyAreTried) {
   EXPECT_EQ(guesses_tried(guessed({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1})), 8u);
-  EXPECT_EQ(guesses_tried(guessed({1, 1.1, 1.2, 1.3, 1.9, 2.1, 5})), 5u) << "those far from the best are no rivals";
+  EXPECT_EQ(guesses_tried(guessed({1, 1.1, 1.2, 1.3, 1.9, 2.1, 5})), 5u) << "those far from the best are not rivals";
   EXPECT_EQ(guesses_tried(guessed({1, 3, 4, 5, 6})), 4u) << "beyond a few";
   EXPECT_EQ(guesses_tried({}), 0u);
 }

@@ -77,7 +77,7 @@ class Inputs(Typed):
         (self.folder / "cut.npz").write_bytes(good[: len(good) // 2])
         at = good.index(b"NUMPY") + 100
         (self.folder / "changed.npz").write_bytes(good[:at] + bytes([good[at] ^ 255]) + good[at + 1 :])
-        (self.folder / "letter.npz").write_text("dear reader, this is no archive at all")
+        (self.folder / "letter.npz").write_text("dear reader, this is not an archive at all")
         for what, code, words in (("two.npz", 2, "one of a, b"), ("two.npz:c", 2, "one of a, b"), ("cut.npz", 1, "zip"), ("changed.npz:a", 1, "check sum"),
                                   ("letter.npz", 1, "zip"), ("raw:f32:2x4:x.bin", 2, "expected 32 bytes"), ("raw:f33:2x3:x.bin", 2, "expected f32, f16, i64, u8, ..., found raw:f33"),
                                   ("raw:f32:2y3:x.bin", 2, "AxBxC"), ("raw:f32:x.bin", 2, "raw:TYPE:AxBxC:FILE"), ("raw:f32::x.bin", 2, "AxBxC"),

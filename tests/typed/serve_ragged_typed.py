@@ -93,7 +93,7 @@ class Ragged(Served):
         self.put("key", config="optimization { execution_accelerators { } }\n")
         self.put("good", config="instance_group { kind: KIND_CPU count: 2 }\n")
         shutil.copytree(self.repository / "good", self.repository / "broken")
-        (self.repository / "broken/1/model.engine").write_bytes(b"PERI is no engine")
+        (self.repository / "broken/1/model.engine").write_bytes(b"PERI is not an engine")
         self.serve(ready=False)
         self.wait_for(lambda: len(self.reasons()) == 5 and all(state != "LOADING" for _, state in self.reasons()))
         reasons = self.reasons()

@@ -137,7 +137,7 @@ TEST(CudaPlace, StepsOfTheHostAreListedOrRefused) {
   ASSERT_EQ(l->on_host.size(), 1u);
   EXPECT_EQ(l->on_host[0].name, "c");
   EXPECT_NE(l->on_host[0].reason.find("cuda_elementwise: "), std::string::npos) << l->on_host[0].reason;
-  EXPECT_EQ(l->on_host[0].reason.find("_f32: "), std::string::npos) << "what kernels of the host say is no reason";
+  EXPECT_EQ(l->on_host[0].reason.find("_f32: "), std::string::npos) << "what kernels of the host say is not a reason";
   EXPECT_NEAR(l->on_host[0].copies_ms, 2 * tune::Crossing().ms(2 * 16 * 4), 1e-9) << "there and back";
   EXPECT_GE(l->conversion_ms, l->on_host[0].copies_ms * 0.99);
 

@@ -107,7 +107,7 @@ class OutsideKernel : public device::tests::HostedGpu {
       for (const auto& [id, evidence] : s.others)
         if (id.starts_with(kernel)) return evidence;
     }
-    ADD_FAILURE() << kernel << " is no candidate";
+    ADD_FAILURE() << kernel << " is not a candidate";
     return {};
   }
 };

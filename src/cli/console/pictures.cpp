@@ -196,10 +196,10 @@ bool is_picture(const std::string& file) {
 }
 
 std::vector<Flag> picture_flags() {
-  return {{"--fit", "", "stretch|crop|none", "how a picture comes to the input's size (default: stretch)"},
-          {"--layout", "", "nchw|nhwc", "how a picture's channels lie (default: as the input's shape says)"},
-          {"--mean", "", "R,G,B", "subtracted from a picture's values, which are 0 to 1 (default: 0)"},
-          {"--std", "", "R,G,B", "what they are divided by then (default: 1)"}};
+  return {{"--fit", "", "stretch|crop|none", "how an image is fitted to the input's size (default: stretch)"},
+          {"--layout", "", "nchw|nhwc", "channel order of an image input (default: from the input's shape)"},
+          {"--mean", "", "R,G,B", "subtracted from pixel values, which are 0 to 1 (default: 0)"},
+          {"--std", "", "R,G,B", "then divided by (default: 1)"}};
 }
 
 Result<PictureTerms> picture_terms(const Arguments& arguments) {

@@ -30,7 +30,7 @@ class Reader {
       std::vector<std::string_view> known;
       for (const Flag& f : flags_) known.push_back(f.name.substr(2));
       const std::string near = nearest(std::string(key), known);
-      return usage("%s: '%s' is no flag of this command", where.c_str(), std::string(key).c_str())
+      return usage("%s: '%s' is not a flag of this command", where.c_str(), std::string(key).c_str())
           .advise(near.empty() ? "a flag's name without its hyphens" : "did you mean '" + near + "'?");
     }
     if (out_.has(name)) return usage("%s: '%s' is given twice", where.c_str(), std::string(key).c_str());
@@ -67,7 +67,7 @@ Result<std::string> text_of(const Json& value, const std::string& key) {
       w.value(value);
       return w.take();
     }
-    default: return usage("'%s' is no text, number, or list of them", key.c_str()).but_found(value.kind_name());
+    default: return usage("'%s' is not a text, number, or list of them", key.c_str()).but_found(value.kind_name());
   }
 }
 

@@ -16,26 +16,27 @@ constexpr std::string_view kBatchCheck = "--batch-check-secs";
 
 std::vector<Flag> worker_flags() {
   return {
-      {"--in-process", "", "", "run models in the server's own process: what ends one of them ends the server"},
+      {"--in-process", "", "", "run models in the server's process: a crash of one ends the server"},
       {"--worker-devices", "", "A,B,...",
-       "a worker process for each of these devices, every model in all of them, e.g. cuda:0,cuda:1 or cpu,cpu"},
+       "start a worker process for each of these devices and load every model in each, e.g. cuda:0,cuda:1 or cpu,cpu"},
       {"--runs-at-once", "", "N",
-       "above so many runs of all models together, models take turns by time (default: the CPUs, for each worker)"},
+       "with more concurrent runs than this, models take turns by time used (default: number of CPUs, for each "
+       "worker)"},
       {"--rate-limit-resource", "", "NAME:COUNT",
-       "copies on each device of a resource that models' rate_limiter names (default: the most that one asks for)",
-       true},
-      {"--worker-memory-mib", "", "N", "most memory for tensors on their way to and from the worker (default 2048)"},
-      {"--stuck-secs", "", "S", "not ready where a model works and gets nothing done for so long (default 0.8)"},
-      {"--stuck-kill-secs", "", "S", "a worker that gets nothing done for so long is ended (default 60; 0: never)"},
-      {"--canary-secs", "", "S", "ask each model its known question so often (default 10; 0: never)"},
-      {"--cache-mib", "", "N", "memory for answers of models that ask for a response_cache (default 64; 0: none)"},
-      {"--api-keys", "", "FILE", "take requests with a key of this file alone, but for liveness"},
-      {"--tls-certificate", "", "FILE",
-       "speak TLS on the ports of HTTP, gRPC and metrics: the certificate's chain, in PEM"},
-      {"--tls-key", "", "FILE", "its private key, in PEM"},
-      {"--management-socket", "", "PATH", "list, load and unload models on this Unix socket alone"},
-      {"--open-management", "", "", "let everyone who reaches the port load and unload models"},
-      {kBatchCheck, "", "S", "most seconds to hold a model's batches against single answers (default 10)"},
+       "units on each device of a resource named by a rate_limiter (default: the most that one model asks for)", true},
+      {"--worker-memory-mib", "", "N", "memory for tensors in transit to and from the worker (default 2048)"},
+      {"--stuck-secs", "", "S",
+       "report not ready if a model has work and makes no progress for this long (default 0.8)"},
+      {"--stuck-kill-secs", "", "S",
+       "kill and replace a worker that makes no progress for this long (default 60; 0: never)"},
+      {"--canary-secs", "", "S", "interval of each model's canary request (default 10; 0: never)"},
+      {"--cache-mib", "", "N", "memory for the response_cache of all models (default 64; 0: none)"},
+      {"--api-keys", "", "FILE", "require a key from this file, except for liveness"},
+      {"--tls-certificate", "", "FILE", "enable TLS on the HTTP, gRPC and metrics ports: certificate chain in PEM"},
+      {"--tls-key", "", "FILE", "private key in PEM"},
+      {"--management-socket", "", "PATH", "list, load and unload models only on this Unix socket"},
+      {"--open-management", "", "", "allow everyone who can reach the port to load and unload models"},
+      {kBatchCheck, "", "S", "maximum seconds to compare a model's batched results with single ones (default 10)"},
   };
 }
 
@@ -87,7 +88,7 @@ static Result<std::vector<std::string>> devices_of(const Arguments& arguments) {
     const std::string_view kind = device::kind_of(out.back());
     const auto ordinal = device::ordinal_of(out.back());
     if (kind != "cpu" && kind != "cuda" && kind != "null")
-      return usage("--worker-devices: '%s' is no device", out.back().c_str()).expecting("cpu, or cuda:NUMBER");
+      return usage("--worker-devices: '%s' is not a device", out.back().c_str()).expecting("cpu, or cuda:NUMBER");
     if (!ordinal.ok()) return ordinal.error();
   }
   if (out.size() > kMaxWorkers) return usage("--worker-devices names %zu devices", out.size()).expecting("64 at most");

@@ -10,8 +10,8 @@ namespace peri::cli {
 
 std::vector<Flag> tuning_flags() {
   return {{"--tune", "", "p99=20ms",
-           "find the batch size and delay that take most while this holds; kept beside the model"},
-          {"--tune-secs", "", "S", "with --tune: seconds of a measurement, of which there are up to 18 (default 0.7)"}};
+           "find the batch size and delay with the highest rate that meets this objective; stored beside the model"},
+          {"--tune-secs", "", "S", "with --tune: seconds for each of up to 18 measurements (default 0.7)"}};
 }
 
 Result<serve::Settle> tuner_of(const Arguments& arguments, std::function<void(const std::string&)> say) {

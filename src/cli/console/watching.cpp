@@ -18,12 +18,11 @@ const FileKind kAccessLog{"an access log of peri serve",
 std::vector<Flag> watching_flags() {
   return {{"--access-log", "", "PATH",
            "append a line of JSON for each request (-: to standard error); SIGHUP reopens it", false, &kAccessLog},
-          {"--otlp-endpoint", "", "URL", "send traces there by OTLP in JSON, e.g. http://127.0.0.1:4318"},
-          {"--trace-rate", "", "N", "trace one in N requests whose caller says nothing of traces (default 1)"},
-          {"--trace-count", "", "N", "traces until no more are made (default -1: without an end)"},
-          {"--log-verbose", "", "N", "above 0: the server's log has a line for each request, too (default 0)"},
-          {"--log-format", "", "FORMAT",
-           "ISO8601: time and level before each line of the server's log (default: default)"}};
+          {"--otlp-endpoint", "", "URL", "send traces to this collector by OTLP in JSON, e.g. http://127.0.0.1:4318"},
+          {"--trace-rate", "", "N", "trace one in N of the requests without a traceparent (default 1)"},
+          {"--trace-count", "", "N", "stop after N traces (default -1: never)"},
+          {"--log-verbose", "", "N", "above 0: also log a line for each request (default 0)"},
+          {"--log-format", "", "FORMAT", "ISO8601: prefix log lines with time and level (default: default)"}};
 }
 
 Result<serve::LogSettings> log_settings(const Arguments& arguments) {

@@ -132,7 +132,7 @@ std::string Compiler::key(const Source& source) const {
 Result<Code> Compiler::compile(const Source& source) const {
   const int chip = chip_number(source.chip);
   if (chip == 0)
-    return invalid("this is no chip")
+    return invalid("this is not a chip")
         .at_node(source.name)
         .expecting("'sm_' and a number, as 'sm_90a'")
         .but_found("'" + source.chip + "'");

@@ -201,7 +201,7 @@ Result<Memory> Gpu::lend(Address address, size_t bytes) {
   unsigned type = 0;
   int ordinal = -1;
   if (!ask(kCuPointerMemoryType, &type) || type != kCuMemoryOfDevice || !ask(kCuPointerOrdinal, &ordinal))
-    return invalid("the address is no memory of a device").expecting("memory of " + name());
+    return invalid("the address is not device memory").expecting("memory of " + name());
   if (ordinal != context_->facts.ordinal)
     return invalid("the memory lies on another device").expecting(name()).but_found("cuda:" + std::to_string(ordinal));
   CuAddress begin = 0;

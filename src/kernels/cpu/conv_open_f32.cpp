@@ -107,7 +107,7 @@ const Entry conv_open_f32_entry{{
     .name = "conv_open_f32",
     .version = 2,
     .provider = "peri",
-    .takes = "float32 convolution in two dimensions whose weights or bias are no constants",
+    .takes = "float32 convolution in two dimensions whose weights or bias are not constants",
     .offer = offer,
     .instantiate = instantiate,
     .samples =

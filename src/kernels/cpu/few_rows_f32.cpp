@@ -95,7 +95,7 @@ const Entry few_rows_f32_entry{{
     .name = "few_rows_f32",
     .version = 1,
     .provider = "peri",
-    .takes = "products of up to four rows with a matrix that is no constant",
+    .takes = "products of up to four rows with a matrix that is not a constant",
     .offer = offer,
     .instantiate = instantiate,
     .samples = {"graph { input x: f32[2,700]; input w: f32[700,64]; y = matmul(x, w); output y }",

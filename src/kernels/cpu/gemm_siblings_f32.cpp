@@ -32,7 +32,7 @@ Result<std::vector<Product>> read(const Problem& p) {
     const ir::Graph one = alone(g, k);
     if (one.inputs.size() != g.inputs.size()) return refused("not products of arguments");
     PERI_ASSIGN(Product s, read_product({&one, p.constant}));
-    if (s.shape.b_form != cpu::BForm::kPacked) return refused("a right side that is no weight");
+    if (s.shape.b_form != cpu::BForm::kPacked) return refused("a right side that is not a weight");
     if (!out.empty() && (s.a != out[0].a || s.shape.m != out[0].shape.m || s.shape.k != out[0].shape.k))
       return refused("products of different left sides");
     nodes += one.nodes.size();

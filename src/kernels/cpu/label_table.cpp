@@ -28,7 +28,7 @@ Result<Labels> read(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "label_encoder") return refused("not a label encoder");
   if (p.graph->nodes.back() != &n) return refused("takes no epilogue");
-  if (n.in(0)->type.dtype != DType::kI64 || !n.has("keys_int64s")) return refused("keys that are no i64");
+  if (n.in(0)->type.dtype != DType::kI64 || !n.has("keys_int64s")) return refused("keys that are not i64");
   for (const char* other : {"keys_tensor", "values_tensor", "default_tensor"})
     if (n.has(other)) return refused("keys or values in a tensor");
   Labels out;

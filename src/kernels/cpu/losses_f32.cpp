@@ -88,7 +88,7 @@ class LossInstance final : public Instance {
   }
   Status finish(const Args& args) const override {
     if (reinterpret_cast<std::atomic<int64_t>*>(args.workspace)->load() == 0) return Ok{};
-    return invalid("a target is no class").expecting(format("[0, %lld)", static_cast<long long>(s_.classes)));
+    return invalid("a target is not a class").expecting(format("[0, %lld)", static_cast<long long>(s_.classes)));
   }
 
  private:

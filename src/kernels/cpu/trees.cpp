@@ -58,7 +58,7 @@ Status place_tree(Forest* f, int64_t root) {
       const ops::TreeNode& n = f->trees.nodes[static_cast<size_t>(o.node)];
       if (n.mode != f->mode || n.missing != f->missing) return refused("nodes of several kinds");
       const auto split = static_cast<float>(n.split);
-      if (static_cast<double>(split) != n.split) return refused("a threshold that is no float32");
+      if (static_cast<double>(split) != n.split) return refused("a threshold that is not a float32");
       at = static_cast<int32_t>(f->places.size());
       f->places.push_back({split, static_cast<int32_t>(n.feature), {0, 0}});
       f->leaf_of.push_back(-1);

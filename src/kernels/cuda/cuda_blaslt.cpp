@@ -135,7 +135,7 @@ Result<Product> read(const Problem& p) {
     if (size < 1 || size > INT32_MAX) return refused("an empty or too large product");
   PERI_TRY(read_chain(p, n, &out));
   if (!device::cuda::rounds_once(m))
-    return refused("in 16 bits it rounds sums of rows that are no multiples of 16 bytes before its epilogue");
+    return refused("in 16 bits it rounds sums of rows that are not multiples of 16 bytes before its epilogue");
   return out;
 }
 

@@ -253,7 +253,7 @@ Result<Read> read(const Problem& p, bool in_pairs) {
     return refused("takes two operands of f16 or of bf16").but_found(std::string(dtype_name(type)));
   r.weights = input_index(*p.graph, n.in(1));
   const int x = input_index(*p.graph, n.in(0));
-  if (x < 0 || p.constant[static_cast<size_t>(x)]) return refused("its image is no argument");
+  if (x < 0 || p.constant[static_cast<size_t>(x)]) return refused("its image is not an argument");
   if (r.weights < 0 || !p.constant[static_cast<size_t>(r.weights)]) return refused("its weights are not constant");
   if (c.outputs < 8 && c.groups > 1) return refused("groups of fewer than 8 output channels");
   const size_t rank = n.in(0)->type.rank();

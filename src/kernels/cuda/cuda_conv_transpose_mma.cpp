@@ -79,7 +79,7 @@ Status check(const ir::Node& n, const std::vector<int64_t>& x, const std::vector
     if (pad != 0) return refused("pads");
   for (const int64_t d : n.ints("dilations", {}))
     if (d != 1) return refused("dilations");
-  if (x[1] % 8 != 0 || w[1] % 8 != 0) return refused("channels that are no multiple of 8");
+  if (x[1] % 8 != 0 || w[1] % 8 != 0) return refused("channels that are not a multiple of 8");
   return Ok{};
 }
 
@@ -95,7 +95,7 @@ Result<Read> read(const Problem& p) {
   Read r;
   r.weights = input_index(*p.graph, n.in(1));
   const int image = input_index(*p.graph, n.in(0));
-  if (image < 0 || p.constant[static_cast<size_t>(image)]) return refused("its image is no argument");
+  if (image < 0 || p.constant[static_cast<size_t>(image)]) return refused("its image is not an argument");
   if (r.weights < 0 || !p.constant[static_cast<size_t>(r.weights)]) return refused("its weights are not constant");
   const ir::Layout last = cuda::channels_last(x.size());
   if (!(n.in(0)->type.layout == last) || !(p.graph->outputs[0]->type.layout == last)) return refused("another layout");

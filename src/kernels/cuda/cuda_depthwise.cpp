@@ -101,7 +101,7 @@ Result<ConvShape> read(const Problem& p) {
   if (c.taps() > 49 || c.dilation[1] > 2 || c.dilation[2] > 2 || c.stride[1] > 4 || c.stride[2] > 4)
     return refused("windows of more than 49 taps, or far ones");
   const int x = input_index(*p.graph, n.in(0)), w = input_index(*p.graph, n.in(1));
-  if (x < 0 || p.constant[static_cast<size_t>(x)]) return refused("its image is no argument");
+  if (x < 0 || p.constant[static_cast<size_t>(x)]) return refused("its image is not an argument");
   if (w < 0 || !p.constant[static_cast<size_t>(w)]) return refused("its weights are not constant");
   return c;
 }

@@ -62,7 +62,7 @@ Result<Read> read(const Problem& p) {
       if (v && v->type.dtype != out.type) return refused("operands of several types");
   const ir::Value& result = *g.outputs[0];
   if (result.type.dtype != out.type) return refused("an image of another type");
-  if (out.first.channels % 8 != 0) return refused("channels that are no multiple of 8");
+  if (out.first.channels % 8 != 0) return refused("channels that are not a multiple of 8");
   if (out.first.channels > kMaxChannels || out.first.outputs > kMaxMiddle)
     return refused("more channels than shared memory holds");
   if (out.second.outputs != out.first.channels) return refused("another number of factors than of channels");
@@ -159,7 +159,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   const size_t rank = p.graph->outputs[0]->type.rank();
   if (rank < 3 || p.anchor().op != "global_average_pool") return refused("no mean of pixels in front");
   const int of_image = input_index(*p.graph, p.anchor().in(0));
-  if (of_image < 0) return refused("an image that is no argument");
+  if (of_image < 0) return refused("an image that is not an argument");
   Offer o = cuda::plain_offer(p)[0];
   ir::Graph g = p.graph->clone();
   const auto image = static_cast<size_t>(of_image);

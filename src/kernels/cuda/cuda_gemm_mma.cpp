@@ -165,7 +165,7 @@ Result<Read> read(const Problem& p) {
   Read r;
   Signature& s = r.signature;
   for (const size_t k : {0, 1})
-    if (input_index(*p.graph, n.in(k)) < 0) return refused("an operand that is no argument");
+    if (input_index(*p.graph, n.in(k)) < 0) return refused("an operand that is not an argument");
   PERI_ASSIGN(r.a.name, s.value(p, *n.in(0)));
   PERI_ASSIGN(r.b.name, s.value(p, *n.in(1)));
   PERI_TRY(n.op == "gemm" ? read_gemm(p, n, &r) : read_matmul(n, &r));

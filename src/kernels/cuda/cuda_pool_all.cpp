@@ -66,7 +66,7 @@ PERI_KERNEL __launch_bounds__(128) peri_pool_join(PERI_PARAMETERS) {
 Status check(const ir::Node& n) {
   if (n.op == "global_average_pool" || n.op == "global_max_pool") return Ok{};
   if (n.op != "reduce_mean" && n.op != "reduce_max") return refused("not a pooling over all pixels");
-  if (!n.in(1)) return refused("axes that are no pixels");
+  if (!n.in(1)) return refused("axes that are not pixels");
   const ops::InferContext context{n, {}, {}, nullptr};
   PERI_ASSIGN(std::vector<int64_t> axes, context.constants(1, "axes"));
   const auto rank = static_cast<int64_t>(n.in(0)->type.rank());
@@ -74,7 +74,7 @@ Status check(const ir::Node& n) {
   std::sort(axes.begin(), axes.end());
   std::vector<int64_t> pixels;
   for (int64_t a = 2; a < rank; ++a) pixels.push_back(a);
-  return axes == pixels ? Status(Ok{}) : refused("axes that are no pixels");
+  return axes == pixels ? Status(Ok{}) : refused("axes that are not pixels");
 }
 
 struct Plan {
@@ -91,7 +91,7 @@ Result<Plan> plan(const Problem& p) {
     return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(x.dtype)));
   const std::vector<int64_t> d = dims_of(*n.in(0));
   const int64_t pixels = cuda::elements_of(std::span(d).subspan(2));
-  if (d[1] % 8 != 0 || pixels == 0) return refused("channels that are no multiple of 8, or no pixels");
+  if (d[1] % 8 != 0 || pixels == 0) return refused("channels that are not a multiple of 8, or no pixels");
   if (!(x.layout == cuda::channels_last(x.rank())) || !p.graph->outputs[0]->type.layout.row_major())
     return refused("another layout");
   const bool max = n.op.ends_with("max") || n.op == "global_max_pool";

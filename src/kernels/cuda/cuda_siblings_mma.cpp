@@ -67,11 +67,11 @@ Result<int64_t> read_product(const Problem& p, int* left, TiledProduct* out) {
   if ((type != DType::kF16 && type != DType::kBF16) || n.in(1)->type.dtype != type)
     return refused("takes operands of f16 or of bf16").but_found(std::string(dtype_name(type)));
   const int x = input_index(*p.graph, n.in(0)), w = input_index(*p.graph, n.in(1));
-  if (x < 0 || w < 0 || !p.constant[static_cast<size_t>(w)]) return refused("a right side that is no weight");
+  if (x < 0 || w < 0 || !p.constant[static_cast<size_t>(w)]) return refused("a right side that is not a weight");
   const std::vector<int64_t> rows = dims_of(*n.in(0)), columns = dims_of(*n.in(1));
   if (rows.size() < 2 || columns.size() != 2) return refused("no matrices");
   if (*left >= 0 && x != *left) return refused("another left side");
-  if (rows.back() % 8 != 0 || columns[1] % 8 != 0) return refused("rows that are no multiple of 16 bytes");
+  if (rows.back() % 8 != 0 || columns[1] % 8 != 0) return refused("rows that are not a multiple of 16 bytes");
   *left = x;
   out->type = type;
   out->k = rows.back();

@@ -85,7 +85,7 @@ Status check_names(const Manifest& m, const Dim& d, std::string_view field) {
     std::string known;
     for (const auto& [size, rule] : m.sizes) known += (known.empty() ? "" : ", ") + size;
     for (const Choice& t : m.tunables) known += (known.empty() ? "" : ", ") + t.name;
-    return bad(field, "a name that is no dimension of an input by itself, and no tunable")
+    return bad(field, "a name that is not a dimension of an input by itself, and no tunable")
         .expecting(known.empty() ? "a number" : known)
         .but_found(name);
   }

@@ -50,7 +50,7 @@ class Parser {
 
  private:
   Error bad(std::string_view what) const {
-    return invalid("the pattern is no regular expression: %s at character %zu", std::string(what).c_str(), at_);
+    return invalid("the pattern is not a regular expression: %s at character %zu", std::string(what).c_str(), at_);
   }
   Error unknown(std::string_view what) const {
     return unsupported("%s in a pattern is not supported", std::string(what).c_str())

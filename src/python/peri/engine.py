@@ -50,7 +50,7 @@ def _path(path: Path, what: str) -> bytes:
     if not name:
         raise UsageError(f"{what} is an empty path")
     if b"\0" in name:
-        raise UsageError(f"{what} is no path: it holds a NUL")
+        raise UsageError(f"{what} is not a path: it holds a NUL")
     return name
 
 

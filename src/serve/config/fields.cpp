@@ -19,7 +19,7 @@ Status read_fields(const TextMessage& message, std::string_view what, const std:
         list += (list.empty() ? "" : ", ") + std::string(k.name);
       }
       const std::string near = nearest(f.name, names);
-      return text_error(f, "is no key of " + std::string(what) + " that this server knows")
+      return text_error(f, "is not a key of " + std::string(what) + " that this server knows")
           .expecting("one of: " + list)
           .advise(near.empty() ? "take it out" : "did you mean '" + near + "'?");
     }

@@ -71,7 +71,7 @@ class Builder final : public YAML::EventHandler {
       if (o.node->kind == Node::Kind::kList) {
         to = &o.node->items.emplace_back();
       } else if (!o.has_key) {
-        if (kind != Node::Kind::kPlain && kind != Node::Kind::kQuoted) fail(mark, "a key that is no word");
+        if (kind != Node::Kind::kPlain && kind != Node::Kind::kQuoted) fail(mark, "a key that is not a word");
         for (const std::string& key : o.node->keys)
           if (key == value) fail(mark, "the key '" + key + "' stands twice");
         o.key = std::move(value);
@@ -92,7 +92,7 @@ class Builder final : public YAML::EventHandler {
     if (open_.size() >= kMaxDepth) fail(mark, "values more than 16 deep");
     Node* node = add(mark, tag, anchor, kind, "");
     if (node) open_.push_back({node, false, {}});
-    if (!node) fail(mark, "a key that is no word");
+    if (!node) fail(mark, "a key that is not a word");
   }
   void close() {
     if (!open_.empty() && !error_) open_.pop_back();
@@ -215,7 +215,7 @@ Result<TextMessage> parse_yaml(std::string_view text) {
   TextMessage out;
   if (root.kind == Node::Kind::kNull) return out;
   if (is_json(text)) unquote(&root);
-  if (root.kind != Node::Kind::kMap) return invalid("line %d: the configuration is no mapping", root.line);
+  if (root.kind != Node::Kind::kMap) return invalid("line %d: the configuration is not a mapping", root.line);
   PERI_TRY(add_members(root, &out));
   return out;
 }

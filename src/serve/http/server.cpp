@@ -25,7 +25,7 @@ constexpr int kBacklog = 4096;  // connections that the kernel makes and keeps u
 
 // Whether the name is free, or no socket's, or somebody listens there.
 bool answers(const std::string& name) {
-  struct stat seen {};
+  struct stat seen{};
   if (lstat(name.c_str(), &seen) != 0 || !S_ISSOCK(seen.st_mode)) return true;
   asio::io_context context;
   asio::local::stream_protocol::socket socket(context);
@@ -99,7 +99,7 @@ class Server final : public HttpServer {
     error_code ec;
     const auto address = asio::ip::make_address(options.address, ec);
     if (ec)
-      return usage("'%s' is no address to listen on", options.address.c_str())
+      return usage("'%s' is not an address to listen on", options.address.c_str())
           .expecting("one like 127.0.0.1, 0.0.0.0 or ::1");
     const asio::ip::tcp::endpoint where(address, static_cast<uint16_t>(options.port));
     tcp_.emplace(loops_[0]->context);

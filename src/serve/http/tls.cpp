@@ -160,7 +160,7 @@ Result<std::shared_ptr<TlsContext>> TlsContext::trust(const std::string& authori
 Result<std::unique_ptr<TlsSession>> TlsSession::call(const std::shared_ptr<TlsContext>& context,
                                                      const std::string& host, std::string_view protocol) {
   auto out = std::make_unique<Session>(std::static_pointer_cast<Context>(context));
-  if (!out->call(host, protocol)) return invalid("'%s' is no name of a host for TLS", host.c_str());
+  if (!out->call(host, protocol)) return invalid("'%s' is not a valid host name for TLS", host.c_str());
   return std::unique_ptr<TlsSession>(std::move(out));
 }
 

@@ -214,7 +214,7 @@ void Api::infer(const std::shared_ptr<Work>& work, std::string_view model, std::
   work->served = repository_.find(model, version, &status, &why);
   if (!work->served) return reply(*work, error_reply(status, why));
   if (r.bad_json_bytes)
-    return reply(*work, error_reply(400, "Inference-Header-Content-Length is no number, or given twice"));
+    return reply(*work, error_reply(400, "Inference-Header-Content-Length is not a number, or given twice"));
   const Model& served = *work->served->model;
   if (const Status body = read_body(*work); !body.ok()) {
     const ErrorKind kind = body.error().kind;

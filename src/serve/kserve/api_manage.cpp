@@ -60,7 +60,7 @@ void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const st
                         : error_reply(s.error().kind == ErrorKind::kUnsupported ? 404 : 400,
                                       "failed to " + what + " '" + name + "', " + told(s.error())));
   };
-  if (!plain_name(name)) return reply(*work, error_reply(400, "this is no name of a model"));
+  if (!plain_name(name)) return reply(*work, error_reply(400, "this is not a valid model name"));
   path[2] == "load" ? repository_.load(name, std::move(config), done) : repository_.unload(name, dependents, done);
 }
 

@@ -21,7 +21,7 @@ std::string_view datatype_name(DType dtype) {
 Result<DType> parse_datatype(std::string_view name) {
   for (const auto& [known, t] : kNames)
     if (known == name) return t;
-  return invalid("'%.*s' is no datatype of this protocol", static_cast<int>(std::min<size_t>(name.size(), 40)),
+  return invalid("'%.*s' is not a datatype of this protocol", static_cast<int>(std::min<size_t>(name.size(), 40)),
                  name.data());
 }
 

@@ -82,7 +82,7 @@ Status check_parameters(const Json& holder) {
       return invalid("parameter keys starting with 'triton_' are reserved and should not be specified: '%s'",
                      shown_name(m.key).c_str());
     if (m.value.kind() == Json::Kind::kDouble && !std::isfinite(*m.value.as_double()))
-      return invalid("the parameter '%s' is no finite number", shown_name(m.key).c_str());
+      return invalid("the parameter '%s' is not a finite number", shown_name(m.key).c_str());
     if (m.value.is_array() || m.value.is_object())
       return invalid("the parameter '%s' is %s: a text, a number, true and false are taken", shown_name(m.key).c_str(),
                      std::string(m.value.kind_name()).c_str());
@@ -373,7 +373,7 @@ Result<InferRequest> parse_infer(std::span<const std::byte> body, std::shared_pt
   if (!read.ok() && read.error().message.starts_with("JSON nests deeper"))
     return Error(ErrorKind::kInvalid, read.error().message + " (--max-json-depth)");
   PERI_ASSIGN(const Json root, std::move(read));
-  if (!root.is_object()) return invalid("the request is no JSON object");
+  if (!root.is_object()) return invalid("the request is not a JSON object");
   InferRequest out;
   PERI_ASSIGN(const std::string_view id, root.get_string("id", ""));
   out.id = id;

@@ -47,7 +47,7 @@ Result<Endpoint> Endpoint::parse(std::string_view url, int default_port, bool gr
   size_t colon = url.rfind(':');
   if (url.starts_with('[')) {
     const size_t end = url.find(']');
-    if (end == std::string_view::npos) return usage("'%s' is no URL", whole.c_str()).expecting("http://[::1]:8000");
+    if (end == std::string_view::npos) return usage("'%s' is not a URL", whole.c_str()).expecting("http://[::1]:8000");
     out.host = url.substr(1, end - 1);
     colon = end + 1 < url.size() && url[end + 1] == ':' ? end + 1 : std::string_view::npos;
   } else {
@@ -61,7 +61,7 @@ Result<Endpoint> Endpoint::parse(std::string_view url, int default_port, bool gr
     good = good && !digits.empty() && read.ec == std::errc() && read.ptr == digits.data() + digits.size() &&
            out.port > 0 && out.port < 65536;
   }
-  if (!good) return usage("'%s' is no URL of a server", whole.c_str()).expecting("one like http://127.0.0.1:8000");
+  if (!good) return usage("'%s' is not a URL of a server", whole.c_str()).expecting("one like http://127.0.0.1:8000");
   if (out.grpc && !out.path.empty())
     return usage("'%s': gRPC has no paths", whole.c_str()).expecting("grpc://HOST:PORT");
   if (out.secure) {
@@ -83,7 +83,7 @@ Status Endpoint::read_key(const std::string& file) {
   key = text.substr(0, text.find_first_of("\r\n"));
   const auto plain = [](char c) { return c > ' ' && c <= '~'; };
   if (key.empty() || !std::all_of(key.begin(), key.end(), plain))
-    return invalid("the first line is no key").expecting("letters, digits and signs, without spaces").in_file(file);
+    return invalid("the first line is not a key").expecting("letters, digits and signs, without spaces").in_file(file);
   return Ok{};
 }
 

@@ -72,7 +72,7 @@ Result<std::string> metadata_json(std::string_view in) {
   w.begin_object().key("inputs").begin_array();
   for (Field f; !in.empty();)
     if (!take_field(&in, &f) || (f.number == 4 && !add_input(f.bytes, &w)))
-      return invalid("the server's metadata of the model is no message of KServe v2");
+      return invalid("the server's metadata of the model is not a message of KServe v2");
   return w.end_array().end_object().take();
 }
 
@@ -109,7 +109,7 @@ Result<WireMaker> grpc_wire(const LoadSubject& subject) {
     return invalid("the server knows no model '%s' that is ready: %s", subject.model.c_str(), wire.failure().c_str())
         .in_file(where);
   if (wire.answer().size() < kPrefix || wire.answer()[0] != 0)
-    return invalid("the server's metadata of the model is no message of gRPC").in_file(where);
+    return invalid("the server's metadata of the model is not a message of gRPC").in_file(where);
   PERI_ASSIGN(const std::string json, metadata_json(std::string_view(wire.answer()).substr(kPrefix)));
   auto tensors = tensors_of(subject, json);
   if (!tensors.ok()) return std::move(tensors).error().in_file(where);

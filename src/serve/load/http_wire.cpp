@@ -116,7 +116,7 @@ Result<std::vector<LoadTensor>> tensors_of(const LoadSubject& subject, std::stri
     out.push_back(std::move(made));
   }
   if (!unused.empty())
-    return usage("--shape names '%s', which is no input of the model", unused.begin()->first.c_str());
+    return usage("--shape names '%s', which is not an input of the model", unused.begin()->first.c_str());
   return out;
 }
 

@@ -53,7 +53,7 @@ Status ServerLog::update(const Json& changes) {
             .expecting("default or ISO8601");
       s.iso8601 = format == "ISO8601";
     } else {
-      return invalid("'%s' is no log setting", key.substr(0, 80).c_str())
+      return invalid("'%s' is not a log setting", key.substr(0, 80).c_str())
           .expecting("log_info, log_warning, log_error, log_verbose_level or log_format");
     }
   }

@@ -86,7 +86,7 @@ Status TraceSettings::change(std::string_view key, const Json& changes, Own* own
     PERI_ASSIGN(const std::string_view mode, changes.get_string(key));
     if (mode != "opentelemetry") return invalid("'trace_mode' is opentelemetry, and nothing else");
   } else {
-    return invalid("'%s' is no trace setting", std::string(key.substr(0, 80)).c_str())
+    return invalid("'%s' is not a trace setting", std::string(key.substr(0, 80)).c_str())
         .expecting("trace_level, trace_rate, trace_count, log_frequency or trace_mode");
   }
   return Ok{};

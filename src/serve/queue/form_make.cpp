@@ -251,7 +251,7 @@ class FormMaker {
       PERI_ASSIGN(const size_t source, find(form_->own_inputs_, b.source, "source_input"));
       const plan::Port& port = form_->own_outputs_[at];
       if (form_->in_[source].kind != Kind::kClient || !form_->in_[source].ragged)
-        return invalid("batch_output '%s' follows the dims of '%s', which is no ragged input", b.target.c_str(),
+        return invalid("batch_output '%s' follows the dims of '%s', which is not a ragged input", b.target.c_str(),
                        b.source.c_str());
       if (port.shape.size() != 1)
         return invalid("batch_output '%s' must be one axis, of as many elements as '%s'", b.target.c_str(),

@@ -26,7 +26,7 @@ static std::string_view names_a_file(const ModelConfig& config) {
 static Result<ModelConfig> read_given(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos || text[begin] != '{')
-    return invalid("the configuration of the order is no object of JSON");
+    return invalid("the configuration of the order is not an object of JSON");
   if (static_cast<int64_t>(text.size()) > kMaxConfigBytes)
     return invalid("the configuration of the order has more than 1 MiB");
   PERI_ASSIGN(ModelConfig config, parse_model_config(text, "config.yaml"));

@@ -65,7 +65,7 @@ uint64_t FoundModel::stamp() const {
 
 Result<FoundModel> scan_model(const std::string& root, std::string_view name, const std::string& config_name) {
   if (!plain_name(name))
-    return invalid("this is no name of a model").expecting("letters, digits, '.', '_', '-' and '+'");
+    return invalid("this is not a valid model name").expecting("letters, digits, '.', '_', '-' and '+'");
   FoundModel out;
   out.name = name;
   const fs::path folder = fs::path(root) / out.name;

@@ -10,7 +10,7 @@ namespace {
 
 // An error unless each member is one of `known`.
 Status check_members(const Json& root, std::initializer_list<std::string_view> known) {
-  if (!root.is_object()) return invalid("the request is no JSON object");
+  if (!root.is_object()) return invalid("the request is not a JSON object");
   for (const Json::Member& m : root.members())
     if (std::find(known.begin(), known.end(), m.key) == known.end()) {
       std::string list;

@@ -37,7 +37,7 @@ Result<std::vector<Tensor>> TextJob::encode(const TextInput& input, int64_t* tok
           .expecting(format("at most %lld", static_cast<long long>(pipeline.spec().max_length)));
     for (const int64_t id : input.ids)
       if (id < 0 || id > static_cast<int64_t>(pipeline.tokenizer().max_id()))
-        return invalid("%lld is no token of the model", static_cast<long long>(id));
+        return invalid("%lld is not a token of the model", static_cast<long long>(id));
     const std::vector<int64_t> dims = {1, static_cast<int64_t>(input.ids.size())};
     const std::vector<int64_t> ones(input.ids.size(), 1), zeros(input.ids.size(), 0);
     named.emplace_back(pipeline.spec().ids, Tensor::of_i64(dims, input.ids));

@@ -16,7 +16,7 @@ std::string Objective::text() const { return format("p%g=%gms", quantile * 100, 
 
 Result<Objective> parse_objective(std::string_view text) {
   const auto wrong = [&] {
-    return usage("'%s' is no objective", std::string(text).c_str())
+    return usage("'%s' is not an objective", std::string(text).c_str())
         .expecting("one like p99=20ms: p50 to p99.9, us, ms or s");
   };
   double percent = 0, time = 0;
@@ -75,7 +75,7 @@ static Result<KeptTuning> parse_kept(std::string_view text) {
   out.objective = objective;
   out.machine = machine;
   if (std::from_chars(files.data(), files.data() + files.size(), out.stamp, 16).ec != std::errc())
-    return invalid("'files' is no number");
+    return invalid("'files' is not a number");
   PERI_ASSIGN(out.slots, json.get_int("instances"));
   PERI_ASSIGN(out.best, read_point(json));
   PERI_ASSIGN(const auto* tried, json.get_array("tried"));

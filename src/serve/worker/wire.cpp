@@ -197,7 +197,7 @@ Result<LoadedThere> read_loaded(const Frame& frame) {
     if (sections->size() + static_cast<size_t>(inputs) > all.size()) return invalid("fewer tensors than sections");
     for (size_t k = sections->size(); k-- > 0;) {
       PERI_ASSIGN(const std::string_view name, (*sections)[k].as_string());
-      if (all.back().dtype() != DType::kString || all.back().numel() != 1) return invalid("a section is no text");
+      if (all.back().dtype() != DType::kString || all.back().numel() != 1) return invalid("a section is not a text");
       out.loaded.sections[std::string(name)] = all.back().string_values()[0];
       all.pop_back();
     }

@@ -65,7 +65,7 @@ TEST(TraceSettings, WhatIsRefusedChangesNothing) {
         {R"({"trace_file":"/tmp/x"})", "can not be updated through network protocol"},
         {R"({"log_frequency":"5"})", "of trace files"},
         {R"({"trace_mode":"triton"})", "opentelemetry"},
-        {R"({"trace-rate":"5"})", "'trace-rate' is no trace setting"},
+        {R"({"trace-rate":"5"})", "'trace-rate' is not a trace setting"},
         {R"([])", "expected object"}})
     EXPECT_NE(change(t, json, "").find(want), std::string::npos) << json << change(t, json, "");
   EXPECT_EQ(t.text(""), before);
@@ -104,7 +104,7 @@ TEST(ServerLog, LevelsAndForm) {
         {R"({"log_file":"/tmp/x"})", "can not be updated through network protocol"},
         {R"({"log_info":1})", "expected boolean"},
         {R"({"log_verbose_level":-1})", "integer >= 0"},
-        {R"({"log_verbose":1})", "'log_verbose' is no log setting"}})
+        {R"({"log_verbose":1})", "'log_verbose' is not a log setting"}})
     EXPECT_NE(change(log, json).find(want), std::string::npos) << json << change(log, json);
   EXPECT_EQ(log.text(), before);
 }
