@@ -13,11 +13,15 @@ case $1 in
 esac
 """
 SHARDS = """# a comment
-start host 5 well peri --version
-first gpu 5 good test -d "$MODELS"
-first gpu 5 skipped echo nothing here; exit 77
-second gpu 5 bad echo broken; exit 3
+start host 5/1 well peri --version
+first gpu 5/1 good test -d "$MODELS"
+first gpu 5/1 skipped echo nothing here; exit 77
+second gpu 5/1 bad echo broken; exit 3
 slow gpu 1 long sleep 20
+late gpu 50/30 usual echo "{}" >"$KEEP/late.json"
+late gpu 50/1 quick echo "{}" >"$KEEP/quick.json"
+late gpu 50/1 endless sleep 60
+rare named 5/1 asked true
 """
 wrong = []
 
@@ -48,13 +52,20 @@ with tempfile.TemporaryDirectory() as scratch:
     with tarfile.open(archive, "w:xz") as tar:
         tar.add(folder, "tests")
 
-    expect("the list", run(folder, "--list"), 0, "start\nfirst\nsecond\nslow")
+    expect("the list", run(folder, "--list"), 0, "start\nfirst\nsecond\nslow\nlate\nrare")
     expect("a good shard of an archive", run(archive, "first"), 0, "passed   start/well", "passed   first/good", "left out first/skipped: nothing here", "2 passed, 0 failed")
     expect("a bad shard", run(folder, "second"), 1, "FAILED   second/bad: status 3", "broken", "1 passed, 1 failed")
     expect("one that does not end", run(folder, "slow"), 1, "FAILED   slow/long: not done after 1 s")
-    expect("all of them", run(folder), 1, "2 passed, 2 failed")
+    expect("several, and one test of a shard", run(folder, "rare", "late/quick"), 0, "passed   rare/asked", "passed   late/quick", "3 passed, 0 failed")
+    expect("all of them within some seconds", run(folder, "--within", 6), 1, "3 passed, 2 failed, 2 for a later call", "later    late/usual: it takes about 30 s", "passed   late/quick", "later    late/endless: not done after")
+    kept = pathlib.Path(scratch) / "kept"
+    expect("what is kept", run(folder, "--within", 5, "--keep", kept, "second", "late"), 1, "passed   late/quick")
+    if (kept / "passed").read_text().split() != ["start/well", "late/quick"] or not (kept / "quick.json").is_file() or "broken" not in (kept / "second_bad.log").read_text():
+        wrong.append(f"kept: {sorted(f.name for f in kept.iterdir())}, passed {(kept / 'passed').read_text()}")
+    expect("the rest in a next call", run(folder, "--within", 5, "--keep", kept, "first", "late"), 75, "passed   late/quick  in an earlier call", "passed   first/good", "1 passed, 0 failed, 2 for a later call")
+    expect("no seconds", run(folder, "--within", "soon"), 2, "--within wants seconds")
     expect("no GPU", run(folder, sees="none: no driver"), 77, "no GPU", "passed   start/well")
-    expect("no shard of the name", run(folder, "third"), 2, "no shard 'third'; shards are start first second slow")
+    expect("no shard of the name", run(folder, "third"), 2, "no shard or test 'third'; shards are start first second slow late rare")
     expect("no archive", run(folder / "nothing"), 2, "no archive or folder")
     expect("another folder", run(ROOT / "models"), 2, "holds no tests")
     (folder / "shards").write_text(SHARDS.replace("peri --version", "false"))
