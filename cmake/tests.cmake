@@ -117,12 +117,12 @@ endforeach()
 # The installed package as another project uses it; the Python package of this build, and its wheel in an environment of its own.
 if(TARGET peri_package)
   add_test(NAME package COMMAND "${CMAKE_SOURCE_DIR}/tests/package/run.sh" "${CMAKE_BINARY_DIR}" "${CMAKE_SOURCE_DIR}")
-  set_tests_properties(package PROPERTIES LABELS null TIMEOUT 300)
+  set_tests_properties(package PROPERTIES LABELS null TIMEOUT 600)
   add_test(NAME python/package COMMAND "${PERI_VENV_PYTHON}" -B "${CMAKE_SOURCE_DIR}/tests/python/package_python.py" "${CMAKE_SOURCE_DIR}")
-  set_tests_properties(python/package PROPERTIES LABELS cpu TIMEOUT 300
+  set_tests_properties(python/package PROPERTIES LABELS cpu TIMEOUT 600
     ENVIRONMENT "PYTHONPATH=${CMAKE_BINARY_DIR}/python;PERI_CACHE=${CMAKE_BINARY_DIR}/cache")
   add_test(NAME python/wheel COMMAND "${CMAKE_SOURCE_DIR}/tests/package/wheel.sh" "${CMAKE_BINARY_DIR}" "${CMAKE_SOURCE_DIR}")
-  set_tests_properties(python/wheel PROPERTIES LABELS cpu TIMEOUT 300)
+  set_tests_properties(python/wheel PROPERTIES LABELS cpu TIMEOUT 600)
 endif()
 
 # tests/programs/*.cpp: one program bin/<stem> each, for people and suites; no test by itself.
@@ -228,7 +228,7 @@ foreach(file IN LISTS typed)
   get_filename_component(stem "${file}" NAME_WE)
   string(REGEX REPLACE "_typed$" "" name "${stem}")
   add_test(NAME typed/${name} COMMAND ${peri_venv} -B "${file}" $<TARGET_FILE:peri> "${CMAKE_SOURCE_DIR}")
-  set_tests_properties(typed/${name} PROPERTIES LABELS cpu TIMEOUT 300)
+  set_tests_properties(typed/${name} PROPERTIES LABELS cpu TIMEOUT 600)
 endforeach()
 
 # What the documents tell people to type. Blocks marked <!-- label: slow --> run under that label.

@@ -7,26 +7,35 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 TOOLS, PYTHON = ROOT / "tools" / "gpu", ROOT / ".venv" / "bin" / "python"
 if not PYTHON.exists():
     sys.exit(77)
-# A peri that answers late, or with the first number of each output off by a hundredth, or in each process by another share.
+# A peri that answers late, or with the first number of each output off by a hundredth, or in each process by another share; and that
+# does not tune where no time is asked for.
 STAND_IN = f"""#!/bin/bash
+[[ -z ${{QUICK:-}} || $1 != build || " $* " == *" --no-tune "* ]] || set -- "$@" --no-tune
 {BUILD}/bin/peri "$@" || exit
 [[ $1 == run ]] || exit 0
 sleep "${{LATE:-0}}"
 [[ -n ${{WRONG:-}}${{DRIFTS:-}} ]] || exit 0
 while [[ $1 != --output-dir ]]; do shift; done
 {PYTHON} - "$2" <<'END'
-import os, pathlib, sys, time
+import os, pathlib, random, sys
 import numpy as np
 for file in pathlib.Path(sys.argv[1]).glob("*.npy"):
     if not file.name.startswith("in"):
         x = np.load(file)
-        x.flat[0] *= 1 + time.time_ns() % 1000000007 / 1e12 if "DRIFTS" in os.environ else 1.01
+        x.flat[0] *= 1 + random.randrange(1 << 20) / (1 << 30) if "DRIFTS" in os.environ else 1.01
         np.save(file, x)
 END
 """
-# An engine_runs that says of every second run how many times a later one it takes.
+# An engine_runs that says of every second run how many times a later one it takes, and that a rest costs nothing; of few runs where no
+# time is asked for.
 RUNS = f"""#!/bin/bash
-{BUILD}/bin/engine_runs "$@" | sed -E 's/("second_over_steady":)[0-9.e+-]*/\\1'"${{SECOND:-1}}"'/g'
+words=()
+while (($#)); do
+  case ${{QUICK:+$1}} in --sessions) words+=(--sessions 1); shift ;; --runs) words+=(--runs 3); shift ;; *) words+=("$1") ;; esac
+  shift
+done
+set -- "${{words[@]}}"
+{BUILD}/bin/engine_runs "$@" | sed -E 's/("second_over_steady":)[0-9.e+-]*/\\1'"${{SECOND:-1}}"'/g; s/("rested_ms":\\[)[^]]*/\\1 1e-9, 1e-9/g'
 exit ${{PIPESTATUS[0]}}
 """
 wrong = []
@@ -60,10 +69,10 @@ with tempfile.TemporaryDirectory() as scratch:
     row = json.loads((work / "times.json").read_text())["rows"][0] if (work / "times.json").exists() else {}
     if not row or row["cached"]["trials"] or row["cold"]["trials"] < 1 or len(row["first_runs"]["sizes"]) != 4 or row["same_bits"] != 40 or row["own_ms"] <= 0:
         wrong.append(f"times.py counts no trials, trials of a cached build, too few sizes or runs: {row}")
-    expect("a late answer", times, 4, "load and first answer, s", LATE="2.1")
-    expect("a slow second run", times, 4, "over later ones 1.2, at most 1.05", SECOND="1.2")
-    expect("a wrong answer among the times", times + ["--answers", "f32", "--seeds", "1"], 4, "digits_cnn: an answer is too far off", WRONG="1")
-    expect("other bits in another process", times, 4, "of two processes are different bits", DRIFTS="1")
+    expect("a late answer", times, 4, "load and first answer, s", LATE="2.1", QUICK="1")
+    expect("a slow second run", times, 4, "over later ones 1.2, at most 1.05", SECOND="1.2", QUICK="1")
+    expect("a wrong answer among the times", times + ["--answers", "f32", "--seeds", "1"], 4, "digits_cnn: an answer is too far off", WRONG="1", QUICK="1")
+    expect("other bits in another process", times, 4, "of two processes are different bits", DRIFTS="1", QUICK="1")
 
 if wrong:
     sys.exit("\n".join(wrong))

@@ -67,7 +67,7 @@ def narrow(folder):
     expect("progress is drawn", drawn > 3, repr(sent))
     expect("no progress line is wrapped", width < COLUMNS, f"{width} columns: {sent!r}")
     expect("the last line stands alone", sent.rstrip().rpartition("\r\033[K")[2].startswith("PASSED build"), repr(sent[-200:]))
-    code, sent = in_a_terminal(["bench", folder / "narrow.engine", "--seconds", "0.6", "--tolerance", "1000000"])
+    code, sent = in_a_terminal(["bench", folder / "narrow.engine", "--seconds", "1", "--tolerance", "1000000"])
     width, drawn = widest(sent[:sent.rfind("\r\033[K") + 4])
     expect("bench in a terminal draws its progress", code == 0 and drawn > 2, repr(sent))
     expect("no progress line of bench is wrapped", width < COLUMNS, f"{width} columns: {sent!r}")

@@ -5,7 +5,6 @@ import os
 import resource
 import signal
 import socket
-import time
 
 import onnx
 from onnx import TensorProto, helper
@@ -21,6 +20,10 @@ class Limits(Typed):
         onnx.save(made, self.folder / name)
         return name
 
+    def worked(self):
+        """Seconds that the commands had a processor for, which other work on the machine does not change."""
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+
     def test_many_of_anything_is_refused_at_once(self):
         x, y = value("x", TensorProto.FLOAT, ["n"]), value("y", TensorProto.FLOAT, None)
         many = [value(f"x{k}", TensorProto.FLOAT, [f"s{k}"]) for k in range(40000)]
@@ -35,16 +38,16 @@ class Limits(Typed):
         for model in models:
             for words in (("inspect", model), ("build", model, "-o", "a.engine", "--no-cache")):
                 with self.subTest(words=words):
-                    begun = time.monotonic()
+                    before = self.worked()
                     self.assertIn("expected at most", self.ends(1, *words))
-                    self.assertLess(time.monotonic() - begun, 20)  # minutes before; seconds are the file's own size
+                    self.assertLess(self.worked() - before, 30)  # minutes before; seconds are the file's own size
 
     def test_sizes_that_grow_are_refused_before_anything_is_tried(self):
         """Each node doubles its input: what ends beyond 64 bits, or beyond the memory, costs no trials of what leads there."""
         for count, said in ((62, "passes 64 bits"), (42, "a run takes")):
             nodes = [helper.make_node("Concat", [f"x{k}", f"x{k}"], [f"x{k + 1}"], axis=0) for k in range(count)]
             model = self.save("double.onnx", nodes, [value("x0", TensorProto.FLOAT, ["n"])], [value(f"x{count}", TensorProto.FLOAT, None)])
-            r = self.peri("build", model, "-o", "a.engine", "--dims", "n=1", "--no-cache", "--log", "a.log", timeout=60)
+            r = self.peri("build", model, "-o", "a.engine", "--dims", "n=1", "--no-cache", "--log", "a.log")
             self.assertEqual(r.returncode, 1)
             self.assertIn(said, r.stderr.decode())
             self.assertNotIn("] concat", (self.folder / "a.log").read_text(), "something was tried")
@@ -69,9 +72,9 @@ class Limits(Typed):
             made = helper.make_graph(nodes, "g", [value("s0", TensorProto.FLOAT, ["n", 4])], [value(f"s{count}", TensorProto.FLOAT, None)],
                                      [helper.make_tensor(f"w{k}", TensorProto.FLOAT, [4], [1.0] * 4) for k in range(count)])
             onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "chain.onnx")
-            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            before = self.worked()
             self.ends(0, "inspect", "chain.onnx")
-            return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+            return self.worked() - before
         self.assertLess(work(6000), 8 * work(1500))
 
     def test_no_cache_is_no_folder(self):

@@ -68,7 +68,7 @@ class Places(Typed):
                       ("build", "m.onnx", "-o", "x.engine", "--locked", "fifo"), ("compare", "fifo", "fifo"), ("replay", "fifo"),
                       ("build", "m.onnx", "-o", "fifo"), ("build", "m.onnx", "-o", "x.engine", "--json", "fifo")):
             with self.subTest(words=words):
-                said = self.peri(*words, timeout=20)
+                said = self.peri(*words)
                 self.assertEqual(said.returncode, 1, said.stderr)
                 self.assertRegex(said.stderr, b"FIFO")
 

@@ -189,8 +189,7 @@ instance_group [ { count: 2 kind: KIND_CPU } ]
         for t in threads:
             t.join()
         self.assertEqual(wrong, [])
-        self.server.kill()
-        self.server.wait()
+        self.kill()
         for wrong in ("R1", "R1:", ":3", "R1:x", "R1:-1"):
             self.assertIn("NAME:COUNT", self.ends(2, "serve", "--model-repository", self.repository, f"--rate-limit-resource={wrong}"))
 

@@ -51,7 +51,7 @@ class Drain(Served):
             self.addCleanup(s.close)
         for s in (used, busy):
             s.ask("add", 5)
-            self.assertEqual(s.got.get(timeout=60).infer_response.id, "5")
+            self.assertEqual(s.got.get(timeout=120).infer_response.id, "5")
         worker = self.children()[0]
         self.halt(worker)
         for k in range(3):
@@ -59,14 +59,13 @@ class Drain(Served):
         self.wait_for(lambda: self.metric("peri_open_requests ") == 3)
         self.server.send_signal(signal.SIGTERM)
         for s in (idle, used):
-            self.assertEqual(s.end.get(timeout=60), "UNAVAILABLE: the server takes no more calls")
+            self.assertEqual(s.end.get(timeout=120), "UNAVAILABLE: the server takes no more calls")
         self.assertTrue(busy.end.empty() and self.server.poll() is None, "it has not all its answers")
         os.kill(worker, signal.SIGCONT)
-        self.assertEqual([busy.got.get(timeout=60).infer_response.id for _ in range(3)], ["10", "11", "12"])
-        self.assertEqual(busy.end.get(timeout=60), "UNAVAILABLE: the server takes no more calls")
-        self.assertEqual(self.server.wait(60), 0, "long before --exit-timeout-secs")
+        self.assertEqual([busy.got.get(timeout=120).infer_response.id for _ in range(3)], ["10", "11", "12"])
+        self.assertEqual(busy.end.get(timeout=120), "UNAVAILABLE: the server takes no more calls")
+        self.assertEqual(self.server.wait(120), 0, "long before --exit-timeout-secs")
         self.assertIn("PASSED serve: 5 inferences", self.log.read_text())
-
 
     def test_a_stream_that_goes_on(self):
         """Asks again with each answer: what was taken is answered, and then it is ended, too."""
@@ -92,12 +91,12 @@ class Drain(Served):
             t.start()
         self.wait_for(lambda: min(answered) > 20)
         self.server.send_signal(signal.SIGTERM)
-        until = time.monotonic() + 60
+        until = time.monotonic() + 120
         for t in threads:
             t.join(max(0, until - time.monotonic()))
         self.assertFalse(any(t.is_alive() for t in threads), "a stream was not ended")
         self.assertEqual(set(ends), {"UNAVAILABLE: the server takes no more calls"})
-        self.assertEqual(self.server.wait(60), 0, "long before --exit-timeout-secs")
+        self.assertEqual(self.server.wait(120), 0, "long before --exit-timeout-secs")
         self.assertIn("PASSED", self.log.read_text())
 
 

@@ -58,7 +58,7 @@ class Ensembles(Served):
         wrong, lock = [], threading.Lock()
 
         def follow(sequence, name):
-            c, got, done = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}"), [], threading.Event()
+            c, got, done = self.closed(tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}")), [], threading.Event()
 
             def came(result, error):
                 got.append((result, error))
@@ -69,7 +69,7 @@ class Ensembles(Served):
                 x = tritonclient.grpc.InferInput("a", [1, 4], "FP32")
                 x.set_data_from_numpy(numpy.full((1, 4), 2 * (sequence + k), numpy.float32))
                 c.async_stream_infer(name, [x], sequence_id=sequence, sequence_start=k == 0, sequence_end=k == 24)
-            done.wait(60)
+            done.wait(120)
             c.stop_stream()
             want = 0
             for k, (result, error) in enumerate(got):
@@ -159,7 +159,7 @@ class Ensembles(Served):
             self.put(name, add=1.0)
         self.ensemble("all", step("ten", "a", "b"), step("one", "b", "d"))
         self.serve("--model-control-mode", "explicit", "--load-model", "ten")
-        client = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}")
+        client = self.closed(tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}"))
         ready = lambda: [name for name in ("all", "one", "ten") if client.is_model_ready(name)]
         client.load_model("all")
         self.assertEqual(ready(), ["all", "one", "ten"])

@@ -56,7 +56,7 @@ class Frames(Served):
         return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{self.server.pid}/status").read_text())[1]) << 10
 
     def connect(self, data):
-        s = socket.create_connection(("127.0.0.1", self.grpc_port), timeout=20)
+        s = socket.create_connection(("127.0.0.1", self.grpc_port), timeout=60)
         self.addCleanup(s.close)
         s.sendall(data)
         self.sockets.append(s)
@@ -67,7 +67,7 @@ class Frames(Served):
             s.close()
         self.assertIn("PASSED", self.stop())
 
-    def until(self, s, what, seconds=20):
+    def until(self, s, what, seconds=60):
         """What was heard by the time that it holds `what`."""
         heard, end = b"", time.monotonic() + seconds
         while what not in heard:
@@ -183,11 +183,11 @@ class Frames(Served):
         self.assertEqual(self.infer(self.client(), "slow").size, 1)
         slow, most = message(asked("slow").SerializeToString()), 0
         s = self.connect(HELLO + b"".join(call(k, slow) for k in range(1, 801, 2)))
+        self.wait_for(lambda: self.open_requests() > 1)
         for _ in range(30):
             most = max(most, self.open_requests())
         s.close()
         self.assertLessEqual(most, 80, "of a client that never says that it knows the bound")
-        self.assertGreater(most, 1)
         self.wait_for(lambda: self.open_requests() == 0)
         most, s = 0, self.connect(HELLO)
         for k in range(1, 4001, 2):

@@ -41,7 +41,7 @@ class Hostile(Served):
         self.addCleanup(s.close)
         for option in socket_options:
             s.setsockopt(socket.SOL_SOCKET, *option)
-        s.settimeout(20)
+        s.settimeout(60)
         s.connect(str(unix) if unix else ("127.0.0.1", port))
         return s
 
@@ -148,7 +148,7 @@ class Hostile(Served):
         chunked = request(b"10\r\n" + GOOD[:16] + b"\r\n%x\r\n" % (len(GOOD) - 16) + GOOD[16:] + b"\r\n0\r\n\r\n", b"Transfer-Encoding: chunked", sized=False)
         for sent in (whole, chunked):
             for cut in range(len(sent) + 1):
-                with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
+                with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
                     s.sendall(sent[:cut])
                     s.shutdown(socket.SHUT_WR)
                     said = self.heard(s)

@@ -21,6 +21,9 @@ def port(name, kind, *dims):
 
 
 class Limits(Served):
+    def clients(self):
+        return (self.closed(triton_http.InferenceServerClient(f"127.0.0.1:{self.port}")), self.closed(triton_grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}")))
+
     def put_all(self):
         graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [port("x", TensorProto.STRING, "n")], [port("y", TensorProto.STRING, "n")])
         self.put("words", graph=graph)
@@ -38,7 +41,7 @@ class Limits(Served):
     def test_lengths_of_texts_and_names(self):
         self.put_all()
         self.serve("--max-element-bytes", 10, "--max-sequence-id-bytes", 4)
-        http, grpc = triton_http.InferenceServerClient(f"127.0.0.1:{self.port}"), triton_grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}")
+        http, grpc = self.clients()
         for module, client, binary in ((triton_http, http, True), (triton_http, http, False), (triton_grpc, grpc, None)):
             for size in (10, 11):
                 x = module.InferInput("x", [1], "BYTES")
@@ -56,7 +59,7 @@ class Limits(Served):
     def test_messages_of_grpc(self):
         self.put_all()
         self.serve("--max-message-parts", 20, "--max-message-depth", 4, "--max-tensors", 5, "--max-json-values", 40)
-        client = triton_grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}")
+        client = self.clients()[1]
         x = triton_grpc.InferInput("x", [1, 4], "FP32")
         x.set_data_from_numpy(numpy.ones((1, 4), numpy.float32))
         self.assertEqual(client.infer("add", [x]).as_numpy("y")[0, 0], 2)
@@ -96,7 +99,7 @@ class Limits(Served):
         self.assertEqual(status, 200, said)
         numpy.testing.assert_array_equal(numpy.frombuffer(said[int(headers["Inference-Header-Content-Length"]):], numpy.float32), row + 1)
         self.assertEqual(self.ask("POST", "/v2/models/add/infer", row.tobytes() + b"x", {"Inference-Header-Content-Length": "0"})[0], 400)
-        for client in (triton_http.InferenceServerClient(f"127.0.0.1:{self.port}"), triton_grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}")):
+        for client in self.clients():
             for kind in ("system", "cuda"):
                 said = getattr(client, f"get_{kind}_shared_memory_status")()
                 self.assertEqual(len(said if isinstance(said, list) else said.ListFields()), 0)
@@ -113,7 +116,7 @@ class Limits(Served):
         """An input, an output or a whole request that names one is refused with 501 before a model runs, over HTTP and gRPC."""
         self.put("add")
         self.serve()
-        for module, client in ((triton_http, triton_http.InferenceServerClient(f"127.0.0.1:{self.port}")), (triton_grpc, triton_grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}"))):
+        for module, client in zip((triton_http, triton_grpc), self.clients()):
             def given():
                 x = module.InferInput("x", [1, 4], "FP32")
                 x.set_data_from_numpy(numpy.ones((1, 4), numpy.float32))
@@ -135,7 +138,7 @@ class Limits(Served):
         self.put("add")
         self.serve()
         x = numpy.array([[numpy.nan, numpy.inf, -numpy.inf, 1]], numpy.float32)
-        client = triton_http.InferenceServerClient(f"127.0.0.1:{self.port}")
+        client = self.clients()[0]
         for sent, asked in ((False, False), (False, True), (True, False)):
             given = triton_http.InferInput("x", x.shape, "FP32")
             given.set_data_from_numpy(x, binary_data=sent)

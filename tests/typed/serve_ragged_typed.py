@@ -70,7 +70,7 @@ class Ragged(Served):
         asked = [ask(n) for n in (1, 7, 300, 40)]
         for k, (inputs, _, _) in enumerate(asked):
             c.async_infer("ragged", inputs, lambda result, error, k=k: got.put((k, error or result)))
-        for k, r in [got.get(timeout=60) for _ in asked]:
+        for k, r in [got.get(timeout=120) for _ in asked]:
             alone = c.infer("ragged", asked[k][0]) if k == 0 else r
             self.assertEqual(r.as_numpy("same").shape, asked[k][1].shape)
             self.assertTrue(numpy.allclose(r.as_numpy("same"), 1 / (1 + numpy.exp(-asked[k][1])), atol=1e-6))
@@ -126,10 +126,10 @@ dynamic_batching { }
         with grpc.insecure_channel(f"127.0.0.1:{self.grpc_port}") as channel:
             check, watch = channel.unary_unary("/grpc.health.v1.Health/Check"), channel.unary_stream("/grpc.health.v1.Health/Watch")
             asked = {name: b"\x0a" + bytes([len(name)]) + name for name in (b"add", b"other", b"../add", b"inference.GRPCInferenceService")}
-            self.assertEqual([check(asked[n], timeout=30) for n in (b"add", b"inference.GRPCInferenceService")], [b"\x08\x01"] * 2)
+            self.assertEqual([check(asked[n], timeout=120) for n in (b"add", b"inference.GRPCInferenceService")], [b"\x08\x01"] * 2)
             for name in (b"other", b"../add"):
                 with self.assertRaises(grpc.RpcError) as caught:
-                    check(asked[name], timeout=30)
+                    check(asked[name], timeout=120)
                 self.assertEqual(caught.exception.code(), grpc.StatusCode.NOT_FOUND)
             whole, seen = watch(b"", timeout=120), watch(asked[b"other"], timeout=120)
             self.assertEqual((next(whole), next(seen)), (b"\x08\x01", b"\x08\x03"))

@@ -19,7 +19,7 @@ KEY = {"Authorization": "Bearer the-right-key-1"}
 
 
 class Secure(Served):
-    def keys(self, text="the-right-key-1 tenant=ann\nslow-key-000002 tenant=bob rate=1 burst=2\n"):
+    def keys(self, text="the-right-key-1 tenant=ann\nslow-key-000002 tenant=bob rate=0.01 burst=2\n"):
         path = self.folder / "keys"
         path.write_text(text)
         path.chmod(0o600)
@@ -90,7 +90,7 @@ class Secure(Served):
         def begun(*fields, port=self.port, key=b""):
             s = socket.socket(socket.AF_INET if port else socket.AF_UNIX)
             self.addCleanup(s.close)
-            s.settimeout(10)
+            s.settimeout(60)
             s.connect(("127.0.0.1", port) if port else str(manage))
             s.sendall(b"\r\n".join([b"POST /v2/models/add/infer HTTP/1.1", b"Host: a", *fields, *([b"Authorization: Bearer " + key] if key else []), b"", b""]))
             return s
@@ -122,11 +122,11 @@ class Secure(Served):
         def code_of(channel, path, body, metadata):
             try:
                 if "Stream" in path or "Watch" in path:
-                    call = channel.stream_stream(path)(iter([body]), metadata=metadata, timeout=30)
+                    call = channel.stream_stream(path)(iter([body]), metadata=metadata, timeout=120)
                     said = next(call)
                     call.cancel()
                     return service_pb2.ModelStreamInferResponse.FromString(said).error_message if "Stream" in path else "OK"
-                channel.unary_unary(path)(body, metadata=metadata, timeout=30)
+                channel.unary_unary(path)(body, metadata=metadata, timeout=120)
                 return "OK"
             except grpc.RpcError as e:
                 return e.code().name
@@ -166,7 +166,7 @@ class Secure(Served):
             for call in ("RepositoryIndex", "RepositoryModelLoad", "RepositoryModelUnload"):
                 body = b"" if call == "RepositoryIndex" else b"\x12\x03add"
                 with self.assertRaises(grpc.RpcError) as caught:
-                    channel.unary_unary("/inference.GRPCInferenceService/" + call)(body, timeout=30)
+                    channel.unary_unary("/inference.GRPCInferenceService/" + call)(body, timeout=120)
                 self.assertEqual((caught.exception.code().name, "management socket" in caught.exception.details()), ("PERMISSION_DENIED", True), call)
         self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[0], 200)
         said = subprocess.run([*curl, "http://localhost/v2/repository/index"], capture_output=True, check=True, text=True).stdout
@@ -178,10 +178,9 @@ class Secure(Served):
     def test_tls(self):
         self.put("add")
         certificate, key = self.certificate()
-        self.server = None
         self.serve_tls("--tls-certificate", certificate, "--tls-key", key)
         context = ssl.create_default_context(cafile=certificate)
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=context)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=120, context=context)
         self.wait_for(lambda: self.over(connection, "GET", "/v2/health/ready")[0] == 200)
         for rows in (1, 3, 30000, 1):
             status, said = self.over(connection, "POST", "/v2/models/add/infer", json.dumps(self.rows([[1, 2, 3, 4]] * rows)))
@@ -208,7 +207,7 @@ class Secure(Served):
         # What is no TLS, or stops to be, costs its connection alone.
         rng = random.Random(4)
         for _ in range(60):
-            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as s:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
                 s.sendall(rng.randbytes(rng.randrange(1, 400)) if rng.random() < 0.5 else b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + rng.randbytes(rng.randrange(600)))
                 s.shutdown(socket.SHUT_WR)
                 try:

@@ -96,7 +96,7 @@ class Sequences(Served):
             client.start_stream(lambda result, error: got.put(result if error is None else error))
             for n, x in enumerate(xs[k]):
                 client.async_stream_infer("cell", self.given(x), sequence_id="a stream", sequence_start=n == 0, sequence_end=n == 5)
-            said[k] = [got.get(timeout=60).as_numpy("y") for _ in xs[k]]
+            said[k] = [got.get(timeout=120).as_numpy("y") for _ in xs[k]]
             client.stop_stream()
             client.close()
 
@@ -192,7 +192,7 @@ class Sequences(Served):
         self.wait_for(lambda: self.stats("vad")["peri_sequences"]["backlog"] == 1)
         self.assertTrue(got.empty())
         parts.append(c.infer("vad", self.given(x[4:], name="input"), sequence_id=1, sequence_end=True).as_numpy("output"))
-        result, error = got.get(timeout=60)
+        result, error = got.get(timeout=120)
         self.assertIsNone(error)
         self.assertEqual(result.as_numpy("output").tobytes(), whole.tobytes())
         self.assertTrue(numpy.allclose(numpy.concatenate(parts), whole, atol=1e-6))
@@ -210,7 +210,7 @@ class Sequences(Served):
         c.async_infer("cell", self.given(xs[1]), lambda result, error: got.put(error), sequence_id=1)
         self.wait_for(lambda: self.metric("peri_worker_memory_bytes") > 0)
         os.kill(worker, signal.SIGKILL)
-        self.assertIn("worker process died", got.get(timeout=60).message())
+        self.assertIn("worker process died", got.get(timeout=120).message())
         self.wait_for(lambda: self.ask("GET", "/v2/health/ready")[0] == 200)
         said = self.raises(c.infer, "cell", self.given(xs[2]), sequence_id=1).message()
         self.assertIn("must specify the START flag", said)

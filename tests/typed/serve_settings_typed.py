@@ -41,7 +41,7 @@ def logs(said):
 
 class Settings(Served):
     def clients(self):
-        return (triton_http.InferenceServerClient(f"127.0.0.1:{self.port}"), triton_grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}"))
+        return (self.closed(triton_http.InferenceServerClient(f"127.0.0.1:{self.port}")), self.closed(triton_grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}")))
 
     def refused(self, call, *words, want, **more):
         with self.assertRaises(InferenceServerException) as caught:
@@ -155,8 +155,9 @@ class Settings(Served):
             s.sendall(request % 1)
             s.shutdown(socket.SHUT_WR)
             self.assertIn(b"200 OK", b"".join(iter(lambda: s.recv(65536), b"")))
-        kept = self.raw((b"GET /v2/health/live HTTP/1.0\r\nConnection: keep-alive\r\n\r\n") * 2, wait=0.5)
-        self.assertEqual(kept.count(b"Connection: keep-alive"), 2, kept)
+        stay = b"GET /v2/health/live HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"
+        kept = self.raw(stay * 2 + b"GET /v2/health/live HTTP/1.0\r\n\r\n")  # the last one ends the connection
+        self.assertEqual((kept.count(b"HTTP/1.1 200"), kept.count(b"Connection: keep-alive")), (3, 2), kept)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class Texts(Served):
         return tiny_text_model(self.repository / name, config)
 
     def openai(self):
-        return openai.OpenAI(base_url=f"http://127.0.0.1:{self.port}/v1", api_key="none", max_retries=0)
+        return self.closed(openai.OpenAI(base_url=f"http://127.0.0.1:{self.port}/v1", api_key="none", max_retries=0))
 
     def as_run(self, folder, text):
         """The embedding as `peri run` gives it."""

@@ -62,7 +62,7 @@ class Protocol(Served):
         self.assertEqual(self.ask("GET", "/v2", headers={f"x-{k}": "1" for k in range(12)})[0], 431)
         text = json.dumps(one).encode()
         for pieces, want in ((2, 200), (4, 413)):
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
             size = -(-len(text) // pieces)
             connection.request("POST", "/v2/models/add/infer", iter([text[k:k + size] for k in range(0, len(text), size)]), encode_chunked=True)
             self.assertEqual(connection.getresponse().status, want, pieces)

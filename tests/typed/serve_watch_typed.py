@@ -49,7 +49,7 @@ class Watch(Served):
         self.put("add", config=BATCHED)
         self.put("a-name-that-is-longer-than-any-column-of-the-page")
         (self.repository / "broken/1").mkdir(parents=True)
-        self.serve(ready=False)
+        self.serve("--canary-secs", 0, ready=False)  # a canary cuts the batch that waits beside it
         self.wait_for(lambda: self.infer("a-name-that-is-longer-than-any-column-of-the-page", self.rows([[1, 2, 3, 4]]))[0] == 200)
         self.wait_for(lambda: self.ask("GET", "/v2/models/add/ready")[0] == 200)
         for _ in range(30):
@@ -70,11 +70,13 @@ class Watch(Served):
         code, said = self.object_of("top", self.metrics_url(), "--once", "--interval", "0.1")
         self.assertEqual([m["batches"].get("1", 0) for m in said["models"] if m["name"] == "add"], [0], "nothing came since")
         watching = subprocess.Popen([PERI, "top", self.metrics_url(), "--interval", "0.05"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        time.sleep(0.5)
+        out = b""
+        while out.count(b"done/s") < 2:
+            out += (line := watching.stdout.readline())
+            self.assertTrue(line, out)
         watching.send_signal(signal.SIGINT)
-        out, err = watching.communicate(timeout=20)
+        err = watching.communicate(timeout=120)[1]
         self.assertEqual(watching.returncode, 0, err)
-        self.assertGreater(out.count(b"done/s"), 1)
         self.assertIn("metrics", self.ends(1, "top", self.endpoint(), "--once"))
         self.stop()
         self.assertIn("listening", self.ends(1, "top", self.metrics_url(), "--once"))
@@ -130,7 +132,7 @@ class Watch(Served):
         collector = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector)
         threading.Thread(target=collector.serve_forever, daemon=True).start()
         self.put("add", config=BATCHED)
-        self.serve("--otlp-endpoint", f"http://127.0.0.1:{collector.server_port}", "--trace-rate", "1000000")
+        self.serve("--otlp-endpoint", f"http://127.0.0.1:{collector.server_port}", "--trace-rate", "1000000", "--canary-secs", 0)
         for field in (PARENT, PARENT[:-1] + "0"):
             self.infer("add", self.rows([[1, 2, 3, 4]]), headers={"traceparent": field})
         self.stop()
@@ -188,13 +190,13 @@ class Watch(Served):
     def test_tune_is_kept(self):
         self.put("add", config=BATCHED)
         self.put("plain")
-        self.serve("--tune", "p99=500ms", "--tune-secs", "0.05")
+        self.serve("--tune", "p99=2000ms", "--tune-secs", "0.05")
         self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[0], 200)
         self.stop()
         kept = self.repository / "add/batching.1.json"
         said = json.loads(kept.read_text())
-        self.assertEqual((said["format"], said["objective"]), ("peri batching 1", "p99=500ms"))
-        self.assertLessEqual(said["quantile_ms"], 500)
+        self.assertEqual((said["format"], said["objective"]), ("peri batching 1", "p99=2000ms"))
+        self.assertLessEqual(said["quantile_ms"], 2000)
         self.assertIn(f"{kept}: batches of up to {said['max_batch_size']} rows", self.log.read_text())
         self.assertIn("plain version 1: not tuned", self.log.read_text())
         said["max_batch_size"], said["max_queue_delay_microseconds"] = 3, 7000
@@ -235,7 +237,7 @@ class Watch(Served):
             self.assertIn("mine.yaml", said)
 
     def test_drain_answers_what_was_taken(self):
-        self.put("slow", config="max_batch_size: 8\ndynamic_batching { max_queue_delay_microseconds: 1500000 }\n")
+        self.put("slow", config="max_batch_size: 8\ndynamic_batching { max_queue_delay_microseconds: 5000000 }\n")
         self.serve()
         said = []
         asking = [threading.Thread(target=lambda: said.append(self.infer("slow", self.rows([[1, 2, 3, 4]]))[0])) for _ in range(3)]
@@ -253,12 +255,12 @@ class Watch(Served):
         self.serve()
         body = json.dumps(self.rows([[1, 2, 3, 4]])).encode()
         request = b"POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-        known = [socket.create_connection(("127.0.0.1", self.port), timeout=60) for _ in range(10)]
+        known = [socket.create_connection(("127.0.0.1", self.port), timeout=120) for _ in range(10)]
         for s in known:
             s.sendall(request)
             self.assertTrue(s.recv(65536).startswith(b"HTTP/1.1 200"))
         self.halt(self.server.pid)
-        new = [socket.create_connection(("127.0.0.1", self.port), timeout=60) for _ in range(10)]
+        new = [socket.create_connection(("127.0.0.1", self.port), timeout=120) for _ in range(10)]
         for s in known + new:
             s.sendall(request)
         self.server.send_signal(signal.SIGTERM)
@@ -269,7 +271,7 @@ class Watch(Served):
                 said += piece
             self.assertTrue(said.startswith(b"HTTP/1.1 200"), said[:100])
             s.close()
-        self.assertEqual(self.server.wait(30), 0)
+        self.assertEqual(self.server.wait(120), 0)
         self.assertIn("PASSED serve: 30 inferences", self.log.read_text())
 
 

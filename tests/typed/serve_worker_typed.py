@@ -30,18 +30,16 @@ class Worker(Served):
         self.serve("--canary-secs", 0)
         kills = 5
         with self.asked_all_the_time((("add", 1), ("other", 5)), "worker process died of SIGKILL") as seen:
-            for _ in range(kills):
+            for k in range(kills):
                 before = len(seen)
                 self.wait_for(lambda: len(seen) > before + 50)
-                pid = self.worker()
-                os.kill(pid, signal.SIGKILL)
-                self.wait_for(lambda: self.worker() not in (None, pid) and self.ready())
+                os.kill(self.worker(), signal.SIGKILL)
+                self.wait_for(lambda: self.log.read_text().count("is back with 2 models") == k + 1 and self.ready())
             before = len(seen)
             self.wait_for(lambda: len(seen) > before + 50)
         self.assertEqual({s for s in seen if s not in ("answered", "told")}, set())
         self.assertLessEqual(seen.count("told"), kills * 4, "those that were under way, and no other")
         self.assertEqual((self.metric("peri_worker_deaths_total"), self.metric("peri_worker_lost_requests_total")), (kills, seen.count("told")))
-        self.assertEqual(len(re.findall("is back with 2 models", self.log.read_text())), kills)
         self.assertIn("PASSED", self.stop())
 
     def test_a_worker_that_stands_still(self):
@@ -143,15 +141,15 @@ class Worker(Served):
             os.kill(victim, signal.SIGKILL)
             answers = [self.infer("add", self.rows([[k, 1, 2, 3]])) for k in range(20)]
             self.assertLessEqual(sum(status != 200 for status, _ in answers), 1, answers)
-            self.wait_for(lambda: len(self.children()) == 2 and self.ready() and "is back" in self.log.read_text())
-        self.wait_for(lambda: self.log.read_text().count("is back with 1 model after") == 2)
+            backs = workers.index(victim) + 1
+            self.wait_for(lambda: len(self.children()) == 2 and self.ready() and self.log.read_text().count("is back with 1 model after") == backs)
         workers = self.children()
         self.assertEqual((self.metric("peri_worker_up"), self.metric("peri_worker_deaths_total"), self.metric('peri_worker_pid{worker="worker 1, cpu:1"}') in workers),
                          (2, 2, True))
         self.assertIn("worker 0, cpu: is back with 1 model after", self.log.read_text())
         self.assertIn("PASSED", self.stop())
         for flag in ("--device", "--worker-devices"):
-            r = self.peri("serve", "--model-repository", self.repository, "--http-port", 0, "--grpc-port", -1, "--metrics-port", -1, flag, "cuda:77", timeout=60)
+            r = self.peri("serve", "--model-repository", self.repository, "--http-port", 0, "--grpc-port", -1, "--metrics-port", -1, flag, "cuda:77")
             self.assertIn(r.returncode, (1, 2), "it does not stay up")
             self.assertRegex(r.stderr.decode(), f"FAILED serve: {flag} cuda:77: .*; .*, or leave {flag} out")
         for wrong, want in (("gpu:0", "no device"), ("cpu,", "no device"), ("cuda:x", "cuda:0")):
@@ -192,7 +190,7 @@ class Worker(Served):
         pid = self.worker()
         self.server.send_signal(signal.SIGKILL)
         self.server.wait()
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while os.path.exists(f"/proc/{pid}/stat") and time.monotonic() < until:
             with open(f"/proc/{pid}/stat") as file:
                 if file.read().rsplit(")", 1)[1].split()[0] == "Z":

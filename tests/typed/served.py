@@ -29,10 +29,19 @@ class Served(Typed):
         self.server = None
 
     def tearDown(self):
+        self.kill()
+        super().tearDown()
+
+    def kill(self):
+        """Ends the server, if one is there, without a word."""
         if self.server and self.server.poll() is None:
             self.server.kill()
             self.server.wait()
-        super().tearDown()
+
+    def closed(self, client):
+        """The client, which is closed when the test is over."""
+        self.addCleanup(client.close)
+        return client
 
     def put(self, name, version=1, config=None, graph=None, engine=True, add=1.0):
         """y = x + add on f32[n,4], or the graph given, as a version of a model."""
@@ -90,7 +99,7 @@ class Served(Typed):
                 pass  # that thread has ended
         return sorted({int(p) for p in found})
 
-    def wait_for(self, what, seconds=60):
+    def wait_for(self, what, seconds=120):
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             found = what()
@@ -103,7 +112,7 @@ class Served(Typed):
 
     def ask(self, method, path, body=None, headers=None, port=None):
         """(status, body, headers) of one request on a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=120)
         try:
             connection.request(method, path, body, headers or {})
             reply = connection.getresponse()
@@ -142,7 +151,7 @@ class Served(Typed):
             for t in asking:
                 t.join()
 
-    def raw(self, data, wait=5.0, shut=False):
+    def raw(self, data, wait=60.0, shut=False):
         """What comes back for bytes on a socket, until the server closes or `wait` seconds pass."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=wait) as s:
             out = b""
@@ -164,7 +173,7 @@ class Served(Typed):
     def stop(self):
         """Ends the server by SIGTERM; its last line."""
         self.server.send_signal(signal.SIGTERM)
-        self.assertEqual(self.server.wait(30), 0, self.log.read_text()[-1500:])
+        self.assertEqual(self.server.wait(120), 0, self.log.read_text()[-1500:])
         return self.log.read_text().strip().split("\n")[-1]
 
     def metric(self, line):

@@ -25,7 +25,7 @@ class Typed(unittest.TestCase):
         self.scratch.cleanup()
 
     def peri(self, *words, **more):
-        more = {"capture_output": True, "timeout": 120, **more}
+        more = {"capture_output": True, "timeout": 280, **more}  # somewhat less than CTest gives the whole
         return subprocess.run([PERI, *map(str, words)], cwd=self.folder, env=self.environment, **more)
 
     def ends(self, code, *words):

@@ -57,7 +57,7 @@ def planted(driver, scratch, problems):
     code, found, said = campaign(driver, folder, scratch / "plain")
     expect(problems, "three right models", (code, found), (0, right), said)
     for plant in ("wrong", "crash", "hang"):
-        code, found, said = campaign(driver, folder, scratch / plant, "--plant", f"{plant}@b", "--timeout", "2")
+        code, found, said = campaign(driver, folder, scratch / plant, "--plant", f"{plant}@b", "--timeout", "6" if plant == "hang" else "100")
         expect(problems, f"planted: {plant}", (code, found), (3, right | {"b": plant}), said)
     code, found, said = campaign(driver, folder, scratch / "plain")
     expect(problems, "a campaign that is done", (code, len(found), "0 models of" in said), (0, 3, True), said)
