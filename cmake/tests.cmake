@@ -240,3 +240,15 @@ foreach(label IN ITEMS "" slow)
 endforeach()
 set_tests_properties(docs PROPERTIES LABELS cpu TIMEOUT 900)
 set_tests_properties(docs/slow PROPERTIES LABELS slow TIMEOUT 3600)
+
+# A clean checkout knows no times of earlier runs: what needs both processors goes first, then what takes longest, so that nothing
+# long is left for the end.
+foreach(test IN ITEMS suites/generated suites/generated_corpus suites/generated_selftest)
+  set_tests_properties(${test} PROPERTIES COST 1000)
+endforeach()
+foreach(test IN ITEMS docs suites/light gates/gpu_scripts tune/cuda_types cli/commands hostile/interrupt tune/cuda_mma gates/streams tune/cuda_text
+        typed/signals typed/proofs null/graphs python/wheel)
+  if(TEST ${test})
+    set_tests_properties(${test} PROPERTIES COST 100)
+  endif()
+endforeach()

@@ -6,14 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <filesystem>
 
 #include "tests/places.hpp"
 
 namespace {
 
 std::string model() { return std::string(peri::tests::kSourceDir) + "/models/digits_cnn.onnx"; }
-std::string engine_path() { return (std::filesystem::path(testing::TempDir()) / "peri_api_test.engine").string(); }
+std::string engine_path() { return std::string(peri::tests::kBuildDir) + "/peri_api_test.engine"; }
 
 // One engine of the digits model for all tests, through its file.
 const peri::Engine& digits() {

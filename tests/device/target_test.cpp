@@ -2,6 +2,7 @@
 #include "device/target.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -101,7 +102,8 @@ TEST(Target, ChangedBytesNeverPassForAnother) {
 }
 
 TEST(Target, IsReadFromAFileThatErrorsName) {
-  const std::string path = (std::filesystem::path(testing::TempDir()) / "peri_target.json").string();
+  const std::string path =
+      (std::filesystem::path(testing::TempDir()) / ("peri_target_" + std::to_string(getpid()))).string();
   ASSERT_TRUE(write_file_atomic(path, target_text(recorded())).ok());
   const auto t = read_target(path);
   ASSERT_TRUE(t.ok()) << t.error().text();

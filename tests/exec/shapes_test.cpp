@@ -32,7 +32,7 @@ class Meeting {
     std::unique_lock<std::mutex> lock(mutex_);
     (name == 2 ? second_ : first_) = true;
     came_.notify_all();
-    return came_.wait_for(lock, std::chrono::seconds(20), [&] { return first_ && second_; });
+    return came_.wait_for(lock, std::chrono::seconds(120), [&] { return first_ && second_; });
   }
 
  private:

@@ -2,6 +2,7 @@
 #include "serve/access/access.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -51,7 +52,7 @@ TEST(Access, WrongFilesAreRefusedWithoutTellingAKey) {
 }
 
 TEST(Access, AFileThatOthersReadIsRefused) {
-  const std::string path = ::testing::TempDir() + "peri_access_test_keys";
+  const std::string path = ::testing::TempDir() + "peri_access_test_keys_" + std::to_string(getpid());
   ASSERT_TRUE(write_file_atomic(path, "long-enough\n").ok());
   namespace fs = std::filesystem;
   fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);

@@ -1,5 +1,6 @@
 // Answers that were given before, batches that shrink for want of memory, and what a machine says of its memory.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -112,7 +113,7 @@ TEST(Memory, WhatAMachineSays) {
   namespace fs = std::filesystem;
   EXPECT_TRUE(read_ram().known());
   EXPECT_GT(resident_bytes(), 1 << 20);
-  const fs::path root = fs::path(::testing::TempDir()) / "peri_ram_test";
+  const fs::path root = fs::path(::testing::TempDir()) / ("peri_ram_test_" + std::to_string(getpid()));
   fs::create_directories(root / "proc");
   fs::create_directories(root / "sys/fs/cgroup");
   const auto write = [&](const char* name, const char* text) {

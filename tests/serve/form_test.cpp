@@ -2,6 +2,7 @@
 #include "serve/queue/form.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -223,7 +224,7 @@ TEST(Form, SequencesThatTheModelLacksAreRefused) {
 }
 
 TEST(Form, AStateMayBeginWithAFile) {
-  const std::string folder = testing::TempDir() + "form_state";
+  const std::string folder = testing::TempDir() + "form_state_" + std::to_string(getpid());
   std::filesystem::create_directories(folder + "/initial_state");
   const float values[] = {1.5f, -2};
   ASSERT_TRUE(write_file_atomic(folder + "/initial_state/zero",
@@ -241,6 +242,7 @@ TEST(Form, AStateMayBeginWithAFile) {
   EXPECT_EQ((*form->rows_of({}, &first, {}))[0].f64(0), 1.5);
   EXPECT_NE(refusal(config("../zero"), {port("h", "[2]")}, {port("g", "[2]")}).find("plain file name"),
             std::string::npos);
+  std::filesystem::remove_all(folder);
 }
 }  // namespace
 }  // namespace peri::serve

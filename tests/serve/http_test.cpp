@@ -145,6 +145,27 @@ TEST(Http, ManyThreadsCancelsAndReloads) {
   EXPECT_EQ(client.read().first, 200);
 }
 
+// Who drains ends the server when nothing is open: no reply may come after that.
+TEST(Http, ARequestIsOpenUntilItsReplyWasHandedOver) {
+  struct Asking final : Exchange {
+    explicit Asking(const Api& a) : api(a) {
+      asked.method = "GET";
+      asked.target = "/v2";
+    }
+    const HttpRequest& request() const override { return asked; }
+    void reply(HttpReply) override { open = api.open(); }
+    void on_gone(std::function<void()>) override {}
+    const Api& api;
+    HttpRequest asked;
+    int64_t open = -1;
+  };
+  Front front;
+  const auto asking = std::make_shared<Asking>(*front.api);
+  front.api->handle(asking);
+  EXPECT_EQ(asking->open, 1);
+  EXPECT_EQ(front.api->open(), 0);
+}
+
 TEST(Http, KeysOnEveryPathButLiveness) {
   Front front({{"the-right-key", "ann", 0, 0}, {"a-slow-key", "bob", 1, 2}});
   const char* const paths[] = {"/v2",

@@ -56,9 +56,9 @@ class Repositories : public ::testing::Test {
     options.root = root_.string();
     options.control = control;
     options.poll_ms = poll_ms;
-    repository_ = std::make_unique<Repository>(options, [](const LoadOrder&, const auto&) -> Result<Loaded> {
+    repository_ = std::make_unique<Repository>(options, [this](const LoadOrder&, const auto&) -> Result<Loaded> {
       Loaded out;
-      out.servable = std::make_shared<FakeServable>(1);
+      fakes_.push_back(out.servable = std::make_shared<FakeServable>(1));
       out.batch_sizes = {1, 2, 3, 4};
       return out;
     });
@@ -93,6 +93,7 @@ class Repositories : public ::testing::Test {
     return out;
   }
   fs::path root_;
+  std::vector<std::weak_ptr<runtime::Servable>> fakes_;  // as they were loaded
   std::unique_ptr<Repository> repository_;
 };
 using Names = std::vector<std::string>;
@@ -195,6 +196,24 @@ TEST_F(Repositories, ACancelledRequestOfAnEnsembleHoldsNothing) {
   part.reset();
   unload("a", true);
   EXPECT_TRUE(soon([&] { return whole.expired() && weak_part.expired(); }));
+}
+
+// A model's own thread lets a request go behind its answer, and with it what the request holds.
+TEST_F(Repositories, EndsWhileWhatWasAnsweredIsLetGo) {
+  put("m");
+  open(Control::kExplicit);
+  EXPECT_EQ(load("m"), "");
+  std::atomic<bool> answered = false;
+  auto call = std::make_shared<Call>();
+  call->inputs = {Tensor::of_f32({1, 1}, std::vector<float>{1})};
+  call->done = [&answered, served = find("m")](Answer) {
+    answered = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  };
+  find("m")->model->submit(std::exchange(call, nullptr));
+  ASSERT_TRUE(soon([&] { return answered.load(); }));
+  repository_.reset();
+  EXPECT_TRUE(soon([&] { return fakes_[0].expired(); })) << "the model has ended in order";
 }
 
 TEST_F(Repositories, LooksNoMoreOftenWhileAVersionGoes) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/file.hpp"
 #include "build/open.hpp"
@@ -42,7 +41,7 @@ Built build(const compile::Options& options, const std::string& path) {
 }
 
 std::string scratch(const std::string& name) {
-  return (std::filesystem::path(testing::TempDir()) / ("peri_lock_" + name + ".engine")).string();
+  return std::string(tests::kBuildDir) + "/peri_lock_" + name + ".engine";
 }
 
 TEST(Lock, TunedAndLockedBuildsAreTheSameBytes) {
@@ -96,8 +95,9 @@ TEST(Lock, RefusesByNameWhatIsNotHere) {
   refusal("avx1024", [](auto* o) { o->lock->regions[0].requires_isa = "avx1024"; });
   refusal("onednn 0.0.1", [](auto* o) { o->lock->regions[0].library = "onednn 0.0.1"; });
   refusal(good.regions[0].key, [](auto* o) { o->lock->regions.erase(o->lock->regions.begin()); });
-  refusal("0123456789abcdef",
-          [](auto* o) { o->lock->regions.push_back({"x", "0123456789abcdef", "reference", "", "", ""}); });
+  refusal("0123456789abcdef", [](auto* o) {
+    o->lock->regions.push_back({"x", "0123456789abcdef", "reference", "", "", ""});
+  });
   refusal("peri other", [](auto* o) { o->lock->builder = "peri other"; });
   refusal("onednn", [](auto* o) { o->tune.provider = "onednn"; });
   refusal("batch", [](auto* o) { o->dims["batch"] = 5; });

@@ -63,29 +63,30 @@ void Health::look_at_memory() {
 }
 
 // What differs from the answer taken down; empty: nothing.
-static std::string difference(const Served& served, const Answer& answer) {
-  const std::vector<Tensor>& want = served.canary.outputs;
+static std::string difference(const std::vector<Tensor>& wanted, const std::vector<std::string>& names,
+                              const Answer& answer) {
   if (answer.error) return "a known question gets an error: " + answer.error->text();
-  for (size_t k = 0; k < want.size(); ++k)
-    if (k >= answer.outputs.size() || !answer.outputs[k].same_content(want[k]))
-      return "a known question gets another answer than when it was loaded, in output '" +
-             served.model->servable().outputs()[k].name + "'";
+  for (size_t k = 0; k < wanted.size(); ++k)
+    if (k >= answer.outputs.size() || !answer.outputs[k].same_content(wanted[k]))
+      return "a known question gets another answer than when it was loaded, in output '" + names[k] + "'";
   return {};
 }
 
+// The model holds the call until it is answered, and must not be held by it: what the answer is held against goes
+// along.
 void Health::ask(const ServedPtr& served, const std::shared_ptr<Watched>& canary) {
   auto call = std::make_shared<Call>();
   call->inputs = served->canary.inputs;
   call->probe = true;
-  // The model holds the call until it is answered, and must not be held by it.
-  call->done = [canary, weak = std::weak_ptr<const Served>(served)](Answer answer) {
+  std::vector<std::string> names;
+  for (const plan::Port& p : served->model->servable().outputs()) names.push_back(p.name);
+  call->done = [canary, wanted = served->canary.outputs, names](Answer answer) {
     const bool busy =
         answer.error && (answer.error->kind == ErrorKind::kRefused || answer.error->kind == ErrorKind::kCancelled);
-    const ServedPtr s = weak.lock();
-    const std::string fault = busy || !s ? "" : difference(*s, answer);
+    const std::string fault = busy ? "" : difference(wanted, names, answer);
     const std::lock_guard<std::mutex> lock(canary->mutex);
     canary->asked = false;
-    if (!busy && s) canary->fault = fault;
+    if (!busy) canary->fault = fault;
   };
   served->model->submit(call);
 }

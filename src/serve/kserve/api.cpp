@@ -105,9 +105,11 @@ void Api::reply(Work& work, HttpReply reply) {
     options_.observer->log(*record);
     if (record->trace.sampled) reply.until_sent = options_.observer->until_sent(std::move(*record));
   }
-  --open_;
-  const auto exchange = std::move(work.exchange);
-  exchange->reply(std::move(reply));
+  {
+    const auto exchange = std::move(work.exchange);
+    exchange->reply(std::move(reply));
+  }
+  --open_;  // from here on whoever drains may end what the exchange was of
 }
 
 void Api::route(const std::shared_ptr<Work>& work) {

@@ -38,7 +38,13 @@ Model::Model(std::string name, int64_t version, std::shared_ptr<runtime::Servabl
   if (share_) share_->on_turn(wake);
 }
 
-Model::~Model() {
+Model::~Model() { end(); }
+
+void Model::end() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (std::exchange(ended_, true)) return;
+  }
   servable_->on_room(nullptr);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -52,8 +58,7 @@ Model::~Model() {
     std::unique_lock<std::mutex> lock(mutex_);
     left.swap(waiting_);
   }
-  for (const auto& [id, call] : left)
-    refuse(call, FailureReason::kCanceled, Error(ErrorKind::kCancelled, "the model is no longer served"));
+  for (const auto& [id, call] : left) refuse(call, FailureReason::kCanceled, not_served());
   std::unique_lock<std::mutex> lock(mutex_);
   wake_.wait(lock, [&] { return batches_ == 0; });
   lock.unlock();
@@ -97,8 +102,12 @@ void Model::submit(const CallPtr& call) {
   Admission admission = Admission::kAccepted;
   Turns::Run turn;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    std::unique_lock<std::mutex> lock(mutex_);
     call->id = next_id_++;
+    if (stopping_) {
+      lock.unlock();
+      return refuse(call, FailureReason::kCanceled, not_served());
+    }
     const bool at_once = later_ || (expected >= 0 && expected <= options_.inline_ns);
     const bool here =
         at_once && scheduler_.passes_through() && busy_ < servable_->slots() && my_turn(call->arrived_ns, false);

@@ -64,14 +64,16 @@ struct ModelOptions {
   int64_t inline_ns = 40000;
 };
 
-// All functions may be called from any thread. REQUIRES: destroyed on a thread that is none of its own. Calls that wait
-// then are refused, those that run are waited for.
+// All functions may be called from any thread. REQUIRES: destroyed on a thread that is none of its own, or after end().
 class Model {
  public:
   Model(std::string name, int64_t version, std::shared_ptr<runtime::Servable> servable, ModelOptions options);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
+  // From here on calls are refused, those that wait as those that come; those that run were answered when it returns,
+  // and no thread of its own is left. REQUIRES: called on a thread that is none of its own, as the destructor does.
+  void end();
 
   const std::string& name() const { return name_; }
   int64_t version() const { return version_; }
@@ -150,7 +152,8 @@ class Model {
   std::unordered_map<uint64_t, CallPtr> waiting_;
   uint64_t next_id_ = 1;
   int busy_ = 0, batches_ = 0;
-  bool stopping_ = false, held_ = false;  // held_: it waits for its turn
+  bool stopping_ = false, ended_ = false;
+  bool held_ = false;  // it waits for its turn
   mutable uint64_t seen_progress_ = 0;
   mutable int64_t seen_at_ns_ = 0;
   int good_batches_ = 0;    // since batches were made smaller

@@ -28,4 +28,7 @@ struct Model::Batch final : runtime::Sink {
   int64_t rows = 0, began_ns = 0, joined_ns = 0;
 };
 
+// What a call gets when the model has ended.
+inline Error not_served() { return {ErrorKind::kCancelled, "the model is no longer served"}; }
+
 }  // namespace peri::serve

@@ -61,8 +61,12 @@ void Model::submit_step(const CallPtr& call) {
   std::string why;
   Faults faults;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    std::unique_lock<std::mutex> lock(mutex_);
     call->id = next_id_++;
+    if (stopping_) {
+      lock.unlock();
+      return refuse(call, FailureReason::kCanceled, not_served());
+    }
     const int64_t deadline = call->timeout_ns > 0 ? call->arrived_ns + call->timeout_ns : 0;
     why = sequences_->ended_why(call->step.id);
     verdict = sequences_->submit(call->id, call->step, deadline, call->arrived_ns);

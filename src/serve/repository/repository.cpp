@@ -25,6 +25,9 @@ Repository::~Repository() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+  // What was answered a moment ago may be let go by its model's own thread, and with it the last that holds the model.
+  for (const ServedPtr& s : all()) s->model->end();
+  for (const ServedPtr& s : retired_) s->model->end();
 }
 
 Status Repository::start() {
