@@ -5,12 +5,15 @@
 
 #include "base/fault.hpp"
 #include "device/cuda/code_shelf.hpp"
+#include "kernels/outside/outside.hpp"
 
 namespace peri::exec {
 
 device::cuda::Source source_of(const kernels::Kernel& kernel, const kernels::cuda::KernelLaunch& launch,
                                std::string chip) {
-  return {std::string(kernel.name), launch.text, std::move(chip)};
+  device::cuda::Source out{std::string(kernel.name), launch.text, std::move(chip)};
+  out.lean = kernel.provider != kernels::outside::kProvider;
+  return out;
 }
 
 double code_seconds() {

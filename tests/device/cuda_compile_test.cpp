@@ -78,6 +78,17 @@ TEST_F(Nvrtc, TheSameSourceGivesTheSameCode) {
   EXPECT_EQ(compiler_->counts().compiled, 2);
 }
 
+TEST_F(Nvrtc, LeanTextsGiveTheSameCode) {
+  Source lean = source();
+  lean.lean = true;
+  EXPECT_EQ(must(compiler_->compile(lean)).cubin, must(compiler_->compile(source())).cubin);
+  EXPECT_EQ(compiler_->key(lean), compiler_->key(source())) << "so that either is taken for the other";
+  Source runtime{"of the runtime", "extern \"C\" __global__ void peri_k(int* x) { *x = (int)cudaSuccess; }", "sm_80"};
+  must(compiler_->compile(runtime));
+  runtime.lean = true;
+  EXPECT_EQ(compiler_->compile(runtime).ok(), compiler_->version() < (Version{12, 4, 0}));
+}
+
 class FakeNvrtc : public testing::Test {
  protected:
   void SetUp() override { fail(0, 0); }
@@ -101,6 +112,21 @@ TEST_F(FakeNvrtc, TheCacheGivesBackTheSame) {
   EXPECT_EQ(kept.log, fresh.log);
   EXPECT_EQ(two->counts().compiled, 0);
   EXPECT_EQ(two->counts().cached, 1);
+}
+
+TEST_F(FakeNvrtc, AnOlderOneIsAskedForNothingThatItDoesNotKnow) {
+  Source lean = source();
+  lean.lean = true;
+  const auto version = Fakes::control<void(int, int)>("nvrtc", "fake_nvrtc_version");
+  const auto minimal = Fakes::control<long()>("nvrtc", "fake_nvrtc_minimal");
+  version(12, 3);
+  must(must(Compiler::open(""))->compile(lean));
+  EXPECT_EQ(minimal(), 0);
+  version(13, 0);
+  must(must(Compiler::open(""))->compile(lean));
+  EXPECT_EQ(minimal(), 1);
+  must(must(Compiler::open(""))->compile(source()));
+  EXPECT_EQ(minimal(), 1) << "it may name anything";
 }
 
 TEST_F(FakeNvrtc, WhatChangesTheCodeChangesTheKey) {

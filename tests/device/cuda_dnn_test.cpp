@@ -1,6 +1,9 @@
 // Convolutions by cuDNN on a fake of it: every form gives the convolution that was described, a choice can be kept and
 // made again, engines that round or differ are left out, and each of the library's calls fails in turn without a leak.
 #include "device/cuda/cudnn.hpp"
+
+#include <thread>
+
 #include "tests/device/conv_forms.hpp"
 #include "tests/device/cuda_fakes.hpp"
 #include "tests/device/devices.hpp"
@@ -87,6 +90,27 @@ TEST_F(FakeCudnn, AChoiceIsKeptAndMadeAgain) {
   DnnConv empty = v;
   empty.n = 0;
   EXPECT_EQ(library->choices(empty, 8).error().kind, ErrorKind::kRefused);
+}
+
+// Sessions of several threads ask, plan and enqueue by one handle, which the library leaves to one thread at a time.
+TEST_F(FakeCudnn, OneThreadAtATimeUsesTheHandle) {
+  const auto device = must(cuda::make_cuda_device());
+  const auto library = must(Cudnn::of(*device));
+  const DnnConv v = conv_form(DType::kF16, 15);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      const Memories o(v);
+      for (int round = 0; round < 5; ++round) {
+        EXPECT_TRUE(library->choices(v, 8).ok());
+        const auto ready = library->make(v, nullptr, kWorkspace);
+        ASSERT_TRUE(ready.ok());
+        EXPECT_TRUE((*ready)->enqueue(o.at(), nullptr).ok());
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(count("fake_dnn_shared"), 0);
+  EXPECT_EQ(count("fake_dnn_runs"), 20);
 }
 
 TEST_F(FakeCudnn, AddressesThatAreNotAlignedAreRefused) {

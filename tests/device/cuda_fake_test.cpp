@@ -181,5 +181,35 @@ TEST_F(FakeCuda, AfterAStickyErrorNothingIsTaken) {
   EXPECT_EQ(calls(), before) << "the driver is not asked again";
 }
 
+// A replay says what ran in it, on whichever of its streams, and of many launches the last.
+TEST_F(FakeCuda, AReplayThatFailsNamesTheLaunchesOfAllItsStreams) {
+  const auto device = must(cuda::make_cuda_device());
+  const auto compiler = must(cuda::Compiler::open(""));
+  const Kernels k = must(load_kernels(*device, *compiler));
+  const Memory a = must(device->allocate(400)), b = must(device->allocate(400));
+  const auto one = must(device->make_stream()), two = must(device->make_stream());
+  const auto event = must(device->make_event());
+  const auto named = [&](const cuda::Kernel& kernel, const std::string& name) {
+    Launch launch = k.of(kernel, a, b, 1);
+    launch.name = name;
+    return launch;
+  };
+  must(one->begin_capture());
+  for (int n = 0; n < 20; ++n) must(one->launch(named(k.scale, "scale " + std::to_string(n))));
+  must(one->record(*event));
+  must(two->wait(*event));
+  must(two->launch(named(k.trap, "trap")));
+  must(two->record(*event));
+  must(one->wait(*event));
+  const auto captured = must(one->end_capture());
+  must(device->synchronize());  // what was enqueued by now is no suspect
+  must(one->replay(*captured));
+  const Status told = one->synchronize();
+  ASSERT_FALSE(told.ok());
+  EXPECT_NE(told.error().text().find("'trap'"), std::string::npos) << told.error().text();
+  EXPECT_NE(told.error().text().find("'scale 19'"), std::string::npos) << told.error().text();
+  EXPECT_EQ(told.error().text().find("'scale 12'"), std::string::npos) << told.error().text();
+}
+
 }  // namespace
 }  // namespace peri::device::tests

@@ -138,6 +138,23 @@ TEST(CudaLibrary, WheelsOfPythonAndTheNewestOfSeveral) {
   EXPECT_EXIT(in_child(), testing::ExitedWithCode(0), "");
 }
 
+// One that never ends to write says nothing, and is not waited for.
+TEST(CudaLibrary, APythonThatWritesWithoutEnd) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto in_child = [] {
+    const Folder bin;
+    const fs::path python = bin.path / "python3";
+    std::ofstream(python) << "#!/bin/sh\nexec yes /a/folder\n";
+    fs::permissions(python, fs::perms::owner_all);
+    const Variable path("PATH", bin.path.string() + ":/usr/bin:/bin");
+    alarm(60);
+    const bool none = python_folders().empty();
+    fs::remove_all(bin.path);
+    std::exit(none ? 0 : 1);
+  };
+  EXPECT_EXIT(in_child(), testing::ExitedWithCode(0), "");
+}
+
 TEST(CudaDriver, SaysWhyThereIsNoGpu) {
   const Fakes fakes{{"libcuda.so.1", "driver"}};
   const auto reset = Fakes::control<void()>("driver", "fake_reset");

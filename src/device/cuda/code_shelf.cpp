@@ -1,8 +1,6 @@
 // A map of what is there, under way or waiting, and the threads that work it off.
 #include "device/cuda/code_shelf.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -73,11 +71,9 @@ struct CodeShelf::State {
     }
   }
 
+  // With the weight and the policy of any thread: less would let code that a candidate waits for come last on a machine
+  // that is shared, and what is timed beside it takes as long.
   void work() {
-    // Where both wake, who measures goes first. With less weight than threads of other processes, code that a candidate
-    // waits for would come last of all on a machine that is shared.
-    const sched_param none = {};
-    (void)sched_setscheduler(0, SCHED_BATCH, &none);  // this thread alone
     std::unique_lock<std::mutex> lock(mutex);
     while (true) {
       ++idle;

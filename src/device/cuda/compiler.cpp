@@ -178,6 +178,7 @@ Result<Code> Compiler::compile_anew(const Source& source) const {
   std::vector<const char*> options = {chip.c_str(), "--std=c++17", "--ptxas-options=-v"};
   // NVRTC keeps a cache of its own below the home folder, which another process may write; ours is enough.
   if (version() >= Version{13, 0, 0}) options.push_back("--no-cache");
+  if (source.lean && version() >= Version{12, 4, 0}) options.push_back("--minimal");
   for (const std::string& o : source.options) options.push_back(o.c_str());
   ++state_->compiled;
   const int done = t.compile(owned.program, static_cast<int>(options.size()), options.data());

@@ -58,7 +58,7 @@ class Session final : public Cudnn, public std::enable_shared_from_this<Session>
   Library library_;
   DnnTable table_;
   DnnHandle handle_ = nullptr;
-  mutable std::mutex handle_lock_;  // it has one stream at a time
+  mutable std::mutex handle_lock_;  // one thread at a time asks, plans or enqueues with it
 };
 
 class Ready final : public DnnReady {
@@ -152,6 +152,7 @@ Status Session::ask(DnnPool& pool, DnnDescriptor graph, int mode, bool wide, siz
 Result<std::vector<DnnChoice>> Session::listed(const DnnConv& conv, int mode, int most) const {
   std::vector<DnnChoice> out;
   PERI_TRY(device_.within([&]() -> Status {
+    const std::lock_guard<std::mutex> lock(handle_lock_);
     DnnPool pool(table_);
     PERI_ASSIGN(const DnnDescriptor graph, dnn_graph(pool, handle_, conv));
     return ask(pool, graph, mode, conv.dtype == DType::kF32, static_cast<size_t>(most), &out);
@@ -172,6 +173,7 @@ Result<std::vector<DnnChoice>> Session::choices(const DnnConv& conv, int most) c
 }
 
 Status Session::plan(const DnnConv& conv, const DnnChoice& choice, Plan* out) const {
+  const std::lock_guard<std::mutex> lock(handle_lock_);
   DnnPool& pool = out->pool;
   PERI_ASSIGN(const DnnDescriptor graph, dnn_graph(pool, handle_, conv));
   PERI_ASSIGN(const DnnDescriptor engine, pool.make(kDnnEngine));

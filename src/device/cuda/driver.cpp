@@ -8,7 +8,6 @@
 namespace peri::device::cuda {
 
 namespace {
-constexpr size_t kSuspects = 8;
 constexpr CuResult kSticky[] = {kCuEccUncorrectable,
                                 kCuNvlinkUncorrectable,
                                 kCuContained,

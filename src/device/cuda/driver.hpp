@@ -35,6 +35,7 @@ ErrorKind kind_of(CuResult code);
 // everything from then on. Any thread.
 class Health {
  public:
+  static constexpr size_t kSuspects = 8;
   Health(std::shared_ptr<const Driver> driver, std::string device)
       : driver_(std::move(driver)), device_(std::move(device)) {}
   // The error for a code other than 0, `call` as its node.

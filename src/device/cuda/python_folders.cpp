@@ -21,19 +21,34 @@ constexpr double kSeconds = 10;
 constexpr size_t kMaxBytes = size_t{1} << 16;
 constexpr char kQuestion[] = "import sys; print('\\n'.join(sys.path))";
 
-// What the child writes until it ends or the time is over.
-std::string read_all(int from) {
+// What the child writes until it ends, writes too much, or the time is over, and then "".
+std::string read_all(int from, int64_t start) {
   std::string out;
   char block[4096];
-  for (const int64_t start = now_ns(); out.size() < kMaxBytes;) {
+  while (out.size() < kMaxBytes) {
     const double left = kSeconds - seconds_since(start);
     pollfd wait = {from, POLLIN, 0};
     if (left <= 0 || poll(&wait, 1, static_cast<int>(left * 1e3) + 1) <= 0) return "";
     const ssize_t n = read(from, block, sizeof block);
-    if (n <= 0) break;
+    if (n <= 0) return out;
     out.append(block, static_cast<size_t>(n));
   }
-  return out;
+  return "";
+}
+
+// Whether it ended by itself and well before the time is over; one that goes on is ended.
+bool ended_well(pid_t child, int64_t start, bool wanted) {
+  int state = 0;
+  pid_t ended = 0;
+  while (wanted && ended == 0 && seconds_since(start) < kSeconds) {
+    ended = waitpid(child, &state, WNOHANG);
+    if (ended == 0) usleep(1000);
+  }
+  if (ended < 0) return true;  // this process has said that it wants to know nothing of its children
+  if (ended == child) return WIFEXITED(state) && WEXITSTATUS(state) == 0;
+  kill(child, SIGKILL);
+  while (waitpid(child, &state, 0) < 0 && errno == EINTR) continue;
+  return false;
 }
 
 std::string answer() {
@@ -49,15 +64,13 @@ std::string answer() {
   std::string words[] = {"python3", "-c", kQuestion};
   char* raw[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
   pid_t child = 0;
+  const int64_t start = now_ns();
   const int failed = posix_spawnp(&child, "python3", &files, nullptr, raw, environ);
   posix_spawn_file_actions_destroy(&files);
   if (failed != 0) return "";
   in = Fd();
-  std::string text = read_all(out.get());
-  if (text.empty()) kill(child, SIGKILL);
-  int state = 0;
-  while (waitpid(child, &state, 0) < 0 && errno == EINTR) continue;
-  return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? text : "";
+  std::string text = read_all(out.get(), start);
+  return ended_well(child, start, !text.empty()) ? text : "";
 }
 
 std::vector<std::string> lines_of(const std::string& text) {

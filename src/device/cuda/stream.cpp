@@ -13,7 +13,12 @@ namespace {
 struct Capture {
   Capturing order;
   std::vector<CuStream> orphans;
-  std::mutex lock;  // streams of one capture may be used by several threads
+  std::vector<std::string> names;  // of the last launches on all of its streams: whom a replay's error may come from
+  std::mutex lock;                 // streams of one capture may be used by several threads
+  void launched(const std::string& name) {
+    if (names.size() == Health::kSuspects) names.erase(names.begin());
+    names.push_back(name);
+  }
 };
 
 class CudaEvent final : public Event {
@@ -83,9 +88,10 @@ class CudaStream final : public Stream {
 
  private:
   Status enter_call();  // before all else of a call
-  Status note(Item::Kind kind);
+  Status note(Item::Kind kind, const std::string& launch = "");
   void leave_capture();
-  Result<std::unique_ptr<Captured>> instantiate(CuGraph graph, const Recorded& recorded);
+  Result<std::unique_ptr<Captured>> instantiate(CuGraph graph, const Recorded& recorded,
+                                                std::vector<std::string> names);
   Status end_native(Capture& capture, CuGraph* graph);
 
   const Device* const owner_;
@@ -93,7 +99,6 @@ class CudaStream final : public Stream {
   const CuStream stream_;
   const bool lent_;
   std::shared_ptr<Capture> capture_;
-  std::vector<std::string> captured_names_;
   size_t lane_ = 0;
   bool began_ = false;
   std::atomic<bool> capturing_ = false;
@@ -112,9 +117,10 @@ void CudaStream::leave_capture() {
 }
 
 // The work that the driver has taken, into the capture or the counts.
-Status CudaStream::note(Item::Kind kind) {
+Status CudaStream::note(Item::Kind kind, const std::string& launch) {
   if (capturing_) {
     const std::lock_guard<std::mutex> lock(capture_->lock);
+    if (kind == Item::Kind::kLaunch) capture_->launched(launch);
     Item item;
     item.kind = kind;
     capture_->order.add(lane_, std::move(item));
@@ -193,8 +199,7 @@ Status CudaStream::launch(Launch launch) {
     error.node = node + (error.node.empty() ? "" : ", " + error.node);
     return error;
   }
-  if (capturing_) captured_names_.push_back(launch.name);
-  return note(Item::Kind::kLaunch);
+  return note(Item::Kind::kLaunch, launch.name);
 }
 
 Status CudaStream::record(Event& event) {
@@ -230,7 +235,6 @@ Status CudaStream::wait(const Event& event) {
   if (!capturing_) {
     capture_ = e.capture;
     lane_ = capture_->order.join();
-    captured_names_.clear();
     capturing_ = true;
   }
   capture_->order.wait(lane_, e.captured_point);
@@ -245,7 +249,6 @@ Status CudaStream::begin_capture() {
                            [&](const Driver& d) { return d.capture_begin(stream_, kCuCaptureRelaxed); }));
   capture_ = std::make_shared<Capture>();
   lane_ = capture_->order.join();
-  captured_names_.clear();
   began_ = capturing_ = true;
   return Ok{};
 }
@@ -271,14 +274,15 @@ Result<std::unique_ptr<Captured>> CudaStream::end_capture() {
   auto recorded = capture->order.end();
   CuGraph graph = nullptr;
   const Status ended = end_native(*capture, &graph);
-  if (called.ok() && ended.ok() && recorded.ok()) return instantiate(graph, **recorded);
+  if (called.ok() && ended.ok() && recorded.ok()) return instantiate(graph, **recorded, capture->names);
   if (graph) context_->dispose([&](const Driver& d) { return d.graph_destroy(graph); });
   PERI_TRY(called);
   if (!recorded.ok()) return std::move(recorded).error();
   return ended.error();
 }
 
-Result<std::unique_ptr<Captured>> CudaStream::instantiate(CuGraph graph, const Recorded& recorded) {
+Result<std::unique_ptr<Captured>> CudaStream::instantiate(CuGraph graph, const Recorded& recorded,
+                                                          std::vector<std::string> names) {
   CuGraphExec exec = nullptr;
   const Status made =
       context_->drive("cuGraphInstantiate", [&](const Driver& d) { return d.graph_instantiate(&exec, graph, 0); });
@@ -292,7 +296,7 @@ Result<std::unique_ptr<Captured>> CudaStream::instantiate(CuGraph graph, const R
   for (const auto& lane : recorded.lanes)
     for (const Item& item : lane)
       if (item.is_work()) ++(item.kind == Item::Kind::kLaunch ? out->launches : out->copies);
-  out->names = std::move(captured_names_);
+  out->names = std::move(names);
   return std::unique_ptr<Captured>(std::move(out));
 }
 

@@ -1,9 +1,11 @@
 // A cuDNN that computes on the host, under the names of NVIDIA's, with the fake driver's memory: descriptors keep what
 // they are told, a few engines answer for convolutions with what follows them, the n-th call fails with the status that
 // is asked for, and what was not given back is counted.
+#define _GNU_SOURCE
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { kBadParam = 2000, kNotSupported = 3000, kCompilationFailed = 4001 };
 enum { kTensor = 17, kPack = 16, kGraph = 15, kApply = 13, kConvolve = 10, kKnob = 7, kPlan = 5, kHeuristic = 4 };
@@ -24,15 +26,24 @@ typedef struct Descriptor {
 } Descriptor;
 typedef void Enqueue(void* stream, void (*function)(void*), void* data);
 
-static long calls, failing_call, live, runs;
+static _Atomic long calls, failing_call, live, runs;
+static _Atomic int users, shared;  // threads that use the handle now, and whether any two ever did at once
 static int failing_status;
 static size_t version = 91900;
 static Enqueue* enqueue;
 static void* stream;
 
+// The real one leaves it to its callers that a handle is used by one thread at a time.
+static void use_handle(void) {
+  if (users++ > 0) shared = 1;
+  usleep(200);
+  --users;
+}
+
 // What a test asks of the fake.
 void fake_dnn_reset(void) {
   calls = failing_call = live = runs = 0;
+  shared = 0;
   failing_status = 0;
   version = 91900;
   enqueue = NULL;
@@ -45,6 +56,7 @@ void fake_dnn_fail(long call, int status) {
 long fake_dnn_calls(void) { return calls; }
 long fake_dnn_live(void) { return live; }
 long fake_dnn_runs(void) { return runs; }
+long fake_dnn_shared(void) { return shared; }
 void fake_dnn_version(size_t v) { version = v; }
 void fake_dnn_queue(Enqueue* e) { enqueue = e; }
 
@@ -66,6 +78,7 @@ int cudnnDestroy(void* handle) {
 }
 int cudnnSetStream(void* handle, void* s) {
   BEGIN;
+  use_handle();
   stream = s;
   return 0;
 }
@@ -131,6 +144,7 @@ int cudnnBackendFinalize(Descriptor* d) {
   BEGIN;
   if (d->finalized) return kBadParam;
   d->finalized = 1;
+  if (d->type == kGraph || d->type == kPlan || d->type == kHeuristic) use_handle();
   if (d->type == kTensor && (whole(d, 902, 3) < 1 || whole(d, 903, 1) != 1 || number(d, 901) < 0)) return kBadParam;
   if (d->type == kGraph && (!part(d, 801, 0) || part(d, 801, 0)->type != kConvolve)) return kNotSupported;
   if (d->type == kEngine && (!part(d, 1300, 0) || !known(whole(d, 1301, 0)))) return kNotSupported;
@@ -245,6 +259,7 @@ int cudnnBackendExecute(void* handle, const Descriptor* plan, const Descriptor* 
   const Descriptor* engine = part(part(plan, 401, 0), 300, 0);
   const Descriptor *graph = part(engine, 1300, 0), *first = part(graph, 801, 0), *how = part(first, 702, 0);
   Call call = {.type = number(part(first, 704, 0), 901)};
+  use_handle();
   for (int k = 0; k < 4; ++k) {
     call.x[k] = whole(part(first, 704, 0), 902, k);
     call.w[k] = whole(part(first, 703, 0), 902, k);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static _Atomic long calls, failing_call, live;
+static _Atomic long calls, failing_call, live, minimal;
 static int failing_code, major_version = 13, minor_version = 0;
 static char first_text[64];
 static size_t cudnn_version = 91900;
@@ -18,7 +18,10 @@ void fake_nvrtc_fail(long call, int code) {
   failing_call = call;
   failing_code = code;
   first_text[0] = 0;
+  minimal = 0;
 }
+// How many were compiled since then without the declarations of CUDA's runtime.
+long fake_nvrtc_minimal(void) { return minimal; }
 // The begin of the first text since then.
 const char* fake_nvrtc_first(void) { return first_text; }
 long fake_nvrtc_live(void) { return live; }
@@ -140,6 +143,7 @@ static int compile(Program* p, const char* folder) {
 
 int nvrtcCompileProgram(void* program, int n, const char* const* options) {
   const int failed = fails();
+  for (int k = 0; k < n; ++k) minimal += !strcmp(options[k], "--minimal");
   const char* const folder = getenv("FAKE_CUDA_COMPILES");
   if (getenv("FAKE_NVRTC_SECONDS")) sleep((unsigned)atoi(getenv("FAKE_NVRTC_SECONDS")));
   if (!failed && folder && *folder) return compile(program, folder);
