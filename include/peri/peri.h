@@ -242,8 +242,8 @@ typedef struct peri_verify_options {
  * step lies outside; its text names the first). Other errors: REFUSED (the reference would take hours), those of a run.
  */
 peri_error* peri_engine_verify(const peri_engine* engine, const peri_verify_options* options, peri_report** report);
-/* What a model needs and whether it runs here, before anything is tuned: inputs, operators, memory, an upper estimate
- * of the build. All of a model's unsupported nodes are in the report and no error. Of `options` the shape, the backend
+/* What a model needs and whether it runs here, before anything is tuned: inputs, operators, memory, an estimate of the
+ * build. All of a model's unsupported nodes are in the report and no error. Of `options` the shape, the backend
  * and the disabled passes count; NULL: defaults. */
 peri_error* peri_model_inspect(const char* model, const peri_build_options* options, peri_report** report);
 /* Adds a kernel from outside by its manifest, as `--kernel` does, for all that this process builds, loads and runs from

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "api/handles.hpp"
+#include "base/plural.hpp"
 #include "build/open.hpp"
 #include "build/proof.hpp"
 #include "build/request.hpp"
@@ -84,8 +85,9 @@ Result<std::unique_ptr<peri_engine>> build_engine(const char* model, const peri_
   run_options.max_iterations = request.max_iterations;
   PERI_ASSIGN(build::Made made, build::make_engine(request));
   compile::Compiled* compiled = &made.built.compiled;
-  log.tell(PERI_LOG_INFO, format("built %s: %zu steps, %.1f s; %s", model, compiled->program.steps.size(),
-                                 made.built.seconds, made.verdict().c_str()));
+  log.tell(PERI_LOG_INFO,
+           format("built %s: %s, %.1f s; %s", model, counted(std::ssize(compiled->program.steps), "step").c_str(),
+                  made.built.seconds, made.verdict().c_str()));
   for (const std::string& note : compiled->notes) log.tell(PERI_LOG_WARNING, note);
   if (compiled->program.devices.size() == 1) run_options.device.clear();
   PERI_ASSIGN(auto engine, build::assemble(compiled, std::move(run_options)));

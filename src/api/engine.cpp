@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "api/handles.hpp"
+#include "base/plural.hpp"
 #include "build/open.hpp"
 #include "build/request.hpp"
 
@@ -31,8 +32,9 @@ Result<std::unique_ptr<peri_engine>> load(const char* path, const peri_engine_op
   PERI_ASSIGN(auto engine, build::load(path, std::move(run_options), given.check_weights != 0, &file));
   const Log log{given.log, given.log_user};
   log.tell_of_knobs();
-  log.tell(PERI_LOG_INFO, format("loaded %s: %zu steps, made by %s", path, engine->program().steps.size(),
-                                 engine->program().builder.c_str()));
+  log.tell(PERI_LOG_INFO,
+           format("loaded %s: %s, made by %s", path, counted(std::ssize(engine->program().steps), "step").c_str(),
+                  engine->program().builder.c_str()));
   if (const std::string mark = build::interrupted_build(engine->program()); !mark.empty())
     log.tell(PERI_LOG_WARNING, mark);
   auto out = to_handle(std::move(engine), log);
@@ -60,8 +62,8 @@ std::unique_ptr<peri_engine> to_handle(std::shared_ptr<const runtime::Engine> en
   const auto slow =
       std::count_if(steps.begin(), steps.end(), [](const plan::Step& s) { return s.executor == "reference"; });
   if (slow)
-    log.tell(PERI_LOG_WARNING,
-             format("%td of %zu steps have no kernel and run on the slow reference", slow, steps.size()));
+    log.tell(PERI_LOG_WARNING, format("%td of %s on the slow reference, without a kernel", slow,
+                                      counted(std::ssize(steps), "step").c_str()));
   auto out = std::make_unique<peri_engine>();
   out->input_dims = dim_texts(engine->program().inputs);
   out->output_dims = dim_texts(engine->program().outputs);

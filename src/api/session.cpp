@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "api/session_device.hpp"
+#include "base/plural.hpp"
 #include "build/open.hpp"
 #include "exec/weights/packed_files.hpp"
 
@@ -43,7 +44,7 @@ Result<runtime::View> output_of(const peri_tensor& t, const plan::Port& port, co
   if (static_cast<uint64_t>(bytes) != t.bytes)
     return usage("the memory of this output has another size")
         .at_node(port.name)
-        .expecting(format("%lld bytes", static_cast<long long>(bytes)))
+        .expecting(counted(bytes, "byte"))
         .but_found(format("%zu", t.bytes));
   if (reinterpret_cast<uintptr_t>(t.data) % static_cast<size_t>(std::max(1, dtype_size(port.dtype))))
     return usage("the memory of this output is not aligned to its elements").at_node(port.name);

@@ -1,9 +1,9 @@
 // What a caller says of its memory is held against the session's device; then the run is the session's own.
 #include "api/session_device.hpp"
 
-#include <cstdlib>
-
+#include "base/plural.hpp"
 #include "build/open.hpp"
+#include "device/open.hpp"
 
 namespace peri::api {
 
@@ -15,9 +15,9 @@ const char* kind_name(peri_device device) {
 // "cuda:1" as its kind and index.
 peri_device kind_of(const device::Device& device, int32_t* index) {
   const std::string name = device.name();
-  const size_t colon = name.find(':');
-  if (index) *index = colon == std::string::npos ? 0 : static_cast<int32_t>(std::atoi(name.c_str() + colon + 1));
-  const std::string kind = name.substr(0, colon);
+  const auto ordinal = device::ordinal_of(name);
+  if (index) *index = ordinal.ok() ? *ordinal : 0;
+  const std::string_view kind = device::kind_of(name);
   return kind == "cuda" ? PERI_DEVICE_CUDA : kind == "null" ? PERI_DEVICE_NULL : PERI_DEVICE_HOST;
 }
 
@@ -66,7 +66,7 @@ Result<runtime::PortMemory> place_of(const peri_tensor& t, size_t bytes, const p
   if (t.bytes != bytes)
     return usage("memory of another size")
         .at_node(port.name)
-        .expecting(format("%zu bytes", bytes))
+        .expecting(counted(static_cast<int64_t>(bytes), "byte"))
         .but_found(std::to_string(t.bytes));
   if (bytes && !t.data) return usage("a tensor of %zu bytes without data", bytes).at_node(port.name);
   if (t.device != PERI_DEVICE_HOST) {

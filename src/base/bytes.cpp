@@ -1,13 +1,13 @@
 // One decimal is enough for memory.
 #include "base/bytes.hpp"
 
+#include "base/plural.hpp"
 #include "base/result.hpp"
 
 namespace peri {
 
 std::string mib_text(int64_t bytes) {
-  return bytes < 1 << 20 ? format("%lld bytes", static_cast<long long>(bytes))
-                         : format("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  return bytes < 1 << 20 ? counted(bytes, "byte") : format("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
 }  // namespace peri

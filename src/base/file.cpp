@@ -12,6 +12,8 @@
 #include <cstring>
 #include <vector>
 
+#include "base/plural.hpp"
+
 namespace peri {
 
 Fd& Fd::operator=(Fd&& other) noexcept {
@@ -197,7 +199,7 @@ Result<std::string> read_file(const Fd& fd, std::string_view name, size_t max_by
     return Error(ErrorKind::kMemory, "file is too large")
         .in_file(name)
         .expecting(format("at most %zu bytes", max_bytes))
-        .but_found(format("%llu bytes", static_cast<unsigned long long>(size)));
+        .but_found(counted(static_cast<int64_t>(size), "byte"));
   };
   PERI_ASSIGN(const uint64_t size, file_size(fd, name));
   if (size > max_bytes) return too_large(size);
@@ -218,7 +220,7 @@ Result<std::string> read_file(const Fd& fd, std::string_view name, size_t max_by
   if (got < size)
     return io_error("file was cut while it was read")
         .in_file(name)
-        .expecting(format("%llu bytes", static_cast<unsigned long long>(size)))
+        .expecting(counted(static_cast<int64_t>(size), "byte"))
         .but_found(format("%zu", got));
   out.resize(got);
   return out;

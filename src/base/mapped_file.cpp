@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/plural.hpp"
 
 namespace peri {
 
@@ -136,7 +137,7 @@ Status MappedFile::check() const {
   if (slot_ < 0 || !slots[slot_].cut.load(std::memory_order_acquire)) return Ok{};
   return io_error("file was cut while it was in use")
       .in_file(name_)
-      .expecting(format("%zu bytes", size_))
+      .expecting(counted(static_cast<int64_t>(size_), "byte"))
       .but_found("fewer")
       .advise("restore the file and leave it alone while it is in use");
 }

@@ -9,6 +9,7 @@
 
 #include "base/dim.hpp"
 #include "base/file.hpp"
+#include "base/plural.hpp"
 #include "base/utf8.hpp"
 
 namespace peri {
@@ -345,8 +346,8 @@ Result<Tensor> parse_npy(std::string_view bytes, std::shared_ptr<const void> kee
   PERI_ASSIGN(const int64_t size, checked_mul(numel, e.bytes, "size of a .npy file"));
   if (static_cast<uint64_t>(size) != data.size())
     return broken("its data has the wrong size")
-        .expecting(format("%lld bytes", static_cast<long long>(size)))
-        .but_found(format("%zu bytes", data.size()));
+        .expecting(counted(size, "byte"))
+        .but_found(counted(static_cast<int64_t>(data.size()), "byte"));
   if (h.dims.size() > 32) return broken("too many dimensions");
   if (e.dtype == DType::kString) return read_strings(h, e, numel, data, h.descr[1] == 'U');
   return read_numbers(h, e, numel, data, std::move(keep));

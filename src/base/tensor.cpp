@@ -8,6 +8,7 @@
 
 #include "base/dim.hpp"
 #include "base/hash.hpp"
+#include "base/plural.hpp"
 
 namespace peri {
 
@@ -62,8 +63,8 @@ Result<Tensor> Tensor::view(DType dtype, std::vector<int64_t> dims, std::span<co
   PERI_ASSIGN(const int64_t size, dtype_bytes(dtype, n));
   if (static_cast<uint64_t>(size) != bytes.size())
     return invalid("tensor data has the wrong size")
-        .expecting(format("%lld bytes for its type and dims", static_cast<long long>(size)))
-        .but_found(format("%zu bytes", bytes.size()));
+        .expecting(counted(size, "byte") + " for its type and dims")
+        .but_found(counted(static_cast<int64_t>(bytes.size()), "byte"));
   Tensor t;
   t.dtype_ = dtype;
   t.dims_ = std::move(dims);

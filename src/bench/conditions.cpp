@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/plural.hpp"
+
 namespace peri::bench {
 
 namespace {
@@ -29,8 +31,8 @@ Conditions conditions_between(const device::CpuCounters& before, const device::C
 std::vector<std::string> disturbances(const Conditions& c, int threads, const device::CpuLimits& limits) {
   std::vector<std::string> out;
   if (threads > limits.usable())
-    out.push_back(format("%d threads share the %d CPU%s that this process may use: they take turns", threads,
-                         limits.usable(), limits.usable() == 1 ? "" : "s"));
+    out.push_back(format("%d threads share the %s that this process may use: they take turns", threads,
+                         counted(limits.usable(), "CPU").c_str()));
   if (c.others_cpus > kMaxOthers && c.others_cpus + threads > limits.online)
     out.push_back(format("other processes used %.1f of %d CPUs: stop them, or measure with fewer threads",
                          c.others_cpus, limits.online));

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/clock.hpp"
+#include "base/plural.hpp"
 
 namespace peri::bench {
 
@@ -206,8 +207,9 @@ std::string report_text(const DeviceReport& r) {
   const std::string bytes = format("%.1f MiB on %s", static_cast<double>(r.device_bytes) / (1 << 20), r.device.c_str());
   if (!r.resident) return "not resident: " + r.why_not_resident + "; " + bytes;
   const Measurement& m = *r.resident;
-  return format("resident %.4f ms [%.4f, %.4f], %zu samples, %s, given memory %s", m.median_ms, m.interval_ms.low,
-                m.interval_ms.high, m.samples_ms.size(), bytes.c_str(), r.given.c_str());
+  return format("resident %.4f ms [%.4f, %.4f], %s, %s, given memory %s", m.median_ms, m.interval_ms.low,
+                m.interval_ms.high, counted(std::ssize(m.samples_ms), "sample").c_str(), bytes.c_str(),
+                r.given.c_str());
 }
 
 namespace {

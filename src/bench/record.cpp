@@ -207,7 +207,9 @@ Result<Record> read_record(std::string_view text) {
     return invalid("not a measurement")
         .expecting("the result of a peri bench")
         .but_found(json.find("peri_lock") ? "a lock file" : "the proof of an engine");
-  PERI_ASSIGN(const int64_t form, json.get_int("form", 1));
+  if (!json.find("form"))
+    return invalid("not a measurement").expecting("the result of a peri bench").but_found("JSON of another kind");
+  PERI_ASSIGN(const int64_t form, json.get_int("form"));
   if (form != kForm)
     return Error(ErrorKind::kUnsupported, "a measurement of another form")
         .expecting(std::to_string(kForm))

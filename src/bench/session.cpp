@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "base/plural.hpp"
 #include "bench/steps.hpp"
 #include "plan/identity.hpp"
 
@@ -27,7 +28,7 @@ class Teller {
     told_ns_ = now_ns();
     const double spent = seconds_since(start_ns_) - warm_up_seconds;
     tell(spent < 0 ? std::string("warm-up")
-                   : format("%.1f of %.1f s, %lld runs", spent, terms_.seconds, static_cast<long long>(runs_)));
+                   : format("%.1f of %.1f s, %s", spent, terms_.seconds, counted(runs_, "run").c_str()));
   }
 
  private:

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/plural.hpp"
+
 namespace peri::build {
 
 namespace {
@@ -14,8 +16,8 @@ constexpr double kMaxLoadShare = 0.25;
 void add_limits(const Checkup& c, std::vector<std::string>* out) {
   const device::CpuLimits& l = c.limits;
   if (c.asked_threads > c.threads)
-    out->push_back(format("%d threads were asked for, but this process may use %d CPU%s: measured with %d",
-                          c.asked_threads, l.usable(), l.usable() == 1 ? "" : "s", c.threads));
+    out->push_back(format("%d threads were asked for, but this process may use %s: measured with %d", c.asked_threads,
+                          counted(l.usable(), "CPU").c_str(), c.threads));
   if (l.affinity < l.online)
     out->push_back(format("this process may run on %d of %d CPUs: an affinity mask (taskset) or a cpuset says so",
                           l.affinity, l.online));

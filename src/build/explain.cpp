@@ -153,20 +153,22 @@ static std::string ms_text(double ms) { return format(ms > 0 && ms < 0.001 ? "%.
 std::string Explanation::text() const {
   const std::string head = counted(std::ssize(steps), "step") + ", ";
   std::string least = "hardware minimum " + ms_text(floor);
-  if (floorless > 0) least += format(" (of %zu steps on a device it is not known)", floorless);
+  if (floorless > 0)
+    least += " (of " + counted(static_cast<int64_t>(floorless), "step") + " on a device it is not known)";
   if (timed == 0)
     return head + "none measured" + (untimed_because.empty() ? "" : " (" + untimed_because + ")") + ", " + least;
   const auto untimed = static_cast<int64_t>(steps.size() - timed);
   std::string left = untimed > 0 ? "; " + counted(untimed, "step") + " without a time" : "";
   if (reference) left += "; " + counted(static_cast<int64_t>(reference), "step") + " on the slow reference";
-  if (away > 0) left += format("; what sustained rates would give is not known of %zu steps on a device", away);
+  if (away > 0)
+    left += "; what sustained rates would give is not known of " + counted(static_cast<int64_t>(away), "step") +
+            " on a device";
   std::string reached;
   if (sustained_of > 0)
     reached =
         format(", %s at sustained rates%s: efficiency %.0f %%", ms_text(sustained).c_str(),
                away > 0 ? format(" of %.3f on the host", sustained_of).c_str() : "", 100 * sustained / sustained_of);
-  return head + ms_text(ms) + " measured, " + least + reached +
-         format(", %lld thread%s", static_cast<long long>(threads), threads == 1 ? "" : "s") + left;
+  return head + ms_text(ms) + " measured, " + least + reached + ", " + counted(threads, "thread") + left;
 }
 
 std::string explanation_json(const std::string& path, const Json& proof, const Explanation& e) {

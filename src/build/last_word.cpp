@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/clock.hpp"
+#include "base/plural.hpp"
 #include "bench/step_graphs.hpp"
 #include "judge/seeded.hpp"
 #include "tune/cache.hpp"
@@ -133,8 +134,9 @@ std::string gain_text(const WholeGraph::Swap& s) {
 void note_whole(Built* built) {
   const WholeGraph& whole = built->whole;
   const auto kept = std::count_if(whole.swaps.begin(), whole.swaps.end(), [](const auto& s) { return s.kept; });
-  built->compiled.notes.push_back(format("whole graph: %.4f ms, predicted %.4f; %td of %zu close choices changed in it",
-                                         whole.measured_ms, whole.predicted_ms, kept, whole.swaps.size()));
+  built->compiled.notes.push_back(format("whole graph: %.4f ms, predicted %.4f; %td of %s changed in it",
+                                         whole.measured_ms, whole.predicted_ms, kept,
+                                         counted(std::ssize(whole.swaps), "close choice").c_str()));
 }
 
 // What an earlier build found for the same choices, where all of this one's came from the cache too.

@@ -13,7 +13,6 @@
 #include "build/proof.hpp"
 #include "build/request.hpp"
 #include "compile/backends.hpp"
-#include "device/open.hpp"
 #include "exec/entry.hpp"
 #include "tune/cache.hpp"
 
@@ -150,9 +149,7 @@ Result<Replay> replay(const ReplayRequest& request) {
   tune::Options options;
   PERI_ASSIGN(options.threads, threads_of(request.threads));
   options.provider = request.provider;
-  const bool chosen = request.backend == "auto" && !request.device.empty();
-  PERI_ASSIGN(const lower::Backend* const backend,
-              compile::backend_named(chosen ? std::string(device::kind_of(request.device)) : request.backend));
+  PERI_ASSIGN(const lower::Backend* const backend, compile::backend_for(request.backend, request.device));
   options.executors = backend->executors;
   if (backend->placement.own_only) options.own_executor = backend->placement.executor;
   options.device = request.device;
@@ -165,6 +162,7 @@ Result<Replay> replay(const ReplayRequest& request) {
   options.stop = request.stop;
   tune::Tuner tuner(options);
   out.candidates = tuner.candidates(out.problem.graph, out.problem.weights);
+  out.notes = compile::notes_of(*backend, true);
   return out;
 }
 
@@ -184,6 +182,8 @@ void write_replay(JsonWriter& w, const Replay& r) {
   w.end_array().key("refusals").begin_array();
   for (const tune::Refusal& refusal : r.candidates.refusals)
     w.begin_object().field("kernel", refusal.kernel).field("reason", refusal.reason).end_object();
+  w.end_array().key("notes").begin_array();
+  for (const std::string& note : r.notes) w.value(note);
   w.end_array().end_object();
 }
 

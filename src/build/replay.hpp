@@ -28,7 +28,8 @@ struct Replay {
   problem::Problem problem;
   uint64_t seed = 7;  // of the data
   double flops = 0;
-  tune::Candidates candidates;  // fastest first
+  tune::Candidates candidates;     // fastest first
+  std::vector<std::string> notes;  // what was not asked, and why
 
   int64_t wrong() const;        // candidates that were rejected
   std::string summary() const;  // a line

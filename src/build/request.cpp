@@ -14,7 +14,8 @@
 #include "base/version.hpp"
 #include "build/open.hpp"
 #include "build/proof.hpp"
-#include "device/open.hpp"
+#include "compile/backends.hpp"
+#include "passes/pipeline.hpp"
 #include "plan/engine_file.hpp"
 #include "plan/lock_file.hpp"
 #include "tune/worker.hpp"
@@ -85,11 +86,13 @@ Result<Made> make(const Request& request) {
 Status check_folder_of(const std::string& file) {
   std::error_code unknown;
   if (file.empty() || std::filesystem::is_character_file(file, unknown)) return Ok{};
-  const std::string folder = folder_of(behind_links(file));
+  const std::string place = behind_links(file), folder = folder_of(place);
+  if (std::filesystem::is_symlink(place, unknown))
+    return io_error("its links lead round in a circle, or are too many").in_file(file).advise("give another path");
   if (access(folder.c_str(), W_OK) == 0) return Ok{};
   const bool missing = errno == ENOENT;
   Error none = os_error("write into the folder", folder);
-  return missing ? std::move(none).advise("make it first: mkdir -p " + folder) : none;
+  return std::move(none).advise(missing ? "make it first: mkdir -p " + folder : "name a file in another folder");
 }
 
 Result<int> threads_of(int asked) {
@@ -99,12 +102,23 @@ Result<int> threads_of(int asked) {
       .but_found(std::to_string(asked));
 }
 
+Status check_request(const Request& request) {
+  PERI_ASSIGN(const compile::Options o, options_of(request));
+  PERI_ASSIGN(const lower::Backend* const backend, compile::backend_for(o.backend, o.device));
+  PERI_TRY(compile::check_provider(request.provider, *backend, std::nullopt));
+  PERI_TRY(passes::check_names(request.disabled_passes));
+  return request.dump_dir.empty() ? Status(Ok{}) : check_folder_of(request.dump_dir + "/.");
+}
+
 Result<compile::Options> options_of(const Request& request) {
   compile::Options o;
   o.model = request.model;
   o.backend = request.backend;
   o.device = request.device;
-  if (o.backend == "auto" && !o.device.empty()) o.backend = device::kind_of(o.device);
+  if (!o.device.empty()) {
+    PERI_ASSIGN(const lower::Backend* const backend, compile::backend_for(o.backend, o.device));
+    o.backend = backend->name;
+  }
   PERI_ASSIGN(o.dtype, given_dtype("--dtype", request.dtype));
   PERI_ASSIGN(o.io_dtype, given_dtype("--io-dtype", request.io_dtype));
   o.strict_placement = request.strict_placement;

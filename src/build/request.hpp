@@ -47,6 +47,8 @@ Status check_folder_of(const std::string& file);
 // The request as options of the compiler, defaults filled in. Errors: kUsage and kUnsupported name the member; those of
 // the lock file.
 Result<compile::Options> options_of(const Request& request);
+// What holds for every model that is built so, before there is one.
+Status check_request(const Request& request);
 
 // What a request made.
 struct Made {

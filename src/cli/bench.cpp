@@ -25,7 +25,7 @@ void print_layers(const Page& page, const bench::Record& record) {
   }
   if (order.empty()) return;
   std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->ms > b->ms; });
-  page.line("ms: the median of a step's times in %lld runs", static_cast<long long>(record.layer_runs));
+  page.line("ms: the median of a step's times in %s", counted(record.layer_runs, "run").c_str());
   page.line("%9s %6s  %s", "ms", "share", "step");
   for (const bench::LayerTime* l : order)
     page.line("%9.4f %5.1f%%  %s  [%s] %s", l->ms, total > 0 ? 100 * l->ms / total : 0, l->step.c_str(),
@@ -35,8 +35,8 @@ void print_layers(const Page& page, const bench::Record& record) {
 void print_processes(const Page& page, const bench::Record& record) {
   if (record.processes.size() < 2) return;
   for (const bench::ProcessRecord& p : record.processes)
-    page.line("%10.4f ms  %7zu samples, first run %.3f ms", stats::median(p.samples_ms), p.samples_ms.size(),
-              p.first_run_ms);
+    page.line("%10.4f ms  %15s, first run %.3f ms", stats::median(p.samples_ms),
+              counted(std::ssize(p.samples_ms), "sample").c_str(), p.first_run_ms);
 }
 
 Result<build::BenchTerms> terms_of(const Arguments& arguments, const Opened& opened, Progress* progress) {
@@ -71,7 +71,7 @@ std::string summary_of(const bench::Record& r) {
   if (r.items_per_run > 1) out += ", " + rate_text(r.items_per_s()) + " items/s";
   out += ", " + counted(static_cast<int64_t>(r.samples()), "sample") + ", ";
   if (r.processes.size() > 1) out += format("%zu processes, ", r.processes.size());
-  return out + format("%d thread%s", r.threads, r.threads == 1 ? "" : "s");
+  return out + counted(r.threads, "thread");
 }
 
 // Where a process had all its samples before its time was over, and nobody asked for so few.
@@ -112,7 +112,8 @@ Status check_local(const Arguments& arguments) {
     if (arguments.has(f.name))
       return usage("%s is for servers", arguments.spelled(f.name).c_str())
           .advise("give --endpoint URL, or leave it out");
-  if (arguments.positional.empty()) return usage("peri bench needs MODEL|ENGINE, or --endpoint URL");
+  if (arguments.positional.empty())
+    return usage("peri bench needs MODEL|ENGINE, or --endpoint URL").advise("see: peri bench --help");
   return Ok{};
 }
 

@@ -2,6 +2,7 @@
 // it costs, and how far that is from the least this machine could take.
 #include "build/explain.hpp"
 #include "base/json.hpp"
+#include "base/plural.hpp"
 #include "build/explain_page.hpp"
 #include "build/proof.hpp"
 #include "cli/console/measured.hpp"
@@ -61,7 +62,8 @@ void print_head(const Page& page, const build::Explanation& e, const std::string
     page.line("sustained: %.0f GFLOP/s, %.0f GOP/s of bytes, copies %.0f GB/s in cache, %.0f GB/s in memory",
               p.fma_gflops, p.byte_gops, p.copy_gbs.front().second, p.copy_gbs.back().second);
   if (e.away > 0)
-    page.line("%zu steps run on a device: their floors are its own, '-' where they were not told", e.away);
+    page.line("on a device: %s, with floors of its own, '-' where they were not told",
+              counted(static_cast<int64_t>(e.away), "step").c_str());
   page.line("ms: %s; floor: hardware minimum (roofline); peak: at sustained rates; effic.: peak ms / ms",
             std::string(tune::kTimeInWords).c_str());
   page.line("%9s %6s %9s %9s %6s %9s %9s  step [chosen]", "ms", "share", "floor ms", "peak ms", "effic.", "MFLOP",

@@ -61,8 +61,8 @@ void print_model(const Page& page, const build::Survey& f) {
         f.build_seconds < 1 ? "a second" : format("%.0f s", f.build_seconds).c_str(),
         counted(f.candidates, "candidate").c_str(), counted(f.problems, "distinct problem").c_str());
     if (f.reference_steps)
-      page.line("  slow: %lld of %lld steps have no kernel and run on the reference",
-                static_cast<long long>(f.reference_steps), static_cast<long long>(f.steps));
+      page.line("  slow: %lld of %s on the reference, for want of a kernel", static_cast<long long>(f.reference_steps),
+                counted(f.steps, "step").c_str());
   }
   for (const std::string& n : f.notes) page.line("  note: %s", n.c_str());
 }

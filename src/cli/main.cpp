@@ -108,6 +108,7 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   }
   // An answer that nobody gets is a failure of a command that had none.
   const auto failed = [&](std::string_view why) {
+    if (code != 0 && last.find(why) != std::string::npos) return;  // both were to be written in one folder
     last = code == 0 ? "FAILED " + std::string(command) + ": " + std::string(why) : last + "; " + std::string(why);
     code = code == 0 ? 1 : code;
   };

@@ -20,6 +20,7 @@ void show(const Page& page, const build::Replay& replay) {
   }
   for (const tune::Refusal& r : replay.candidates.refusals)
     page.line("refused    %s: %s", r.kernel.c_str(), r.reason.c_str());
+  for (const std::string& note : replay.notes) page.line("note: %s", note.c_str());
 }
 
 Result<Outcome> run(const Arguments& arguments) {
@@ -51,10 +52,12 @@ const Entry replay_entry{{
     .max_positional = 1,
     .flags = {{"--from", "", "ENGINE", "LINE is the name or the key of a step in ENGINE.proof"},
               {"--threads", "", "N", "threads (default: the CPUs this process may use)"},
-              {"--provider", "", "peri|onednn|cublaslt|reference", "use only candidates of this provider"},
+              {"--provider", "", "peri|onednn|cublaslt|outside|reference", "use only candidates of this provider"},
               {"--backend", "", "auto|cpu|cuda", "whose kernels (auto: cpu)"},
               {"--device", "", "KIND:N", "select one of several devices, e.g. cuda:1 (default: the first)"},
               {"--budget", "", "MS", "timing of one candidate (default 200)"},
+              {"--kernel", "", "FILE", "manifest of an external kernel to try beside the built-in ones (GPU)",
+               true},
               {"--variable", "", "NAME", "an input that is not a constant weight", true}},
     .details = "LINE is a problem as proofs and failures print it, and may end with seed=N: an anchor with its "
                "epilogue, a region with its graph, IR text alone (weights are what its ops read as such), or 'region "

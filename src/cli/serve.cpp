@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
+#include "base/plural.hpp"
 #include "base/thread_pool.hpp"
 #include "build/servable.hpp"
 #include "cli/console/limits.hpp"
@@ -80,7 +81,8 @@ Result<Plan> plan_of(const Arguments& a) {
   PERI_ASSIGN(plan.http.limits, http_limits(a));
   PERI_ASSIGN(plan.metrics.limits, own_limits(a, plan.http.limits));
   plan.repository.root = a.get("--model-repository");
-  if (plan.repository.root.empty()) return usage("peri serve needs --model-repository DIR");
+  if (plan.repository.root.empty())
+    return usage("peri serve needs --model-repository DIR").advise("see: peri serve --help");
   PERI_ASSIGN(plan.repository.control, control_of(a));
   plan.repository.at_start = a.all("--load-model");
   if (!plan.repository.at_start.empty() && plan.repository.control != serve::Control::kExplicit)
@@ -92,6 +94,7 @@ Result<Plan> plan_of(const Arguments& a) {
   plan.repository.inline_ns = inline_us * 1000;
   PERI_ASSIGN(plan.build.threads, thread_count(a));
   PERI_ASSIGN(plan.build.build, build_request(a, "", nullptr));
+  PERI_TRY(build::check_request(plan.build.build));
   PERI_ASSIGN(plan.build.check_seconds, a.real("--batch-check-secs", 0, 3600, plan.build.check_seconds));
   PERI_ASSIGN(plan.exit_timeout_s, a.number("--exit-timeout-secs", 0, 86400, 30));
   PERI_ASSIGN(plan.api.limits, infer_limits(a, plan.http.limits));
@@ -195,7 +198,7 @@ Outcome outcome_of(const serve::Repository& repository, double seconds) {
   uint64_t answered = 0;
   for (const auto& served : repository.all()) answered += served->model->statistics().success.count;
   Outcome out;
-  out.summary = format("%llu inferences in %.1f s", static_cast<unsigned long long>(answered), seconds);
+  out.summary = counted(static_cast<int64_t>(answered), "inference") + format(" in %.1f s", seconds);
   JsonWriter w;
   out.json = w.begin_object().field("inferences", answered).field("seconds", seconds).end_object().take();
   return out;
@@ -259,7 +262,7 @@ Result<Outcome> run(const Arguments& typed) {
   http->drain();
   if (grpc) grpc->drain(plan.exit_timeout_s);
   if (!drained(api, *http, plan.exit_timeout_s)) {
-    say(format("FAILED serve: %lld requests were not answered within %lld s", static_cast<long long>(api.open()),
+    say(format("FAILED serve: %s not answered within %lld s", counted(api.open(), "request").c_str(),
                static_cast<long long>(plan.exit_timeout_s)));
     _exit(1);  // threads still work on what these clients asked
   }

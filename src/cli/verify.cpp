@@ -11,6 +11,7 @@
 #include "build/subject.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
+#include "compile/backends.hpp"
 
 namespace peri::cli {
 namespace {
@@ -159,7 +160,11 @@ void write_operators(const std::map<std::string, OperatorCount>& operators, Json
 
 Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir) {
   Progress progress(arguments.has("--quiet"));
-  PERI_ASSIGN(const build::Request request, build_request(arguments, "", nullptr));
+  PERI_ASSIGN(build::Request request, build_request(arguments, "", nullptr));
+  if (!request.device.empty()) {
+    PERI_ASSIGN(const lower::Backend* const backend, compile::backend_for(request.backend, request.device));
+    request.backend = backend->name;
+  }
   judge::SuiteTerms terms;
   terms.build = build::suite_builder(request);
   terms.filter = arguments.get("--filter");

@@ -6,6 +6,7 @@
 #include "backends/cpu/backend.hpp"
 #include "backends/cuda/backend.hpp"
 #include "backends/null/backend.hpp"
+#include "device/open.hpp"
 #include "kernels/outside/outside.hpp"
 
 namespace peri::compile {
@@ -19,6 +20,23 @@ Result<const lower::Backend*> backend_named(std::string_view name) {
   }
   if (name == backends::null::backend().name) return &backends::null::backend();  // for tests: not in the list
   return refused("no backend '%s' in this build", std::string(name).c_str()).expecting(names);
+}
+
+Result<const lower::Backend*> backend_for(std::string_view backend, std::string_view device) {
+  if (device.empty()) return backend_named(backend);
+  PERI_TRY(device::ordinal_of(device));
+  const std::string kind(device::kind_of(device));
+  const auto of_device = backend_named(kind);
+  if (kind == "auto" || !of_device.ok())
+    return usage("there is no device '%s'", std::string(device).c_str())
+        .expecting("cuda, or cuda:NUMBER")
+        .advise("leave --device out to run on the CPU");
+  PERI_ASSIGN(const lower::Backend* const out, backend == "auto" ? of_device : backend_named(backend));
+  if (kind == out->placement.device) return out;
+  return usage("backend '%s' does not build for device '%s'", std::string(out->name).c_str(),
+               std::string(device).c_str())
+      .expecting(out->placement.device.empty() ? "no device" : out->placement.device)
+      .advise(kind == out->name ? "leave --device out" : "give --backend " + kind);
 }
 
 Error not_here(Error why, const lower::Backend& backend) {

@@ -12,7 +12,6 @@
 #include "compile/interface_types.hpp"
 #include "compile/other_files.hpp"
 #include "compile/pinned.hpp"
-#include "device/open.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "hf/foreign.hpp"
@@ -262,14 +261,7 @@ Status Compilation::State::begin(Options given, Imported model) {
   if (options.lock)
     if (Status same = obey_lock(&options); !same.ok())
       return std::move(same).error().advise("ask for what the lock was made for, or build with --lock again");
-  PERI_ASSIGN(backend, backend_named(options.backend));
-  if (!options.device.empty() && device::kind_of(options.device) != backend->placement.device)
-    return usage("backend '%s' does not build for device '%s'", std::string(backend->name).c_str(),
-                 options.device.c_str())
-        .expecting(backend->placement.device.empty() ? "no device" : backend->placement.device)
-        .advise(device::kind_of(options.device) == backend->name
-                    ? "leave --device out"
-                    : "give --backend " + std::string(device::kind_of(options.device)));
+  PERI_ASSIGN(backend, backend_for(options.backend, options.device));
   options.tune.executors = backend->executors;
   options.tune.device = options.device;
   if (backend->placement.own_only) options.tune.own_executor = backend->placement.executor;

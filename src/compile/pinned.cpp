@@ -12,10 +12,12 @@ DimBinding lengths_of(const ImportSizes& sizes) {
   DimBinding out;
   for (const InputShape& input : sizes.at_hand) {
     const size_t dot = input.name.rfind('.');
-    int64_t number = -1;
-    const char* const end = input.name.data() + input.name.size();
-    if (dot != std::string::npos && std::from_chars(input.name.data() + dot + 1, end, number).ptr == end && number >= 0)
-      out[input.name.substr(0, dot)] = std::max(out[input.name.substr(0, dot)], number + 1);
+    if (dot == std::string::npos) continue;
+    int32_t number = -1;
+    const char* const stop = input.name.data() + input.name.size();
+    const auto [end, code] = std::from_chars(input.name.data() + dot + 1, stop, number);
+    if (code == std::errc() && end == stop && number >= 0)
+      out[input.name.substr(0, dot)] = std::max(out[input.name.substr(0, dot)], int64_t{number} + 1);
   }
   for (const auto& [key, value] : sizes.dims)
     if (value >= 0) out[key] = value;

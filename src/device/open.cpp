@@ -13,10 +13,15 @@ std::string_view kind_of(std::string_view name) { return name.substr(0, name.fin
 Result<int> ordinal_of(std::string_view name) {
   const size_t colon = name.find(':');
   if (colon == std::string_view::npos) return 0;
+  const std::string_view digits = name.substr(colon + 1);
   int out = 0;
-  const char* const end = name.data() + name.size();
-  if (std::from_chars(name.data() + colon + 1, end, out).ptr != end || colon + 1 == name.size() || out < 0)
+  const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
+  // "007" and "-0" would be other names of what has one
+  if (code != std::errc() || std::to_string(out) != digits || out < 0)
     return usage("'%s' names no device", std::string(name).c_str()).expecting("a kind, or KIND:NUMBER, as in cuda:0");
+  const std::string kind(kind_of(name));
+  if (out > 0 && (kind == "cpu" || kind == "host"))
+    return usage("there is no %s:%d", kind.c_str(), out).expecting(kind + ", of which there is one");
   return out;
 }
 

@@ -7,7 +7,7 @@ namespace peri::device {
 
 // "cuda" of "cuda:1"; the name itself where it has no number.
 std::string_view kind_of(std::string_view name);
-// The number behind the colon; 0 where there is none. kUsage where it is no number.
+// The number behind the colon; 0 where there is none. kUsage where it is no number, or the kind has one device alone.
 Result<int> ordinal_of(std::string_view name);
 
 // "null": with default options and as much memory as the host has; "cuda": the first GPU, or why there is none;

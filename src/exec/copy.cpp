@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/plural.hpp"
 #include "base/size_table.hpp"
 #include "exec/entry.hpp"
 
@@ -51,7 +52,7 @@ class CopyPrepared final : public runtime::Prepared {
     if (from != to || from < 0)
       return invalid("a copy between buffers of different sizes")
           .at_node(name_)
-          .expecting(format("%lld bytes", static_cast<long long>(to)))
+          .expecting(counted(to, "byte"))
           .but_found(std::to_string(from));
     return std::unique_ptr<runtime::Instance>(std::make_unique<CopyInstance>(from));
   }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/json.hpp"
+#include "base/plural.hpp"
 
 namespace peri::hf {
 
@@ -154,7 +155,7 @@ Status check_size(const TensorInfo& t) {
   if (static_cast<uint64_t>(*bytes) == t.size) return Ok{};
   return invalid("size differs from shape and dtype")
       .at_node(t.name)
-      .expecting(format("%lld bytes", static_cast<long long>(*bytes)))
+      .expecting(counted(*bytes, "byte"))
       .but_found(format("%llu", static_cast<unsigned long long>(t.size)));
 }
 

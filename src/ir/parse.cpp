@@ -155,7 +155,8 @@ class Parser : public TextReader {
     if (!take(',')) return fail("expected ','");
     PERI_ASSIGN(const std::string digits, identifier());
     uint64_t hash = 0;
-    if (std::from_chars(digits.data(), digits.data() + digits.size(), hash, 16).ptr != digits.data() + digits.size())
+    const char* const stop = digits.data() + digits.size();
+    if (const auto [end, code] = std::from_chars(digits.data(), stop, hash, 16); code != std::errc() || end != stop)
       return fail("bad hash");
     if (!take(')')) return fail("expected ')'");
     std::optional<Tensor> found = weights_ ? weights_(weight, hash) : std::nullopt;

@@ -76,8 +76,9 @@ Result<std::string> TextReader::string() {
       c = text_[at_++];
       if (c == 'x') {
         unsigned v = 0;
-        if (at_ + 2 > text_.size() ||
-            std::from_chars(text_.data() + at_, text_.data() + at_ + 2, v, 16).ptr != text_.data() + at_ + 2)
+        if (at_ + 2 > text_.size()) return fail("bad escape");
+        const char* const stop = text_.data() + at_ + 2;
+        if (const auto [end, code] = std::from_chars(stop - 2, stop, v, 16); code != std::errc() || end != stop)
           return fail("bad escape");
         at_ += 2;
         c = static_cast<char>(v);

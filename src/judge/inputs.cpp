@@ -28,14 +28,23 @@ std::optional<int64_t> rows_of(const ir::Node& n, const ir::Value* index, const 
   return least;
 }
 
-// The rows of the smallest table an input indexes, directly or through ops that only move it; none: it indexes nothing.
-std::optional<int64_t> indexed_rows(const ir::Value* input, const DimBinding& sizes) {
+int64_t integer(Rng& rng, Integers how, std::optional<int64_t> rows) {
+  if (how == Integers::kZero) return 0;
+  if (how == Integers::kOne) return 1;
+  if (rows) return rng.below(std::max<int64_t>(1, *rows));
+  return rng.below(8) != 0;
+}
+}  // namespace
+
+std::optional<int64_t> indexed_rows(const ir::Value* input, const DimBinding& sizes,
+                                    std::vector<const ir::Value*>* moved) {
   std::optional<int64_t> least;
   std::unordered_set<const ir::Value*> seen = {input};
   std::vector<const ir::Value*> work = {input};
   while (!work.empty()) {
     const ir::Value* v = work.back();
     work.pop_back();
+    if (moved) moved->push_back(v);
     for (const ir::Node* n : v->users) {
       if (const auto rows = rows_of(*n, v, sizes)) {
         least = std::min(least.value_or(*rows), *rows);
@@ -48,14 +57,6 @@ std::optional<int64_t> indexed_rows(const ir::Value* input, const DimBinding& si
   }
   return least;
 }
-
-int64_t integer(Rng& rng, Integers how, std::optional<int64_t> rows) {
-  if (how == Integers::kZero) return 0;
-  if (how == Integers::kOne) return 1;
-  if (rows) return rng.below(std::max<int64_t>(1, *rows));
-  return rng.below(8) != 0;
-}
-}  // namespace
 
 Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding& sizes, uint64_t seed, Integers how) {
   std::vector<Tensor> out;

@@ -17,4 +17,9 @@ enum class Integers {
 Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding& sizes, uint64_t seed,
                                         Integers integers = Integers::kIndices);
 
+// The rows of the smallest table that an integer indexes, directly or through ops that only move it; none: it indexes
+// nothing. Values that still hold it are added to `moved`.
+std::optional<int64_t> indexed_rows(const ir::Value* input, const DimBinding& sizes,
+                                    std::vector<const ir::Value*>* moved = nullptr);
+
 }  // namespace peri::judge

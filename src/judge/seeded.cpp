@@ -1,17 +1,72 @@
-// Inputs by name and type.
+// Inputs by name, type and what reads them.
 #include "judge/seeded.hpp"
 
+#include <algorithm>
+#include <set>
+
 #include "base/rng.hpp"
+#include "exec/region/region_payload.hpp"
+#include "judge/inputs.hpp"
+#include "ops/entry.hpp"
 
 namespace peri::judge {
 
-Result<Tensor> random_input(const plan::Port& port, const DimBinding& dims, uint64_t seed) {
+namespace {
+// Follows a buffer of integers through the steps of a program.
+struct Follower {
+  const plan::Program& program;
+  const DimBinding& sizes;
+  std::vector<int32_t> storage = plan::storages(program);
+  std::set<int32_t> seen = {};
+  std::vector<int32_t> work = {};
+  std::optional<int64_t> least = {};
+
+  void add(int32_t buffer) {
+    if (buffer < 0) return;
+    if (const int32_t s = storage[static_cast<size_t>(buffer)]; seen.insert(s).second) work.push_back(s);
+  }
+
+  // What `step` does with its argument `k`.
+  void read(const plan::Step& step, size_t k) {
+    if (step.executor == plan::kCopyExecutor && !step.writes.empty()) return add(step.writes[0]);
+    if (!step.bodies.empty() || step.variants.empty()) return;
+    auto payload = exec::read_payload(step.variants[0].payload);
+    if (!payload.ok() || k >= payload->graph.inputs.size() || !ops::infer_graph(payload->graph).ok()) return;
+    std::vector<const ir::Value*> moved;
+    if (const auto rows = indexed_rows(payload->graph.inputs[k], sizes, &moved))
+      least = std::min(least.value_or(*rows), *rows);
+    for (size_t n = 0; n < std::min(payload->graph.outputs.size(), step.writes.size()); ++n)
+      if (std::find(moved.begin(), moved.end(), payload->graph.outputs[n]) != moved.end()) add(step.writes[n]);
+  }
+
+  std::optional<int64_t> rows(int32_t input) {
+    for (add(input); !work.empty();) {
+      const int32_t at = work.back();
+      work.pop_back();
+      for (const plan::Step& s : program.steps)
+        for (size_t k = 0; k < s.reads.size(); ++k)
+          if (s.reads[k] >= 0 && storage[static_cast<size_t>(s.reads[k])] == at) read(s, k);
+    }
+    return least;
+  }
+};
+}  // namespace
+
+Result<Tensor> random_input(const plan::Program& program, size_t index, const DimBinding& dims, uint64_t seed) {
+  const plan::Port& port = program.inputs[index];
+  const bool counts = !is_float(port.dtype) && port.dtype != DType::kBool && port.dtype != DType::kString;
+  return random_input(port, dims, seed, counts ? Follower{program, dims}.rows(port.buffer) : std::nullopt);
+}
+
+Result<Tensor> random_input(const plan::Port& port, const DimBinding& dims, uint64_t seed,
+                            std::optional<int64_t> rows) {
   PERI_ASSIGN(const std::vector<int64_t> concrete, eval(port.shape, dims));
   PERI_ASSIGN(Tensor t, Tensor::zeros(port.dtype, concrete));
   Rng rng(seed);
   const bool mask = port.name.find("mask") != std::string::npos;
   // Segment ids index a table of two rows in every encoder we know; other integers stay below what any vocabulary has.
-  const int64_t below = port.dtype == DType::kBool || port.name.find("type_id") != std::string::npos ? 2 : 100;
+  int64_t below = port.dtype == DType::kBool || port.name.find("type_id") != std::string::npos ? 2 : 100;
+  if (rows) below = std::clamp<int64_t>(*rows, 1, below);
   for (int64_t k = 0; k < t.numel() && port.dtype != DType::kString; ++k) {
     if (is_float(port.dtype))
       t.set_f64(k, rng.normal());
@@ -23,8 +78,8 @@ Result<Tensor> random_input(const plan::Port& port, const DimBinding& dims, uint
 
 Result<std::vector<Tensor>> random_inputs(const plan::Program& program, const DimBinding& dims, uint64_t seed) {
   std::vector<Tensor> out;
-  for (const plan::Port& port : program.inputs) {
-    PERI_ASSIGN(Tensor t, random_input(port, dims, seed + out.size()));
+  while (out.size() < program.inputs.size()) {
+    PERI_ASSIGN(Tensor t, random_input(program, out.size(), dims, seed + out.size()));
     out.push_back(std::move(t));
   }
   return out;

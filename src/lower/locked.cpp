@@ -22,12 +22,15 @@ void take_settings(const std::string& id, tune::Candidate* c) {
   with.offer.config = config;
   if (with.id() == id && kernels::derived_config(*c->kernel, config) == c->offer.config) c->offer.config = config;
 }
+constexpr const char* kAgain = "build with --lock again";
 }  // namespace
 
 Status keep_choice(const plan::LockedChoice& choice, const device::Target& target, std::string_view node,
                    std::vector<tune::Candidate>* list) {
   if (!target.has(choice.requires_isa))
-    return refused("the lock needs %s, which this machine does not have", choice.requires_isa.c_str()).at_node(node);
+    return refused("the lock needs %s, which this machine does not have", choice.requires_isa.c_str())
+        .at_node(node)
+        .advise(kAgain);
   for (tune::Candidate& c : *list) take_settings(choice.candidate, &c);
   std::erase_if(*list, [&](const tune::Candidate& c) {
     return c.id() != choice.candidate || layouts_text(c.offer) != choice.layouts;
@@ -35,14 +38,16 @@ Status keep_choice(const plan::LockedChoice& choice, const device::Target& targe
   if (list->empty())
     return refused("the lock names candidate '%s', which this version or machine does not offer",
                    choice.candidate.c_str())
-        .at_node(node);
+        .at_node(node)
+        .advise(kAgain);
   list->resize(1);
   kernels::Offer& offer = list->front().offer;
   if (offer.library != choice.library)
     return refused("the lock was made with another version of a library")
         .at_node(node)
         .expecting(choice.library)
-        .but_found(offer.library);
+        .but_found(offer.library)
+        .advise(kAgain);
   // A lesser machine chose it: the engine asks for no more than it did.
   offer.requires_isa = choice.requires_isa;
   return Ok{};

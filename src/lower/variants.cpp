@@ -144,7 +144,8 @@ Status keep_choice_and_fallback(const plan::LockedChoice& choice, const device::
     return Ok{};
   }
   return refused("the lock names candidate '%s', which this version or machine does not offer", choice.fallback.c_str())
-      .at_node(node);
+      .at_node(node)
+      .advise("build with --lock again");
 }
 
 }  // namespace peri::lower

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/path.hpp"
+#include "base/plural.hpp"
 #include "onnx/build_graph.hpp"
 #include "onnx/complete_graph.hpp"
 #include "onnx/fixed.hpp"
@@ -29,7 +30,7 @@ Result<Source> open_source(const std::string& path, const ImportOptions& options
     return invalid("the file is larger than an ONNX file can be")
         .in_file(path)
         .expecting("at most 2147483647 bytes")
-        .but_found(format("%llu bytes", static_cast<unsigned long long>(size)))
+        .but_found(counted(static_cast<int64_t>(size), "byte"))
         .advise("store the weights as external data (onnx.save with save_as_external_data=True)");
   Source s;
   if (size < options.map_from_bytes) {

@@ -5,6 +5,7 @@
 
 #include <onnx-ml.pb.h>
 #include "base/dim.hpp"
+#include "base/plural.hpp"
 #include "onnx/proto_fields.hpp"
 #include "onnx/proto_reader.hpp"
 
@@ -260,7 +261,7 @@ Result<Tensor> decode_typed(const TensorRecord& t, DType dtype, const char* base
     return invalid("tensor data stands in a field that does not belong to its type %s", dtype_name(dtype).data());
   if (have != want)
     return invalid("tensor data has the wrong size")
-        .expecting(format("%lld values for its type and dims", static_cast<long long>(want)))
+        .expecting(counted(want, "value") + " for its type and dims")
         .but_found(format("%lld", static_cast<long long>(have)));
   if (dtype == DType::kString) return decode_strings(t, base);
   PERI_ASSIGN(Tensor out, Tensor::zeros(dtype, t.dims));

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/dim.hpp"
+#include "base/plural.hpp"
 #include "onnx/proto_reader.hpp"
 
 namespace peri::onnx {
@@ -21,8 +22,8 @@ Result<Tensor> from_bytes(DType dtype, const std::vector<int64_t>& dims, std::sp
   PERI_ASSIGN(Tensor t, Tensor::zeros(dtype, dims));
   if (t.bytes().size() != bytes.size())
     return invalid("tensor data has the wrong size")
-        .expecting(format("%zu bytes for its type and dims", t.bytes().size()))
-        .but_found(format("%zu bytes", bytes.size()));
+        .expecting(counted(static_cast<int64_t>(t.bytes().size()), "byte") + " for its type and dims")
+        .but_found(counted(static_cast<int64_t>(bytes.size()), "byte"));
   if (!bytes.empty()) std::memcpy(t.mutable_data(), bytes.data(), bytes.size());
   if (dtype == DType::kBool)
     for (int64_t k = 0; k < t.numel(); ++k) t.set_i64(k, t.i64(k));
@@ -79,8 +80,8 @@ Result<Tensor> WeightFiles::plain_tensor(const TensorRecord& t) {
   if (!t.raw) return decode_typed(t, dtype, base());
   if (static_cast<uint64_t>(size) != t.raw->size())  // before anything is allocated
     return invalid("tensor data has the wrong size")
-        .expecting(format("%lld bytes for its type and dims", static_cast<long long>(size)))
-        .but_found(format("%zu bytes", t.raw->size()));
+        .expecting(counted(size, "byte") + " for its type and dims")
+        .but_found(counted(static_cast<int64_t>(t.raw->size()), "byte"));
   return from_bytes(dtype, t.dims, {reinterpret_cast<const std::byte*>(t.raw->data()), t.raw->size()}, keep_);
 }
 
@@ -105,14 +106,15 @@ Result<Tensor> WeightFiles::external_tensor(const TensorRecord& t, DType dtype, 
   PERI_ASSIGN(const int64_t length, external_number(t, "length", size));
   if (length != size)
     return invalid("external data has the wrong size")
-        .expecting(format("%lld bytes for its type and dims", static_cast<long long>(size)))
+        .expecting(counted(size, "byte") + " for its type and dims")
         .but_found(format("length %lld", static_cast<long long>(length)));
   PERI_ASSIGN(const auto file, open_external(location));
   PERI_ASSIGN(const int64_t end, checked_add(offset, size, "offset + length of external data"));
   if (static_cast<uint64_t>(end) > file->size())
     return invalid("external data lies beyond the end of '%s'", std::string(location).c_str())
-        .expecting(format("%lld bytes", static_cast<long long>(end)))
-        .but_found(format("%zu bytes", file->size()));
+        .expecting(counted(end, "byte"))
+        .but_found(counted(static_cast<int64_t>(file->size()), "byte"))
+        .advise("it is cut, or another model's: fetch both files again");
   return from_bytes(dtype, t.dims, file->bytes().subspan(static_cast<size_t>(offset), static_cast<size_t>(size)), file);
 }
 

@@ -12,14 +12,12 @@
 namespace peri::ops {
 namespace {
 
-// Elements of the window at `o` within the padded input.
+// Elements of the window at `o` within the padded input, in no more work for a larger window.
 int64_t padded_taps(const PoolSizes& s, const std::vector<int64_t>& o) {
   int64_t n = 1;
   for (size_t d = 0; d < o.size(); ++d) {
-    int64_t along = 0;
-    for (int64_t k = 0; k < s.window.kernel[d]; ++k)
-      along += window_at(s.window, d, o[d], k) < s.in[d] + s.window.pad_end[d];
-    n *= along;
+    const int64_t room = s.in[d] + s.window.pad_end[d] - window_at(s.window, d, o[d], 0);
+    n *= room <= 0 ? 0 : std::min(s.window.kernel[d], (room - 1) / s.window.dilation[d] + 1);
   }
   return n;
 }

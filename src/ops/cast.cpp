@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <clocale>
+#include <cstdlib>
 #include <limits>
 
 #include "ops/reference/unary.hpp"
@@ -65,7 +67,10 @@ Result<double> parse_float(const std::string& text) {
   const std::string_view s = trimmed(text);
   double v = 0;
   const auto [end, code] = std::from_chars(s.data(), s.data() + s.size(), v);
-  if (code == std::errc::result_out_of_range) return std::strtod(std::string(s).c_str(), nullptr);
+  if (code == std::errc::result_out_of_range && end == s.data() + s.size()) {
+    static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);  // a point, whatever the process has
+    return strtod_l(std::string(s).c_str(), nullptr, plain);
+  }
   if (s.empty() || code != std::errc() || end != s.data() + s.size())
     return invalid("cast of a string that is not a number").but_found("'" + text.substr(0, 32) + "'");
   return v;

@@ -105,6 +105,13 @@ Status reference(RefCall& call) {
   return Ok{};
 }
 
+// From none to all elements of a line.
+std::vector<Dim> index_ends(const ir::Node& node) {
+  std::vector<Dim> out = axis_end(node, -1);
+  for (Dim& d : out) d = d + 1;
+  return out;
+}
+
 Cost cost(const ir::Node& node) {
   Cost c = cost_move(node);
   c.bytes_read = numel_of(node.in(0)) * dtype_bits(node.in(0)->type.dtype) / 8.0;
@@ -119,7 +126,7 @@ const Entry top_k_entry{{
     {.name = "top_k",
      .onnx = "TopK",
      .versions = {1, 10, 11, 24},
-     .inputs = {{"x", kNumbers}, {"k", types({DType::kI64})}},
+     .inputs = {{"x", kNumbers}, {"k", types({DType::kI64}), false, false, -1, Role::kIndex}},
      .outputs = {{"values"}, {"indices", types({DType::kI64})}},
      .attrs = {{"axis", AttrKind::kInt, false, "-1"},
                {"largest", AttrKind::kInt, false, "1"},
@@ -130,6 +137,7 @@ const Entry top_k_entry{{
      .cost = cost,
      .jumps = true,
      .moves = true,
+     .index_ends = index_ends,
      .samples =
          {"graph { input x: f32[3,9]; const k: i64[1] = [4]; v, i = top_k(x, k); output v; output i }",
           "graph { input x: f32[4,3,2]; const k: i64[1] = [2]; v, i = top_k(x, k) {axis=0, largest=0}; output v; "

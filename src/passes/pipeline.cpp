@@ -109,13 +109,18 @@ Status dump(const std::string& path, const std::string& graph) {
 }
 }  // namespace
 
-Result<std::vector<PassReport>> run_pipeline(ir::Graph& graph, const PipelineOptions& options) {
-  for (const std::string& name : options.disabled) {
+Status check_names(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
     if (find(name)) continue;
     std::string known;
     for (const Entry* e : entries()) known += (known.empty() ? "" : ", ") + std::string(e->pass.name);
     return usage("no pass is named '%s'", name.c_str()).advise("the passes are: " + known);
   }
+  return Ok{};
+}
+
+Result<std::vector<PassReport>> run_pipeline(ir::Graph& graph, const PipelineOptions& options) {
+  PERI_TRY(check_names(options.disabled));
   PERI_TRY(ops::infer_graph(graph));
   PERI_TRY(ir::verify_structure(graph));
   std::vector<PassReport> reports;

@@ -19,6 +19,9 @@ struct PipelineOptions {
   Precision precision = {};
 };
 
+// kUsage, with those that there are, for a name that no pass has.
+Status check_names(const std::vector<std::string>& names);
+
 struct PassReport {
   std::string name;
   int64_t rewrites = 0;

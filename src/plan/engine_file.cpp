@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/hash.hpp"
+#include "base/plural.hpp"
 #include "base/tensor_work.hpp"
 #include "base/thread_pool.hpp"
 
@@ -163,7 +164,8 @@ Result<AssembledEngine> assemble_engine(Program program, const std::vector<Tenso
 Result<Program> parse_engine(std::span<const std::byte> file, std::span<const std::byte>* weights) {
   Header h;
   if (file.size() < sizeof h)
-    return invalid("not an engine: shorter than a header").but_found(format("%zu bytes", file.size()));
+    return invalid("not an engine: shorter than a header")
+        .but_found(counted(static_cast<int64_t>(file.size()), "byte"));
   std::memcpy(&h, file.data(), sizeof h);
   if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0)
     return invalid("not an engine file").advise("make one with: peri build MODEL -o ENGINE");
@@ -172,14 +174,17 @@ Result<Program> parse_engine(std::span<const std::byte> file, std::span<const st
         .expecting(format("format %u", kEngineFormat))
         .advise("build the engine again with this version: peri build MODEL -o ENGINE");
   if (h.metadata_offset != sizeof h || h.metadata_bytes > file.size() - sizeof h || h.reserved != 0 || h.padding != 0)
-    return invalid("the engine is cut or damaged: its metadata does not fit the file");
+    return invalid("the engine is cut or damaged: its metadata does not fit the file")
+        .but_found(counted(static_cast<int64_t>(file.size()), "byte"))
+        .advise("copy it again, or build it again");
   if (h.weights_offset % kPage || h.weights_offset < sizeof h + h.metadata_bytes ||
       h.weights_offset > round_up(sizeof h + h.metadata_bytes, kPage) || h.weights_offset > file.size() ||
       h.weights_bytes > file.size() - h.weights_offset)
     return invalid("the engine is cut or damaged: its weights do not fit the file")
-        .but_found(format("%zu bytes", file.size()));
+        .but_found(counted(static_cast<int64_t>(file.size()), "byte"))
+        .advise("copy it again, or build it again");
   if (h.weights_offset + h.weights_bytes != file.size())
-    return invalid("bytes follow the end of the engine").but_found(format("%zu bytes", file.size()));
+    return invalid("bytes follow the end of the engine").but_found(counted(static_cast<int64_t>(file.size()), "byte"));
   if (engine_checksum(file, h.metadata_offset, h.metadata_bytes) != h.checksum)
     return invalid("the engine is damaged: its checksum does not fit").advise("build it again");
   *weights = h.weights_bytes ? file.subspan(h.weights_offset, h.weights_bytes) : std::span<const std::byte>{};

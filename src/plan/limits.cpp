@@ -1,6 +1,9 @@
-// Limits that a program's dimensions were built with: they are sound, and what a run asks for lies within them.
+// Sizes of a run are bound to a program's dimensions, and lie within the limits that those were built with, which are
+// sound.
 #include <algorithm>
+#include <map>
 
+#include "base/plural.hpp"
 #include "plan/program.hpp"
 
 namespace peri::plan {
@@ -36,6 +39,48 @@ Status within_limits(const Program& p, const DimBinding& sizes) {
         .advise("widen --min-shapes and --max-shapes of its build, or leave them out: then any size runs");
   }
   return Ok{};
+}
+
+Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int64_t>>& input_dims, int64_t lowest) {
+  if (input_dims.size() != p.inputs.size())
+    return usage("%s given, the engine has %zu", counted(std::ssize(input_dims), "input").c_str(), p.inputs.size());
+  DimBinding binding;
+  std::map<std::string, std::string> bound_by;
+  for (size_t k = 0; k < p.inputs.size(); ++k) {
+    const Port& port = p.inputs[k];
+    if (input_dims[k].size() != port.shape.size())
+      return usage("wrong rank")
+          .at_node(port.name)
+          .expecting(shape_text(port.shape))
+          .but_found(shape_text(Shape(input_dims[k].begin(), input_dims[k].end())));
+    for (size_t axis = 0; axis < port.shape.size(); ++axis) {
+      const int64_t v = input_dims[k][axis];
+      if (v < 0 || v > (int64_t{1} << 40)) return usage("dimension %lld", static_cast<long long>(v)).at_node(port.name);
+      if (!port.shape[axis].is_symbol()) continue;
+      const std::string name = port.shape[axis].symbol_name();
+      if (v < lowest)
+        return usage("dimension '%s' is %lld", name.c_str(), static_cast<long long>(v))
+            .at_node(port.name)
+            .expecting(format("at least %lld", static_cast<long long>(lowest)));
+      if (binding.emplace(name, v).second) bound_by[name] = port.name;
+    }
+  }
+  for (size_t k = 0; k < p.inputs.size(); ++k) {
+    const Port& port = p.inputs[k];
+    for (size_t axis = 0; axis < port.shape.size(); ++axis) {
+      const Dim& d = port.shape[axis];
+      PERI_ASSIGN(const int64_t want, d.eval(binding));
+      if (want == input_dims[k][axis]) continue;
+      std::string how = std::to_string(want);
+      if (d.is_symbol()) how += " ('" + d.text() + "' from input '" + bound_by[d.symbol_name()] + "')";
+      return usage("dimension %zu does not fit", axis)
+          .at_node(port.name)
+          .expecting(how)
+          .but_found(std::to_string(input_dims[k][axis]));
+    }
+  }
+  PERI_TRY(within_limits(p, binding));
+  return binding;
 }
 
 }  // namespace peri::plan

@@ -1,7 +1,8 @@
-// Checks of a program, binding of dimensions and choice of variants.
+// Checks of a program and choice of variants.
 #include "plan/program.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <set>
 
@@ -65,8 +66,13 @@ Result<Dim> natural_bytes(const Buffer& b) {
   if (const size_t colon = b.layout.find(':'); colon != std::string::npos) {
     const size_t x = b.layout.find('x', colon);
     if (x == std::string::npos) return invalid("bad layout '%s'", b.layout.c_str());
-    const int64_t axis = std::atoll(b.layout.c_str() + colon + 1), block = std::atoll(b.layout.c_str() + x + 1);
-    if (axis < 0 || axis >= static_cast<int64_t>(dims.size()) || block < 1 || block > 1024)
+    int64_t axis = -1, block = -1;
+    const auto is_number = [&](size_t from, size_t to, int64_t* out) {
+      const auto [end, code] = std::from_chars(b.layout.data() + from, b.layout.data() + to, *out);
+      return code == std::errc() && end == b.layout.data() + to;
+    };
+    if (!is_number(colon + 1, x, &axis) || !is_number(x + 1, b.layout.size(), &block) || axis < 0 ||
+        axis >= static_cast<int64_t>(dims.size()) || block < 1 || block > 1024)
       return invalid("bad layout '%s'", b.layout.c_str());
     dims[static_cast<size_t>(axis)] = ceildiv(dims[static_cast<size_t>(axis)], block) * Dim(block);
   }
@@ -350,47 +356,5 @@ int32_t Program::add_blob(std::string bytes) {
 }
 
 Status check_program(const Program& p, uint64_t weight_bytes) { return check_at(p, p.weights, weight_bytes, 0); }
-
-Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int64_t>>& input_dims, int64_t lowest) {
-  if (input_dims.size() != p.inputs.size())
-    return usage("%zu inputs are given, the engine has %zu", input_dims.size(), p.inputs.size());
-  DimBinding binding;
-  std::map<std::string, std::string> bound_by;
-  for (size_t k = 0; k < p.inputs.size(); ++k) {
-    const Port& port = p.inputs[k];
-    if (input_dims[k].size() != port.shape.size())
-      return usage("wrong rank")
-          .at_node(port.name)
-          .expecting(shape_text(port.shape))
-          .but_found(shape_text(Shape(input_dims[k].begin(), input_dims[k].end())));
-    for (size_t axis = 0; axis < port.shape.size(); ++axis) {
-      const int64_t v = input_dims[k][axis];
-      if (v < 0 || v > (int64_t{1} << 40)) return usage("dimension %lld", static_cast<long long>(v)).at_node(port.name);
-      if (!port.shape[axis].is_symbol()) continue;
-      const std::string name = port.shape[axis].symbol_name();
-      if (v < lowest)
-        return usage("dimension '%s' is %lld", name.c_str(), static_cast<long long>(v))
-            .at_node(port.name)
-            .expecting(format("at least %lld", static_cast<long long>(lowest)));
-      if (binding.emplace(name, v).second) bound_by[name] = port.name;
-    }
-  }
-  for (size_t k = 0; k < p.inputs.size(); ++k) {
-    const Port& port = p.inputs[k];
-    for (size_t axis = 0; axis < port.shape.size(); ++axis) {
-      const Dim& d = port.shape[axis];
-      PERI_ASSIGN(const int64_t want, d.eval(binding));
-      if (want == input_dims[k][axis]) continue;
-      std::string how = std::to_string(want);
-      if (d.is_symbol()) how += " ('" + d.text() + "' from input '" + bound_by[d.symbol_name()] + "')";
-      return usage("dimension %zu does not fit", axis)
-          .at_node(port.name)
-          .expecting(how)
-          .but_found(std::to_string(input_dims[k][axis]));
-    }
-  }
-  PERI_TRY(within_limits(p, binding));
-  return binding;
-}
 
 }  // namespace peri::plan

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/fault.hpp"
+#include "base/plural.hpp"
 #include "runtime/session_state.hpp"
 
 namespace peri::runtime {
@@ -320,7 +321,7 @@ Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, 
   const plan::Program& p = program();
   PERI_TRY(finish());
   if (inputs.size() != p.inputs.size())
-    return usage("%zu inputs are given, the engine has %zu", inputs.size(), p.inputs.size());
+    return usage("%s given, the engine has %zu", counted(std::ssize(inputs), "input").c_str(), p.inputs.size());
   for (size_t k = 0; k < inputs.size(); ++k)
     if (inputs[k].dtype() != p.inputs[k].dtype)
       return usage("wrong element type")

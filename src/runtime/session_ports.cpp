@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/plural.hpp"
 #include "runtime/session_state.hpp"
 
 namespace peri::runtime {
@@ -114,7 +115,8 @@ Status Session::State::check_resident(const ResidentRun& r) const {
   }
   if ((!r.inputs.empty() && r.inputs.size() != p.inputs.size()) ||
       (!r.outputs.empty() && r.outputs.size() != p.outputs.size()))
-    return usage("%zu inputs and %zu outputs are given", r.inputs.size(), r.outputs.size())
+    return usage("%s and %s given", counted(std::ssize(r.inputs), "input").c_str(),
+                 counted(std::ssize(r.outputs), "output").c_str())
         .expecting(format("%zu and %zu, or none", p.inputs.size(), p.outputs.size()));
   for (size_t k = 0; k < r.inputs.size() + r.outputs.size(); ++k) {
     const bool input = k < r.inputs.size();

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/fault.hpp"
+#include "base/plural.hpp"
 #include "tune/resolved.hpp"
 
 namespace peri::tune {
@@ -78,7 +79,8 @@ Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& cons
     const double own = best_guess(offers);
     if (const size_t tried = guesses_tried(offers); guessed && offers.size() > tried) {
       all.refusals.push_back(
-          {std::string(k.name), format("not tried: %zu guesses beyond the first %zu", offers.size() - tried, tried)});
+          {std::string(k.name), format("not tried: %s beyond the first %zu",
+                                       counted(static_cast<int64_t>(offers.size() - tried), "guess").c_str(), tried)});
       offers.resize(tried);
     }
     for (size_t place = 0; kernels::Offer & o : offers) {

@@ -161,7 +161,7 @@ TEST(Explanation, FloorsAreThoseOfTheDeviceAStepRunsOn) {
   const Explanation untold = explained(R"({"time_ms": 1, "statistic": "slope"})", R"("device": "cuda", )");
   EXPECT_EQ(untold.floor, 0);
   EXPECT_FALSE(untold.steps[0].floor);
-  EXPECT_NE(untold.text().find("(of 1 steps on a device it is not known)"), std::string::npos) << untold.text();
+  EXPECT_NE(untold.text().find("(of 1 step on a device it is not known)"), std::string::npos) << untold.text();
   const std::string json = explanation_json("e", *untold.steps[0].step, untold);
   EXPECT_EQ(json.find("floor_ms", json.find("layers")), std::string::npos) << json;
 }

@@ -73,9 +73,13 @@ TEST_F(Compare, WhatCannotBeComparedIsRefused) {
   EXPECT_NE(verdict(compare({one, file("other", other)})).find("another model"), std::string::npos);
   EXPECT_NE(verdict(compare({one, one, "--limit", "0.5"})).find("--limit is not in range"), std::string::npos);
   EXPECT_EQ(compare({one, folder_ + "/missing.json"}).error().kind, ErrorKind::kIo);
-  ASSERT_TRUE(write_file_atomic(folder_ + "/no.json", "{\"model\":\"m\"}").ok());
+  ASSERT_TRUE(write_file_atomic(folder_ + "/no.json", "{\"form\":1,\"model\":\"m\"}").ok());
   EXPECT_NE(verdict(compare({one, folder_ + "/no.json"})).find("no.json: a measurement of another form"),
             std::string::npos);
+  for (const char* text : {"{}", "{\"model\":\"m\"}", "{\"command\":\"bench\"}"}) {
+    ASSERT_TRUE(write_file_atomic(folder_ + "/no.json", text).ok());
+    EXPECT_NE(verdict(compare({one, folder_ + "/no.json"})).find("found JSON of another kind"), std::string::npos);
+  }
 }
 
 TEST_F(Compare, RefusalsNameFilesAndWhatToDo) {

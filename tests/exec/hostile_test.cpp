@@ -61,6 +61,20 @@ TEST(Region, WithoutANodeThatComputesIsRefused) {
   }
 }
 
+// Its number is not cut to one that fits.
+TEST(Region, AVersionThatIsNoNumberIsRefused) {
+  for (const char* version : {"4294967297", "99999999999999999999", "1x", "", "-", "0x1"}) {
+    ProgramMaker m;
+    const int32_t x = m.input("x", DType::kF32, "[4]"), y = m.scratch("y", DType::kF32, "[4]");
+    m.step("cpu", {x}, {y},
+           "kernel map_f32@" + std::string(version) + " {}\ngraph { input x: f32[4]; y = relu(x); output y }");
+    m.output("y", y);
+    const auto out = run(m.p, {zeros(DType::kF32, {4})});
+    ASSERT_FALSE(out.ok()) << version;
+    EXPECT_NE(out.error().text().find("has no version"), std::string::npos) << out.error().text();
+  }
+}
+
 // A kernel writes its own result to its first place: a smaller one there would be overrun.
 TEST(Region, ResultsItDoesNotComputeAreRefused) {
   const std::string reduce =

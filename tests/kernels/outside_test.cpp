@@ -63,7 +63,10 @@ TEST(OutsideManifest, ARefusalNamesFileFieldAndRemedy) {
       {"\"version\": 3", "\"version\": 0", {"version"}},
       {"\"version\": 3,", "", {"'version'", "missing", "docs/outside-kernels.md"}},
       {"{\"cuda\": \"a.cu\"}", "{\"cu\": \"a.cu\"}", {"source", "{\"ptx\": FILE}"}},
-      {"\"chips\": [\"sm_80+\"]", "\"chips\": [\"sm_70\"]", {"chips", "sm_80+"}},
+      {"\"chips\": [\"sm_80+\"]", "\"chips\": [\"sm_70\"]", {"chips", "sm_80+", "found 'sm_70'"}},
+      {"\"chips\": [\"sm_80+\"]", "\"chips\": [80]", {"chips", "found number"}},
+      {"\"name\": \"outside_a\"", "\"name\": \"9 lives\"", {"name", "found '9 lives'"}},
+      {"\"name\": \"outside_a\"", "\"name\": 9", {"name", "found number"}},
       {"\"chips\": [\"sm_80+\"]", "\"chips\": []", {"chips", "no chip"}},
       {"softmax(a)", "softmux(a)", {"pattern", "unknown op 'softmux'"}},
       {"\"2*c\", \"shared", "\"2*d\", \"shared", {"threads", "c, n, ROWS", "found d"}},
@@ -75,7 +78,7 @@ TEST(OutsideManifest, ARefusalNamesFileFieldAndRemedy) {
       {"\"multiple_of\"", "\"multiples\"", {"sizes.c", "multiple_of, from, to"}},
       {"[4, 2]", "[]", {"tunables.ROWS"}},
       {"\"grid\": [", "\"grid\": [1, ", {"grid", "one to three"}},
-      {"\"entry\": \"peri_a\"", "\"entry\": \"peri a\"", {"entry", "letters"}},
+      {"\"entry\": \"peri_a\"", "\"entry\": \"peri a\"", {"entry", "letters", "found 'peri a'"}},
   };
   for (const Case& c : cases) {
     const auto m = parse_manifest(with(c.part, c.by), "folder/a.json");
@@ -103,6 +106,14 @@ TEST(OutsideManifest, TheSourceHasToFit) {
   for (const char* none : {".entry kk(.param .u64 a)", ".entry k(.param .", ".entry k(.param .)", ".entry k(.param",
                            ".entry k(", ".entry k", ""})
     EXPECT_FALSE(check_source(*m, none, "p").ok()) << none;
+  const Status other = check_source(*m, ".visible .entry first(.param .u64 a) { } .entry  second() { }", "p");
+  ASSERT_FALSE(other.ok());
+  EXPECT_NE(other.error().text().find("expected .entry k, found first, second"), std::string::npos)
+      << other.error().text();
+  m->form = Form::kSource;
+  const Status none = check_source(*m, "extern \"C\" __global__ void mine(float* a) {}", "p");
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().text().find("expected k, found mine"), std::string::npos) << none.error().text();
   m->form = Form::kCubin;
   EXPECT_FALSE(check_source(*m, ".entry k()", "p").ok());
   EXPECT_TRUE(check_source(*m,

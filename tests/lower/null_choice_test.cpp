@@ -36,7 +36,9 @@ TEST(NullChoice, AnotherDeviceIsRefusedWithThoseThatAreThere) {
   EXPECT_NE(text("null:1").find("there is no null:1: expected null:0"), std::string::npos) << text("null:1");
   EXPECT_NE(text("cuda:0").find("expected host, null; build it for that device"), std::string::npos) << text("cuda:0");
   EXPECT_NE(text("null:x").find("names no device"), std::string::npos) << text("null:x");
-  EXPECT_NE(text("null:-1").find("names no device"), std::string::npos);
+  for (const char* none : {"null:-1", "null:-0", "null:00", "null:", "null: 0", "null:99999999999", "cuda:2147483648"})
+    EXPECT_NE(text(none).find("names no device"), std::string::npos) << none;
+  EXPECT_NE(text("host:7").find("there is no host:7: expected host, of which there is one"), std::string::npos);
 }
 
 TEST(NullChoice, AnEngineThatDoesNotFitIsRefusedWithItsNumbers) {

@@ -180,7 +180,7 @@ TEST(BindDims, NamesInputAndAxis) {
     const char* node;
     const char* says;
   };
-  for (const Case& c : {Case{{{3, 4}}, "", "1 inputs"}, Case{{{3, 4, 1}, {6, 3}}, "x", "rank"},
+  for (const Case& c : {Case{{{3, 4}}, "", "1 input given, the engine has 2"}, Case{{{3, 4, 1}, {6, 3}}, "x", "rank"},
                         Case{{{3, 5}, {6, 3}}, "x", "dimension 1"}, Case{{{3, 4}, {5, 3}}, "mask", "dimension 0"},
                         Case{{{3, 4}, {6, 2}}, "mask", "from input 'x'"}, Case{{{0, 4}, {0, 0}}, "x", "at least 1"},
                         Case{{{-1, 4}, {6, 3}}, "x", "-1"}, Case{{{int64_t{1} << 41, 4}, {6, 3}}, "x", ""}}) {

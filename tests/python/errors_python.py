@@ -49,6 +49,17 @@ class Errors(Package):
         self.raises(peri.InvalidError, lambda: peri.Engine(DIGITS), "peri build MODEL -o ENGINE")
         self.raises(TypeError, lambda: peri.build(DIGITS, disabled_passes="fold_constants", **QUICK), "list")
 
+    def test_what_is_no_array_is_an_error_of_this_package(self):
+        for given in ("abc", [1, [2, 3]], [[[[10**400]]]], {"a": 1}, object()):
+            error = self.raises(peri.UsageError, lambda: self.engine.run({"image": given}), "'image': no array can be made of it: expected numbers of f32")
+            self.assertEqual(error.node, "image")
+        self.raises(peri.UnsupportedError, lambda: self.engine.run({"image": IMAGES.astype(">f4")}), "newbyteorder")
+        broken = type("Broken", (), {"shape": (2, 10), "__dlpack__": lambda self, **_: 3, "__dlpack_device__": lambda self: (1, 0)})()
+        self.raises(peri.UsageError, lambda: self.engine.run({"image": broken}), "'image': its __dlpack__ gives no capsule")
+        self.raises(peri.UsageError, lambda: self.engine.run(IMAGES, outputs={"logits": broken}), "'logits': its __dlpack__ gives no capsule")
+        self.raises(peri.UsageError, lambda: self.engine.run(IMAGES, outputs={"logits": np.empty((2, 2, 2), np.float32)}), "expected [batch,10], found [2,2,2]")
+        self.raises(peri.InvalidError, lambda: peri.compare({}, {}), "found JSON of another kind")
+
     def test_parts(self):
         error = self.raises(peri.InvalidError, lambda: self.engine.run(IMAGES.astype(np.float64)), "image", "f32", "f64")
         self.assertEqual((error.code, error.node, error.expected, error.found), ("invalid", "image", "f32", "f64"))
@@ -116,6 +127,6 @@ class Errors(Package):
         self.assertEqual(len(self.engine.inputs), 1)
 
     def test_outputs_of_another_type_or_shape(self):
-        for place, words in ((np.zeros((8, 10), np.int32), "another element type: expected f32, found i32"), (np.zeros(80, np.float32), "expected [-1, 10], found [80]"),
-                             (np.zeros((10, 8), np.float32), "expected [-1, 10], found [10, 8]"), (Foreign(np.zeros((8, 10), np.int32)), "another element type")):
+        for place, words in ((np.zeros((8, 10), np.int32), "another element type: expected f32, found i32"), (np.zeros(80, np.float32), "expected [batch,10], found [80]"),
+                             (np.zeros((10, 8), np.float32), "expected [batch,10], found [10,8]"), (Foreign(np.zeros((8, 10), np.int32)), "another element type")):
             self.raises(peri.Error, lambda: self.engine.run(IMAGES, outputs={"logits": place}), "logits", words)

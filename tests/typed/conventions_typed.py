@@ -9,6 +9,8 @@ import struct
 import subprocess
 import termios
 
+import numpy
+
 from typed import DIGITS, PERI, Typed, main
 
 
@@ -148,6 +150,17 @@ class Conventions(Typed):
         for text in (r.stdout.decode(), r.stderr.decode(), self.peri("explain", "m.engine").stderr.decode(), self.peri("inspect", "m.engine").stdout.decode(),
                      self.peri("inspect", "m.onnx").stdout.decode()):
             self.assertIsNone(re.search(r"(?<![\d.])1 (steps|candidates|problems|nodes|threads|sizes|samples|processes|weights|kernels|inputs)\b", text), text)
+        said = []
+        (self.folder / "one.bin").write_bytes(b"x")
+        numpy.save(self.folder / "x.npy", numpy.ones((2, 4), numpy.float32))
+        for words in (("run", "m.engine", "-i", "x=raw:f32:1x4:one.bin"), ("run", "m.engine", "-i", "x=raw:u8:2:one.bin"), ("inspect", "one.bin"),
+                      ("bench", "m.engine", "--seconds", "0.01", "--iterations", "1", "--layers", "--verbose"), ("bench", "m.engine", "--seconds", "0", "--repeat", "2", "--iterations", "1"),
+                      ("replay", "relu x=f32[4]", "--threads", "1"), ("doctor", "--threads", "1"), ("cache", "list"), ("verify", "m.engine", "--threads", "1"),
+                      ("run", "m.engine", "-i", "x=x.npy", "--top-k", "1", "--print"), ("explain", "m.engine", "--full")):
+            r = self.peri(*words)
+            said.append((r.stdout + r.stderr).decode())
+        for text in said:
+            self.assertIsNone(re.search(r"(?<![\d.,:\[])\b1 (?!runs/s|items/s|is\b|as\b|has\b|was\b|less\b)[a-z]+s\b(?! a\b)", text), text)
 
 
 if __name__ == "__main__":

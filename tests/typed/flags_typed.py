@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """A flag that cannot be obeyed, a size given twice, a shape of another rank, a number too large: wrong usage, never ignored."""
+import json
+
 import numpy
 
-from typed import DIGITS, Typed, main
+from typed import DIGITS, SOURCE, Typed, main
 
 
 class Flags(Typed):
@@ -122,6 +124,41 @@ class Flags(Typed):
         self.assertIn("does not run on device 'tpu'", said)
         self.assertNotIn("--backend tpu", said)
         self.assertIn("--backend cuda", self.wrong("run", "a.engine", "-i", "image=random:1", "--device", "cuda:1"))
+
+    def test_a_device_by_a_number_that_is_none(self):
+        """Nothing overflows into the first device, and the CPU has no second one; a device that is none is told as such."""
+        image = ("-i", "image=random:1")
+        for command in (("build", DIGITS), ("inspect", DIGITS), ("bench", DIGITS), ("run", DIGITS, *image), ("run", "a.engine", *image), ("inspect", "a.engine"),
+                        ("verify", "a.engine"), ("replay", "relu x=f32[4]"), ("verify", "--suite", "."), ("serve", "--model-repository", ".")):
+            for device in ("cuda:99999999999", "cuda:-1", "cuda:-0", "cuda:01", "cuda:", "cuda:1x", "cuda:+1", "null:4294967296"):
+                self.assertIn(f"'{device}' names no device: expected a kind, or KIND:NUMBER", self.wrong(*command, "--device", device))
+            self.assertIn("there is no cpu:7: expected cpu, of which there is one", self.wrong(*command, "--device", "cpu:7"))
+            self.assertIn("device 'gpu:0'", self.wrong(*command, "--device", "gpu:0"))
+        self.assertIn("does not build for device 'cuda:1'", self.wrong("replay", "relu x=f32[4]", "--backend", "cpu", "--device", "cuda:1"))
+
+    def test_what_goes_into_the_line_of_a_request(self):
+        for name in ("a b", "a\r\nX-Other: 1", "../..", "a?b", "a#b", "%2e"):
+            for url in ("http://127.0.0.1:1", "grpc://127.0.0.1:1"):
+                self.assertIn("no name of a model", self.wrong("bench", "--endpoint", url, "-m", name))
+        for version in ("0", "-5", "nan", " ", "1 HTTP/1.1", "99999999999999999999"):
+            self.assertIn("--model-version is not in range", self.wrong("bench", "--endpoint", "http://127.0.0.1:1", "-m", "a", "--model-version", version))
+
+    def test_a_server_starts_with_no_flag_that_each_load_would_fail_by(self):
+        for flag, value, words in (("--dtype", "f8", "expected f32, f16 or bf16"), ("--io-dtype", "x", "expected f32, f16 or bf16"), ("--provider", "nope", "has no provider 'nope'"),
+                                   ("--disable-pass", "nope", "no pass is named 'nope'"), ("--device", "cuda:01", "names no device")):
+            self.assertIn(words, self.wrong("serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1", flag, value))
+        for flag, value, words in (("--backend", "nope", "no backend 'nope'"), ("--dump-passes", "no/such", "no/such: cannot write into the folder")):
+            self.assertIn(words, self.ends(1, "serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1", flag, value))
+
+    def test_a_replay_takes_kernels_from_outside(self):
+        manifest = SOURCE / "examples/triton/softmax_f16.json"
+        r = self.peri("replay", "relu x=f32[4]", "--kernel", manifest, "--json", "r.json")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        note = "kernel 'triton_softmax_f16' was not tried: it is for backend 'cuda', and this build is for 'cpu'"
+        self.assertIn(note, r.stdout.decode())
+        self.assertIn(note, json.loads((self.folder / "r.json").read_text())["notes"])
+        self.assertIn("no/such.json", self.ends(1, "replay", "relu x=f32[4]", "--kernel", "no/such.json"))
+        self.assertIn("has no provider 'outside'", self.wrong("replay", "relu x=f32[4]", "--kernel", manifest, "--provider", "outside"))
 
     def test_seeds_and_threads(self):
         for seed in ("99999999999999999999", "-1", "1.5", "x", ""):

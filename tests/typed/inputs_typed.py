@@ -142,6 +142,24 @@ class Inputs(Typed):
         self.assertIn("takes no picture", self.ends(2, "run", self.identity(["n", 5]), "-i", "x=p.png"))
         self.assertIn("a picture cannot be an input of i64", self.ends(2, "run", self.identity([1, 3, 6, 6], TensorProto.INT64), "-i", "x=p.png"))
 
+    def test_a_file_that_does_not_fit_is_named(self):
+        """Of a model and of an engine; rank, a size, a type, in each of the forms."""
+        self.ends(0, "build", DIGITS, "-o", "d.engine", *QUICK)
+        good = numpy.zeros((2, 1, 8, 8), numpy.float32)
+        for name, array in (("rank", good[0]), ("deep", good[None]), ("size", good[:, :, :7]), ("type", good.astype(numpy.float64)), ("none", good[:0])):
+            numpy.save(self.folder / f"{name}.npy", array)
+            numpy.savez(self.folder / f"{name}.npz", image=array)
+            (self.folder / f"{name}.pb").write_bytes(onnx.numpy_helper.from_array(array, "image").SerializeToString())
+            (self.folder / f"{name}.bin").write_bytes(array.tobytes())
+            kind = {"float32": "f32", "float64": "f64"}[array.dtype.name]
+            raw = f"raw:{kind}:{'x'.join(map(str, array.shape))}:{name}.bin"
+            for subject in ("d.engine", DIGITS)[: 2 if name in ("rank", "type") else 1]:
+                for command in ("run", "bench", "verify")[: 3 if subject != DIGITS else 1]:
+                    for given, file in ((f"{name}.npy", f"{name}.npy"), (f"{name}.npz", f"{name}.npz"), (f"{name}.pb", f"{name}.pb"), (raw, f"{name}.bin")):
+                        said = self.ends(2, command, subject, "-i", f"image={given}", *(("--no-tune", "--no-cache") if subject == DIGITS else ()))
+                        self.assertTrue(said.startswith(f"FAILED {command}: {file}: "), said)
+                        self.assertIn("image", said)
+
     def test_labels(self):
         engine = self.identity([1, 3])
         names = "cat\ndog\nowl"

@@ -77,6 +77,24 @@ class Limits(Typed):
             return self.worked() - before
         self.assertLess(work(6000), 8 * work(1500))
 
+    def test_what_is_said_of_a_build_follows_its_work(self):
+        """And no window is larger work than its image: the last of these had a reference that walked its padding, for days."""
+        estimate = lambda name, *words: json.loads(self.peri("inspect", name, *words, "--json", "-").stdout)["build_estimate"]["seconds"]
+        conv = self.save("conv.onnx", [helper.make_node("ConstantOfShape", ["shape"], ["w"]), helper.make_node("Conv", ["x", "w"], ["y"])], [value("x", TensorProto.FLOAT, [1, 64, "h", "h"])],
+                         [value("y", TensorProto.FLOAT, None)])
+        model = onnx.load(self.folder / conv)
+        model.graph.initializer.append(helper.make_tensor("shape", TensorProto.INT64, [4], [64, 64, 3, 3]))
+        onnx.save(model, self.folder / conv)
+        small, large, untuned = estimate(conv, "--dims", "h=8"), estimate(conv, "--dims", "h=512"), estimate(conv, "--dims", "h=512", "--no-tune", "--no-verify")
+        self.assertLess(small, 3)
+        self.assertGreater(large, 3 * small)
+        self.assertLess(untuned, large)
+        pool = helper.make_node("AveragePool", ["w"], ["y"], kernel_shape=[1, 1000000], pads=[0, 999999, 0, 999999], count_include_pad=1)
+        made = helper.make_graph([pool], "g", [], [value("y", TensorProto.FLOAT, None)], [helper.make_tensor("w", TensorProto.FLOAT, [1, 1, 1, 2], [1.0, 2.0])])
+        onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "pool.onnx")
+        self.assertLess(estimate("pool.onnx"), 10)
+        self.ends(0, "build", "pool.onnx", "-o", "a.engine", "--no-cache", "--quiet")
+
     def test_no_cache_is_no_folder(self):
         """And least of all the root's: nothing is looked for, or deleted, at /timings.sqlite and /packed."""
         self.environment["PERI_CACHE"] = ""

@@ -33,6 +33,30 @@ class Places(Typed):
                 self.assertIn(b"mkdir -p no/such", r.stderr)
                 self.assertFalse((self.folder / "x.engine").exists())
 
+    def test_a_folder_that_may_not_be_written_into_is_told_once(self):
+        self.engine()
+        (self.folder / "closed").mkdir(mode=0o555)
+        user = {} if os.getuid() else {"user": 65534, "group": 65534, "extra_groups": []}
+        for path in (self.folder, self.folder / "m.onnx", self.folder / "m.engine"):
+            path.chmod(0o755)
+        for words in (("build", "../m.onnx"), ("verify", "../m.engine", "--json", "v.json"), ("run", "../m.engine", "-i", "image=random:1", "--json", "r.json")):
+            r = self.peri(*words, cwd=self.folder / "closed", **user)
+            self.assertEqual((r.returncode, r.stdout), (1, b""), r.stderr)
+            self.assertEqual(r.stderr.count(b"cannot write into the folder: Permission denied"), 1, r.stderr)
+            self.assertIn(b"name a file in another folder", r.stderr)
+
+    def test_links_in_a_circle_lead_nowhere(self):
+        self.engine()
+        os.symlink("there", self.folder / "here")
+        os.symlink("here", self.folder / "there")
+        for words in (("build", "m.onnx", "-o", "here"), ("build", "m.onnx", "-o", "a.engine", "--lock", "here"), ("verify", "m.engine", "--json", "there"),
+                      ("run", "m.engine", "-i", "image=random:1", "--json", "here")):
+            r = self.peri(*words)
+            self.assertEqual((r.returncode, r.stdout), (1, b""), r.stderr)
+            self.assertIn(b"links lead round in a circle", r.stderr)
+        self.assertTrue((self.folder / "here").is_symlink() and (self.folder / "there").is_symlink())
+        self.assertFalse((self.folder / "a.engine").exists())
+
     def test_a_run_makes_the_folder_of_its_outputs_with_its_parents(self):
         self.engine()
         run = ("run", "m.engine", "-i", "image=random:1", "--quiet")

@@ -259,11 +259,21 @@ class Repository(Served):
         self.assertTrue(all(int(hint) >= 1 for status, hint in statuses if status == 503), statuses)
         self.assertEqual(self.metric('nv_inference_request_failure{model="slow",version="1",reason="REJECTED"'), sum(s == 503 for s, _ in statuses))
 
+    def test_a_folder_whose_name_is_none_of_a_model_is_told(self):
+        self.put("add")
+        for name in ("my model", "größe", ".git"):
+            (self.repository / name / "1").mkdir(parents=True)
+        self.serve()
+        self.assertEqual(self.log.read_text().count("is not a model: expected a name of letters"), 2, self.log.read_text())
+        self.assertIn("the folder 'my model' is not a model", self.log.read_text())
+        self.stop()
+        self.assertNotIn("died", self.log.read_text(), "the end of a worker that was meant to end is not a fall")
+
     def test_a_signal_drains(self):
         self.put("add")
         self.serve()
         self.assertEqual(self.value(), 1.0)
-        self.assertIn("PASSED serve: 1 inferences", self.stop())
+        self.assertIn("PASSED serve: 1 inference ", self.stop())
 
 
 assert HEAD

@@ -134,7 +134,7 @@ class Worker(Served):
     def test_a_worker_for_each_device(self):
         """Both answer; the fall of one costs what it was at, and nobody waits for its successor."""
         self.put("add", config="max_batch_size: 8\ndynamic_batching { }\n")
-        self.serve("--worker-devices", "cpu,cpu:1")
+        self.serve("--worker-devices", "cpu,cpu")
         workers = self.children()
         self.assertEqual(len(workers), 2)
         for victim in workers:
@@ -144,7 +144,7 @@ class Worker(Served):
             backs = workers.index(victim) + 1
             self.wait_for(lambda: len(self.children()) == 2 and self.ready() and self.log.read_text().count("is back with 1 model after") == backs)
         workers = self.children()
-        self.assertEqual((self.metric("peri_worker_up"), self.metric("peri_worker_deaths_total"), self.metric('peri_worker_pid{worker="worker 1, cpu:1"}') in workers),
+        self.assertEqual((self.metric("peri_worker_up"), self.metric("peri_worker_deaths_total"), self.metric('peri_worker_pid{worker="worker 1, cpu"}') in workers),
                          (2, 2, True))
         self.assertIn("worker 0, cpu: is back with 1 model after", self.log.read_text())
         self.assertIn("PASSED", self.stop())
@@ -152,7 +152,7 @@ class Worker(Served):
             r = self.peri("serve", "--model-repository", self.repository, "--http-port", 0, "--grpc-port", -1, "--metrics-port", -1, flag, "cuda:77")
             self.assertIn(r.returncode, (1, 2), "it does not stay up")
             self.assertRegex(r.stderr.decode(), f"FAILED serve: {flag} cuda:77: .*; .*, or leave {flag} out")
-        for wrong, want in (("gpu:0", "no device"), ("cpu,", "no device"), ("cuda:x", "cuda:0")):
+        for wrong, want in (("gpu:0", "no device"), ("cpu,", "no device"), ("cuda:x", "cuda:0"), ("cpu,cpu:7", "there is no cpu:7"), ("cuda:99999999999", "names no device")):
             self.assertIn(want, self.ends(2, "serve", "--model-repository", self.repository, "--worker-devices", wrong))
         self.assertIn("--in-process", self.ends(2, "serve", "--model-repository", self.repository, "--worker-devices", "cpu", "--in-process"))
 

@@ -5,7 +5,7 @@ import resource
 
 import numpy
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 
 from typed import DIGITS, Typed, main
 
@@ -68,6 +68,22 @@ class Sizes(Typed):
         have = self.tuned(model, "--dims", "h=20,w=24")
         self.assertEqual(have, {"n": 1, "c": 3, "h": 20, "w": 24})
         self.assertIn("expected 3 channels", self.ends(2, "build", model, "-o", "a.engine", "--no-tune", "--dims", "c=4", "--quiet"))
+
+    def test_seeded_inputs_are_such_as_the_model_takes(self):
+        """Counts and indices lie within what they count: what `inspect` says runs is run by run, bench and verify without a file."""
+        models = {"largest": "g (float[n,4] x, int64[1] k) => (int64[2] s) { q, i = TopK(x, k) y = Sin(q) s = Shape(y) }",
+                  "values": "g (float[n,4] x, int64[1] k) => (float[n,m] y) { q, i = TopK(x, k) y = Sin(q) }",
+                  "rows": "g (float[n,3] x, int64[5] k) => (float[5,3] y) <float[3,3] w = {1,2,3,4,5,6,7,8,9}> { q = Gather(w, k) z = ReduceSum(x) y = Add(q, z) }",
+                  "moved": "g (float[n,3] x, int32[5,1] k) => (float[3,5] y) <float[3,3] w = {1,2,3,4,5,6,7,8,9}> { a = Cast<to = 7>(k) s = Squeeze(a) q = Gather(w, s) t = Transpose<perm = [1, 0]>(q) z = ReduceSum(x) y = Add(t, z) }"}
+        for name, text in models.items():
+            onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}'), self.folder / f"{name}.onnx")
+            self.ends(0, "inspect", f"{name}.onnx")
+            self.ends(0, "build", f"{name}.onnx", "-o", "a.engine", "--no-tune", "--dims", "n=2", "--quiet")
+            for seed in range(5):
+                with self.subTest(name=name, seed=seed):
+                    self.ends(0, "run", "a.engine", "-i", f"x=random:{seed}", "-i", f"k=random:{seed + 7}", "--quiet")
+            self.ends(0, "verify", "a.engine", *(w for seed in range(5) for w in ("--seed", seed)))
+            self.ends(0, "bench", "a.engine", "--seconds", "0.01", "--tolerance", "1e6", "--quiet")
 
     def test_inputs_at_hand_decide(self):
         model = self.save("relu.onnx", "Relu", ["n", "k"], {})

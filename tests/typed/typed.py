@@ -25,8 +25,8 @@ class Typed(unittest.TestCase):
         self.scratch.cleanup()
 
     def peri(self, *words, **more):
-        more = {"capture_output": True, "timeout": 280, **more}  # somewhat less than CTest gives the whole
-        return subprocess.run([PERI, *map(str, words)], cwd=self.folder, env=self.environment, **more)
+        more = {"capture_output": True, "timeout": 280, "cwd": self.folder, **more}  # somewhat less than CTest gives the whole
+        return subprocess.run([PERI, *map(str, words)], env=self.environment, **more)
 
     def ends(self, code, *words):
         """The last line of a command that ends with this code."""

@@ -134,6 +134,25 @@ class Words(Typed):
         self.assertIn("neither a problem nor a file that exists", self.ends(1, "replay", "problem.txt"))
         self.assertIn(" 1 candidate, ", " " + self.ends(0, "replay", "graph { input x: f32[4]; y = relu(x); output y; }", "--budget", "1").split(": ")[1])
 
+    def test_what_is_cut_or_of_another_version_says_what_to_do(self):
+        quick = ("--no-tune", "--no-cache", "--no-verify", "--quiet")
+        self.ends(0, "build", DIGITS, "-o", "a.engine", "--lock", "a.lock", *quick)
+        (self.folder / "other.lock").write_text((self.folder / "a.lock").read_text().replace("conv_f32@", "conv_f32@9"))
+        said = self.ends(1, "build", DIGITS, "-o", "b.engine", "--locked", "other.lock", *quick[1:])
+        self.assertRegex(said, "the lock names candidate 'conv_f32@9.*; build with --lock again$")
+        whole = (self.folder / "a.engine").read_bytes()
+        for size in (100, 5000, len(whole) - 5000):
+            (self.folder / "cut.engine").write_bytes(whole[:size])
+            self.assertIn(f"found {size} bytes; copy it again, or build it again", self.ends(1, "inspect", "cut.engine"))
+        weight = onnx.numpy_helper.from_array(numpy.ones((64, 64), numpy.float32), "w")
+        value = onnx.helper.make_tensor_value_info
+        graph = onnx.helper.make_graph([onnx.helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [value("x", 1, ["n", 64])], [value("y", 1, ["n", 64])], [weight])
+        onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), self.folder / "e.onnx", save_as_external_data=True,
+                  location="w.bin", size_threshold=10)
+        (self.folder / "w.bin").write_bytes(bytes(100))
+        said = self.ends(1, "inspect", "e.onnx")
+        self.assertIn("external data lies beyond the end of 'w.bin': expected 16384 bytes, found 100 bytes; it is cut", said)
+
     def test_another_engines_proof_is_said_to_be_that(self):
         for name, batch in (("a", 1), ("b", 2)):
             self.ends(0, "build", DIGITS, "-o", f"{name}.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet", "--dims", f"batch={batch}")

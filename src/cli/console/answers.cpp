@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/file.hpp"
+#include "base/plural.hpp"
 
 namespace peri::cli {
 
@@ -66,11 +67,11 @@ Status show_largest(const Page& page, JsonWriter& w, const std::string& name, co
   const int64_t width = t.dims().back(), rows = width > 0 ? t.numel() / width : 0;
   if (!shown.labels.empty() && static_cast<int64_t>(shown.labels.size()) != width)
     return usage("--labels does not fit output '%s'", name.c_str())
-        .expecting(format("%lld lines, as its last axis has elements", static_cast<long long>(width)))
+        .expecting(counted(width, "line") + ", as its last axis has elements")
         .but_found(std::to_string(shown.labels.size()));
   w.key("top").begin_array();
   for (int64_t row = 0; row < rows; ++row) {
-    if (row == kTopRows) page.line("  and %lld more rows", static_cast<long long>(rows - row));
+    if (row == kTopRows) page.line("  and %s", counted(rows - row, "more row").c_str());
     std::string line;
     w.begin_array();
     for (const int64_t k : largest(t, row, width, shown.top)) {

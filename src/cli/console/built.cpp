@@ -126,9 +126,9 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
   else if (!made.options.tune.measure && !made.options.tune.verify)
     page.line("tried      no candidates: each step has the first of those it is offered");
   else if (t.untried > 0)
-    page.line("tried      %lld of %s, %lld candidates timed now, %zu rejected: there was no time for the others",
+    page.line("tried      %lld of %s, %s timed now, %zu rejected: there was no time for the others",
               static_cast<long long>(t.problems - t.untried), counted(t.problems, "problem").c_str(),
-              static_cast<long long>(t.measured), rejected.size());
+              counted(t.measured, "candidate").c_str(), rejected.size());
   else
     page.line("tried      %s of %s, %lld timed now, %zu rejected", counted(t.candidates, "candidate").c_str(),
               counted(t.problems, "problem").c_str(), static_cast<long long>(t.measured), rejected.size());

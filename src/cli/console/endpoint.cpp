@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/json.hpp"
+#include "base/plural.hpp"
 #include "cli/console/page.hpp"
 #include "cli/console/terminal.hpp"
 #include "serve/load/load.hpp"
@@ -131,7 +132,15 @@ Result<serve::LoadSubject> subject_of(const Arguments& a) {
   PERI_ASSIGN(s.endpoint, endpoint_of(a));
   s.model = a.get("--model-name");
   if (s.model.empty()) return usage("--endpoint needs the model's name").advise("give -m NAME");
-  s.version = a.get("--model-version");
+  // It becomes a part of the path that is asked for, as it is.
+  if (std::any_of(s.model.begin(), s.model.end(), [](unsigned char c) {
+        return c <= ' ' || c == 0x7f || c == '/' || c == '?' || c == '#' || c == '%';
+      }))
+    return usage("this is not a name of a model").expecting("no spaces, '/', '?', '#' or '%'").but_found(s.model);
+  if (a.has("--model-version")) {
+    PERI_ASSIGN(const int64_t version, a.number("--model-version", 1, INT64_MAX, 1));
+    s.version = std::to_string(version);
+  }
   PERI_ASSIGN(s.batch, a.number("--batch-size", 1, 1 << 20, 1));
   PERI_ASSIGN(s.shapes, shapes_of(a));
   const std::string data = a.get("--input-data", "random");
@@ -203,8 +212,8 @@ void print_point(const Page& page, const serve::LoadTerms& t, const serve::LoadR
   for (const auto& [name, n] : r.errors)
     page.line("          %llu x %s", static_cast<unsigned long long>(n), name.c_str());
   if (r.backlog > 0)
-    page.line("          %llu requests were due and could not be sent: every connection was waiting",
-              static_cast<unsigned long long>(r.backlog));
+    page.line("          %s due and not sent: every connection was waiting",
+              counted(static_cast<int64_t>(r.backlog), "request").c_str());
   if (t.rate > 0 && static_cast<double>(r.late_ns) > 0.2 * static_cast<double>(r.latency.quantile(0.5)))
     page.line("          requests were sent up to %.3g ms late (p99): this machine is too busy for the client",
               static_cast<double>(r.late_ns) * 1e-6);

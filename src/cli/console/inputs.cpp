@@ -5,6 +5,7 @@
 #include "base/file.hpp"
 #include "base/npy.hpp"
 #include "base/npz.hpp"
+#include "base/plural.hpp"
 #include "base/spelling.hpp"
 #include "cli/console/answers.hpp"
 #include "cli/console/model.hpp"
@@ -75,7 +76,7 @@ Result<Tensor> read_raw(const Source& source) {
   if (static_cast<uint64_t>(want) != bytes.size())
     return usage("a raw file of another size")
         .in_file(source.file)
-        .expecting(format("%lld bytes", static_cast<long long>(want)))
+        .expecting(counted(want, "byte"))
         .but_found(format("%zu", bytes.size()));
   PERI_ASSIGN(Tensor out, Tensor::uninitialized(source.type, source.dims));
   __builtin_memcpy(out.mutable_data(), bytes.data(), bytes.size());
@@ -146,14 +147,14 @@ struct Reader {
     if (!arguments.has("--quiet")) say("note: " + what);
   }
 
-  Result<Tensor> random(const plan::Port& p, const std::string& what, uint64_t seed) {
+  Result<Tensor> random(size_t index, const std::string& what, uint64_t seed) {
     if (!what.empty()) {
       const auto [end, code] = std::from_chars(what.data() + 7, what.data() + what.size(), seed);
       if (code != std::errc() || end != what.data() + what.size())
         return usage("the seed is not a whole number from 0 to 18446744073709551615").but_found(what);
     }
     PERI_ASSIGN(const DimBinding* const at, sizes());
-    return judge::random_input(p, *at, seed);
+    return judge::random_input(program, index, *at, seed);
   }
 
   Result<Tensor> picture(const plan::Port& p, const std::string& file) {
@@ -220,6 +221,8 @@ Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::
   PERI_ASSIGN(const auto given, given_inputs(arguments, program, known));
   Reader reader{arguments, program};
   std::vector<Tensor> out;
+  std::vector<std::vector<int64_t>> sizes;
+  std::map<std::string, std::string> files;
   for (const plan::Port& p : program.inputs) {
     const auto it = given.find(p.name);
     const std::string what = it == given.end() ? "" : it->second;
@@ -228,11 +231,17 @@ Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::
           .expecting("--input " + p.name + "=FILE")
           .advise("the inputs are: " + known);
     PERI_ASSIGN(const Source source, source_of(what));
-    auto t = source.file.empty()       ? reader.random(p, what, fill_seed.value_or(0) + out.size())
+    auto t = source.file.empty()       ? reader.random(out.size(), what, fill_seed.value_or(0) + out.size())
              : is_picture(source.file) ? reader.picture(p, source.file)
                                        : reader.file(p, source);
     if (!t.ok()) return std::move(t).error();
     out.push_back(std::move(t).value());
+    sizes.push_back(out.back().dims());
+    files[p.name] = source.file;
+  }
+  if (const auto bound = plan::bind_dims(program, sizes); !bound.ok()) {
+    Error e = bound.error();
+    return std::move(e).in_file(files[e.node]);
   }
   PERI_TRY(check_sizes_used(arguments, reader.sizes_used || program.inputs.empty()));
   return out;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/json.hpp"
+#include "base/plural.hpp"
 #include "bench/gpu_ceilings.hpp"
 #include "bench/step_graphs.hpp"
 #include "build/proof.hpp"
@@ -116,9 +117,9 @@ Result<Outcome> explain_measured(const Arguments& arguments) {
   }
   Outcome out;
   out.json = json_of(p, times, known, floors);
-  out.summary = format(
-      "%zu steps on the device, %lld launches and copies, %.4f ms the run, %.4f ms the steps alone, %lld rounds",
-      times.steps.size(), static_cast<long long>(launches), times.run_ms, alone, static_cast<long long>(times.rounds));
+  out.summary = format("%s on the device, %lld launched or copied, %.4f ms the run, %.4f ms the steps alone, %s",
+                       counted(std::ssize(times.steps), "step").c_str(), static_cast<long long>(launches), times.run_ms,
+                       alone, counted(times.rounds, "round").c_str());
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cli/console/model.hpp"
+#include "compile/backends.hpp"
 #include "device/lost.hpp"
 #include "device/open.hpp"
 
@@ -122,11 +123,14 @@ static Status check_devices(const Arguments& arguments, const std::vector<std::s
     const std::string& name = own.empty() ? arguments.get("--device") : own;
     if (name.empty()) continue;
     Status there = device::check_there(name);
+    if (const auto of = compile::backend_for(arguments.get("--backend", "auto"), name); own.empty() && !of.ok())
+      there = of.error();
     if (there.ok()) continue;
     Error e = std::move(there).error();
     const std::string flag = own.empty() ? "--device" : "--worker-devices";
     e.message = flag + " " + name + ": " + e.message;
-    e.remedy += (e.remedy.empty() ? "" : ", or ") + std::string("leave ") + flag + " out";
+    if (!e.remedy.starts_with("leave --device out"))
+      e.remedy += (e.remedy.empty() ? "" : ", or ") + std::string("leave ") + flag + " out";
     return e;
   }
   return Ok{};

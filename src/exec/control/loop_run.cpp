@@ -2,6 +2,7 @@
 #include "exec/control/loop_run.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <set>
 
@@ -19,10 +20,12 @@ Result<std::vector<int64_t>> read_list(std::string_view payload, std::string_vie
   rest = rest.substr(0, rest.find(' '));
   while (!rest.empty()) {
     const size_t end = std::min(rest.find(','), rest.size());
-    const std::string word(rest.substr(0, end));
-    if (word.empty() || word.size() > 3 || word.find_first_not_of("0123456789") != std::string::npos)
+    const std::string_view word = rest.substr(0, end);
+    uint16_t axis = 0;
+    const auto [stop, code] = std::from_chars(word.data(), word.data() + word.size(), axis);
+    if (code != std::errc() || stop != word.data() + word.size() || axis > 999)
       return invalid("the payload of a loop has a bad list '%s'", std::string(key).c_str());
-    out.push_back(std::stoll(word));
+    out.push_back(axis);
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return out;

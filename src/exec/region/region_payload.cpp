@@ -1,6 +1,7 @@
 // Reading, checking and binding of region payloads.
 #include "exec/region/region_payload.hpp"
 
+#include <charconv>
 #include <set>
 
 #include "exec/entry.hpp"
@@ -42,7 +43,10 @@ Result<RegionPayload> read_payload(std::string_view text) {
       !head.ends_with("}") || at < 7)
     return invalid("the payload's first line is not 'kernel NAME@VERSION {CONFIG}'");
   p.kernel = head.substr(7, at - 7);
-  p.version = std::atoi(std::string(head.substr(at + 1, open - at - 1)).c_str());
+  const std::string_view version = head.substr(at + 1, open - at - 1);
+  const auto [end, code] = std::from_chars(version.data(), version.data() + version.size(), p.version);
+  if (code != std::errc() || end != version.data() + version.size())
+    return invalid("the payload's kernel has no version").but_found(version.substr(0, 40));
   p.config = head.substr(open + 2, head.size() - open - 3);
   PERI_ASSIGN(p.graph, ir::parse_graph(text.substr(line + 1)));
   PERI_TRY(p.graph.sort());

@@ -31,7 +31,9 @@ bool is_name(std::string_view s) {
 Result<std::string> name_of(const Json& j, std::string_view field) {
   auto text = j.get_string(field);
   if (!text.ok() || !is_name(*text))
-    return bad(field, "not a name").expecting("letters, digits and '_', up to 64, no digit first");
+    return bad(field, "not a name")
+        .expecting("letters, digits and '_', up to 64, no digit first")
+        .but_found(text.ok() ? "'" + std::string(*text) + "'" : std::string(j.find(field)->kind_name()));
   return std::string(*text);
 }
 
@@ -112,8 +114,11 @@ Status read_source(const Json& j, Manifest* m) {
   return Ok{};
 }
 
-Result<Chip> chip_of(std::string_view text) {
+Result<Chip> chip_of(const Json& one) {
   Chip out;
+  const auto given = one.as_string();
+  std::string_view text = given.ok() ? *given : "";
+  const std::string found = given.ok() ? "'" + std::string(text) + "'" : std::string(one.kind_name());
   out.newer = text.ends_with('+');
   if (out.newer) text.remove_suffix(1);
   const char* const end = text.data() + text.size();
@@ -122,17 +127,17 @@ Result<Chip> chip_of(std::string_view text) {
                                    : std::from_chars_result{end, std::errc::invalid_argument};
   if (code != std::errc() || stop != end || out.number < 80 || out.number > 999)
     return bad("chips", "not a chip")
-        .expecting("\"sm_90\" for this one alone, \"sm_80+\" for newer ones too; from sm_80 on");
+        .expecting("\"sm_90\" for this one alone, \"sm_80+\" for newer ones too; from sm_80 on")
+        .but_found(found);
   return out;
 }
 
 Status read_chips(const Json& j, Manifest* m) {
   PERI_ASSIGN(const Json::Array* const list, j.get_array("chips"));
   for (const Json& one : *list) {
-    const auto text = one.as_string();
-    PERI_ASSIGN(const Chip chip, chip_of(text.ok() ? *text : ""));
+    PERI_ASSIGN(const Chip chip, chip_of(one));
     if (chip.newer && m->form == cuda::KernelLaunch::Form::kCubin)
-      return bad("chips", "a cubin runs on its own chip alone").but_found(*text);
+      return bad("chips", "a cubin runs on its own chip alone").but_found(*one.as_string());
     m->chips.push_back(chip);
   }
   if (m->chips.empty()) return bad("chips", "no chip that it is for");
@@ -284,13 +289,27 @@ Result<Manifest> read(std::string_view text) {
   return m;
 }
 
+// The names behind a word of a source: of the kernels that it has.
+std::string names_behind(std::string_view source, std::string_view word) {
+  std::string out;
+  for (size_t at = source.find(word); at != source.npos; at = source.find(word, at + 1)) {
+    const size_t from = source.find_first_not_of(" \t\r\n", at + word.size());
+    size_t end = from;
+    while (from != source.npos && end < source.size() && is_name("a" + std::string(source.substr(end, 1)))) ++end;
+    if (from == source.npos || end == from || out.size() > kMaxText / 64) break;
+    out += (out.empty() ? "" : ", ") + std::string(source.substr(from, end - from));
+  }
+  return out.empty() ? "none" : out;
+}
+
 // The widths of the parameters of an entry of PTX, in bytes.
 Result<std::vector<int>> ptx_parameters(std::string_view ptx, std::string_view entry) {
   const std::string head = ".entry " + std::string(entry);
   size_t at = ptx.find(head);
   while (at != ptx.npos && is_name("a" + std::string(ptx.substr(at + head.size(), 1)))) at = ptx.find(head, at + 1);
   const size_t open = at == ptx.npos ? at : ptx.find_first_not_of(" \t\r\n", at + head.size());
-  if (open == ptx.npos) return invalid("it has no entry of that name").expecting(head);
+  if (open == ptx.npos)
+    return invalid("it has no entry of that name").expecting(head).but_found(names_behind(ptx, ".entry "));
   std::vector<int> out;
   if (ptx[open] != '(') return out;
   std::string_view list = ptx.substr(open + 1, ptx.substr(open).find(')') - 1);
@@ -327,7 +346,10 @@ Status check_source(const Manifest& m, std::string_view source, std::string_view
   if (source.find('\0') != source.npos) return invalid("not a text").in_file(file);
   if (m.form == Form::kSource) {
     if (source.find(m.entry) != source.npos) return Ok{};
-    return invalid("it has no entry of that name").in_file(file).expecting(m.entry);
+    return invalid("it has no entry of that name")
+        .in_file(file)
+        .expecting(m.entry)
+        .but_found(names_behind(source, "__global__ void"));
   }
   auto widths = ptx_parameters(source, m.entry);
   if (!widths.ok()) return std::move(widths).error().in_file(file);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <filesystem>
 
 #include "base/file.hpp"
@@ -33,17 +34,20 @@ std::vector<std::unique_ptr<Outside>>& all() {
 
 Status check_chip(const Manifest& m, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
-  std::string wants;
+  std::string wants, has;
   for (const Chip& chip : m.chips) {
     const std::string name = "sm_" + std::to_string(chip.number);
     for (const std::string& isa : target.isas) {
       if (!isa.starts_with("sm_")) continue;
-      const int here = std::atoi(isa.c_str() + 3);
+      int here = 0;
+      const auto [end, code] = std::from_chars(isa.data() + 3, isa.data() + isa.size(), here);
+      if (code != std::errc()) continue;
+      has = isa;
       if (here == chip.number || (chip.newer && here > chip.number)) return Ok{};
     }
     wants += (wants.empty() ? "" : ", ") + name + (chip.newer ? "+" : "");
   }
-  return refused("it is for other chips").expecting(wants);
+  return refused("it is for other chips").expecting(wants).but_found(has);
 }
 
 // The value of a size, an extent or an argument, in [low, high].

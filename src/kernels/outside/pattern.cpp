@@ -16,13 +16,15 @@ std::optional<ir::Attr> attr_of(const ir::Node& n, const std::string& key) {
   if (!op) return std::nullopt;
   for (const ops::AttrSpec& spec : op->attrs) {
     if (spec.name != key || spec.fallback.empty()) continue;
-    const char* const end = spec.fallback.data() + spec.fallback.size();
+    const auto is = [&]<class T>(T* out) {
+      const char* const stop = spec.fallback.data() + spec.fallback.size();
+      const auto [end, code] = std::from_chars(spec.fallback.data(), stop, *out);
+      return code == std::errc() && end == stop;
+    };
     int64_t i = 0;
     double f = 0;
-    if (spec.kind == ops::AttrKind::kInt && std::from_chars(spec.fallback.data(), end, i).ptr == end)
-      return ir::Attr(i);
-    if (spec.kind == ops::AttrKind::kFloat && std::from_chars(spec.fallback.data(), end, f).ptr == end)
-      return ir::Attr(f);
+    if (spec.kind == ops::AttrKind::kInt && is(&i)) return ir::Attr(i);
+    if (spec.kind == ops::AttrKind::kFloat && is(&f)) return ir::Attr(f);
     if (spec.kind == ops::AttrKind::kString) return ir::Attr(std::string(spec.fallback));
   }
   return std::nullopt;

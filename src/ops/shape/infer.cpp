@@ -1,5 +1,6 @@
 // Look-up of ops, the checks every node must pass, and shape inference over a whole graph.
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <set>
 
@@ -60,7 +61,9 @@ void collect_symbols(std::span<const Dim> dims, std::set<std::string>* out) {
 std::optional<int64_t> fresh_number(const std::string& name) {
   const size_t digits = name.find_last_not_of("0123456789") + 1;
   if (digits == 0 || digits == name.size() || name[digits - 1] != '_' || name.size() - digits > 15) return std::nullopt;
-  return std::stoll(name.substr(digits));
+  int64_t out = 0;
+  const auto [end, code] = std::from_chars(name.data() + digits, name.data() + name.size(), out);
+  return code == std::errc() && end == name.data() + name.size() ? std::optional(out) : std::nullopt;
 }
 
 // Names in the shapes of a node's outputs that no input has: what an earlier inference of the node made.

@@ -39,12 +39,21 @@ def of_memory(array: np.ndarray, dtype: str) -> np.ndarray:
 def _number_of(array: np.ndarray, name: str) -> int:
     number = _NUMBERS.get(array.dtype.name)
     if number is None or not array.dtype.isnative:
-        raise UnsupportedError(f"'{name}': the library has no element type for {array.dtype}", node=name, found=str(array.dtype))
+        message, found = f"the library has no element type for {array.dtype}", str(array.dtype)
+        remedy = "" if number is None else "give array.astype(array.dtype.newbyteorder('='))"
+        raise UnsupportedError(f"'{name}': {message}" + (f"; {remedy}" if remedy else ""), message, node=name, found=found, remedy=remedy)
     return number
 
 
 def _described(array: np.ndarray, name: str) -> tuple[int, tuple[int, ...], int, int]:
     return _number_of(array, name), array.shape, array.__array_interface__["data"][0], math.prod(array.shape) * array.itemsize
+
+
+def _capsule_of(value: Any, name: str) -> tuple[Any, Any]:
+    capsule = value.__dlpack__()
+    if type(capsule).__name__ != "PyCapsule":
+        raise wrong_usage("its __dlpack__ gives no capsule", node=name, expected="a DLPack tensor", found=type(capsule).__name__)
+    return capsule, capsule
 
 
 def given(value: Any, name: str, dtype: str) -> tuple[Any, Any]:
@@ -58,17 +67,19 @@ def given(value: Any, name: str, dtype: str) -> tuple[Any, Any]:
             value = value.detach()
         if hasattr(value, "is_contiguous") and not value.is_contiguous():
             value = value.contiguous()
-        capsule = value.__dlpack__()
-        return capsule, capsule
-    array = np.asarray(value, dtype=None if hasattr(value, "__array__") else numpy_type(dtype), order="C")
+        return _capsule_of(value, name)
+    try:
+        array = np.asarray(value, dtype=None if hasattr(value, "__array__") else numpy_type(dtype), order="C")
+    except (OverflowError, TypeError, ValueError) as error:
+        raise wrong_usage("no array can be made of it", node=name, expected=f"numbers of {dtype}", found=f"{type(value).__name__} ({error})") from error
     return _described(array, name), array
 
 
-def place(value: Any, name: str, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """The same of memory that an output of this shape (-1: any size) is to be written to."""
+def place(value: Any, name: str, shape: tuple[int, ...], dims: tuple[str, ...]) -> tuple[Any, Any]:
+    """The same of memory that an output of this shape (-1: any size), with these names, is to be written to."""
     found = tuple(getattr(value, "shape", shape))
     if len(found) != len(shape) or any(want not in (-1, have) for want, have in zip(shape, found)):
-        raise wrong_usage("this output has another shape", node=name, expected=str(list(shape)), found=str(list(found)))
+        raise wrong_usage("this output has another shape", node=name, expected=f"[{','.join(dims)}]", found=f"[{','.join(map(str, found))}]")
     if isinstance(value, np.ndarray):
         if not (value.flags.c_contiguous and value.flags.writeable):
             raise wrong_usage("the memory of this output is not contiguous and writable", node=name)
@@ -77,5 +88,4 @@ def place(value: Any, name: str, shape: tuple[int, ...]) -> tuple[Any, Any]:
         raise wrong_usage("an output goes to an array", node=name, found=type(value).__name__)
     if hasattr(value, "is_contiguous") and not value.is_contiguous():
         raise wrong_usage("the memory of this output is not contiguous", node=name)
-    capsule = value.__dlpack__()
-    return capsule, capsule
+    return _capsule_of(value, name)

@@ -186,7 +186,7 @@ class Engine:
     def _run_on(self, session: _native.Session, inputs: Any, outputs: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
         places = _by_name(outputs, self._outputs, "output") if outputs is not None else {}
         taken = self._taken(inputs)
-        put = [arrays.place(places[port.name], port.name, port.shape) if port.name in places else (None, None) for port in self._outputs]
+        put = [arrays.place(places[port.name], port.name, port.shape, port.dims) if port.name in places else (None, None) for port in self._outputs]
         for port in self._outputs:
             if port.name not in places:
                 arrays.numpy_type(port.dtype)  # before the work

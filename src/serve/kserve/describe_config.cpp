@@ -1,6 +1,7 @@
 // A model's configuration as Triton's clients read it back: what was said, and what the model and its checks made of
 // it.
 #include <algorithm>
+#include <charconv>
 
 #include "serve/kserve/datatype.hpp"
 #include "serve/kserve/describe.hpp"
@@ -154,7 +155,9 @@ static void write_ensemble(const ModelConfig& c, JsonWriter& w) {
       .begin_array();
   for (const EnsembleStep& s : c.steps) {
     w.begin_object().field("model_name", s.model).key("model_version");
-    w.value(s.version.empty() ? int64_t{-1} : static_cast<int64_t>(std::stoll(s.version)));
+    int64_t version = -1;  // where none is stated
+    std::from_chars(s.version.data(), s.version.data() + s.version.size(), version);
+    w.value(version);
     write_map("input_map", s.inputs);
     write_map("output_map", s.outputs);
     w.end_object();

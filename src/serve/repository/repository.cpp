@@ -32,6 +32,9 @@ Repository::~Repository() {
 
 Status Repository::start() {
   PERI_TRY(scan_repository(options_.root, options_.config_name));
+  for (const std::string& name : misnamed_folders(options_.root))
+    log({LogLevel::kWarning,
+         "the folder '" + name + "' is not a model: expected a name of letters, digits, '.', '_', " + "'-' and '+'"});
   thread_ = std::thread([this] { work(); });
   return Ok{};
 }

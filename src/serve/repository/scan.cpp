@@ -132,6 +132,18 @@ Result<std::vector<FoundModel>> scan_repository(const std::string& root, const s
   return out;
 }
 
+std::vector<std::string> misnamed_folders(const std::string& root) {
+  constexpr size_t kTold = 10;
+  std::vector<std::string> out;
+  std::error_code ec;
+  const auto folders = entries_of(root);
+  for (const fs::path& p : folders.ok() ? *folders : std::vector<fs::path>())
+    if (const std::string name = p.filename().string();
+        out.size() < kTold && name[0] != '.' && !plain_name(name) && fs::is_directory(p, ec))
+      out.push_back(name);
+  return out;
+}
+
 Result<std::string> model_path(const FoundVersion& version, const std::string& wanted) {
   if (!wanted.empty() && !plain_name(wanted))
     return invalid("default_model_filename must be a plain file name").but_found(wanted);

@@ -34,6 +34,8 @@ std::string without_paths(std::string_view text);
 // Models of a repository by name, each with the configuration of its folder configs/ that is called `config_name`, if
 // there is one. Errors: kIo.
 Result<std::vector<FoundModel>> scan_repository(const std::string& root, const std::string& config_name = "");
+// Its folders that are no models because of their names, the first of them; hidden ones are meant to be none.
+std::vector<std::string> misnamed_folders(const std::string& root);
 // One of them. Errors: kInvalid (no plain name), kIo (there is no such folder).
 Result<FoundModel> scan_model(const std::string& root, std::string_view name, const std::string& config_name = "");
 // The file, or the folder of Hugging Face's, that a version is loaded from; a folder of the file's name holds the file

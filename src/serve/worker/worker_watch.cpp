@@ -71,12 +71,14 @@ static std::string last_words(const RegionHead& head) {
 
 void Worker::State::mourn() {
   std::shared_ptr<Link> gone;
+  bool meant = false;  // it was ended since all ends
   {
     const std::lock_guard<std::mutex> lock(mutex);
+    meant = stopping;
     gone = std::move(link);
     link = nullptr;
     counts.up = false;
-    ++counts.deaths;
+    counts.deaths += meant ? 0 : 1;
   }
   for (const RemotePtr& r : remotes()) r->detach();
   bool by_signal = true;
@@ -91,6 +93,7 @@ void Worker::State::mourn() {
   ended_for = WorkerEnd::kSignal;
   const size_t lost =
       gone->end(refused("the worker process %s while it was at this request, which may be sent again", how.c_str()));
+  if (meant) return;
   {
     const std::lock_guard<std::mutex> lock(mutex);
     counts.lost_requests += lost;

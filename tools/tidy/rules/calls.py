@@ -24,6 +24,9 @@ SRC = [
     (r"\bstd::(?:i?o?stringstream)\b", [], "use format() or append to a string"),
     (r"\bstd::regex\b", [], "write the loop"),
     (r"\bsprintf\s*\(|\bstrcpy\s*\(|\bstrcat\s*\(|\bgets\s*\(|\balloca\s*\(", [], "use a bounded form"),
+    (r"\b(?:std::)?(?:ato[ifl]l?|sto(?:i|u?ll?|f|l?d)|strtou?l{1,2}|s?scanf)\s*\(", [], "use std::from_chars and look at what it returns"),
+    (r"\bfrom_chars\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\s*\.ptr\b", [], "look at the error too: a number that overflows ends where it should"),
+    (r"(?<![.>\w])(\w+)\s*=\s*std::move\(\1\)\s*\.(?:in_file|at_node|expecting|but_found|advise)\(", [], "it gives back itself: write std::move(x).advise(...) alone, or another name"),
     (r"\bomp_set_num_threads\b", ["src/kernels/vendor/", "src/exec/"], "set beside oneDNN only"),
 ]
 EVERYWHERE = [
@@ -73,6 +76,10 @@ PLANTS = [
     _plant('void f(const char* name) { std::printf("%s", name); }', "src/cli/bad.cpp"),
     _plant('void f(const char* name) { std::fprintf(stderr, "%s", name); }', "src/cli/bad.cpp"),
     _plant("std::ostringstream out;"),
+    _plant("int n = std::atoi(text);"),
+    _plant("int64_t n = std::stoll(text);"),
+    _plant("bool good(const char* a, const char* b, int n) { return std::from_chars(a + f(b), b, n).ptr == b; }"),
+    _plant("void f(Error e) { e = std::move(e).advise(\"more\"); }"),
     _plant("int r = rand();", "tests/ir/bad_test.cpp"),
     ({"cmake/flags.cmake": "add_compile_options(-march=" + "native)\n"}, "cmake/flags.cmake"),
 ]

@@ -2,6 +2,7 @@
 #include "kernels/cuda/code/launch.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 
 #include "base/fault.hpp"
@@ -11,11 +12,18 @@ namespace peri::kernels::cuda {
 namespace {
 constexpr int kMinChip = 80;  // the first with cp.async and mma of bfloat16, which the code is written with
 
-// The newest chip that the target names, as a number: 90 for "sm_90a"; 0: none.
+// 90 of "sm_90a"; 0 of what is no chip.
+int chip_of(std::string_view isa) {
+  int out = 0;
+  if (!isa.starts_with("sm_")) return 0;
+  const auto [end, code] = std::from_chars(isa.data() + 3, isa.data() + isa.size(), out);
+  return code == std::errc() ? out : 0;
+}
+
+// The newest chip that the target names; 0: none.
 int chip_of(const Target& target) {
   int out = 0;
-  for (const std::string& isa : target.isas)
-    if (isa.starts_with("sm_")) out = std::max(out, std::atoi(isa.c_str() + 3));
+  for (const std::string& isa : target.isas) out = std::max(out, chip_of(isa));
   return out;
 }
 }  // namespace
@@ -38,7 +46,7 @@ Status check_gpu(const Target& target) {
   std::string chip;
   for (const std::string& isa : target.isas) {
     if (!isa.starts_with("sm_")) continue;
-    if (std::atoi(isa.c_str() + 3) >= kMinChip) return Ok{};
+    if (chip_of(isa) >= kMinChip) return Ok{};
     chip = isa;
   }
   if (!chip.empty()) return refused("its GPU is too old").expecting(format("sm_%d", kMinChip)).but_found(chip);
