@@ -1,19 +1,14 @@
 # cmake --install: bin/peri; lib/libperi.so, and the archive lib/libperi.a of the same objects, with the shared libraries that
-# both need beside them (oneDNN, libgomp, protobuf-lite); include/peri; what find_package(peri) and pkg-config read.
+# both need or open beside them (protobuf-lite; oneDNN, libgomp); include/peri; what find_package(peri) and pkg-config read.
 set(PERI_INSTALLED_SHARED "")
 if(PERI_DNNL_LIBRARY MATCHES "\\.so\\.3$")
   list(APPEND PERI_INSTALLED_SHARED "${PERI_DNNL_LIBRARY}")
-  set(PERI_INSTALLED_DNNL "\${PERI_PREFIX}/lib/libdnnl.so.3")
-else()
-  set(PERI_INSTALLED_DNNL "${PERI_DNNL_LIBRARY}")
 endif()
 execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libgomp.so.1 OUTPUT_VARIABLE PERI_GOMP
                 OUTPUT_STRIP_TRAILING_WHITESPACE)
 get_filename_component(PERI_GOMP "${PERI_GOMP}" ABSOLUTE)
 list(APPEND PERI_INSTALLED_SHARED "${PERI_GOMP}")
-execute_process(COMMAND ${CMAKE_OBJDUMP} -p "${PERI_PROTOBUF_LITE_SHARED}" OUTPUT_VARIABLE dynamic)
-string(REGEX MATCH "SONAME +([^ \n]+)" soname "${dynamic}")
-set(PERI_PROTOBUF_SONAME "${CMAKE_MATCH_1}")
+peri_soname("${PERI_PROTOBUF_LITE_SHARED}" PERI_PROTOBUF_SONAME)
 get_filename_component(folder "${PERI_PROTOBUF_LITE_SHARED}" DIRECTORY)
 list(APPEND PERI_INSTALLED_SHARED "${folder}/${PERI_PROTOBUF_SONAME}")
 
@@ -58,7 +53,6 @@ if(TARGET peri)
 endif()
 
 include(CMakePackageConfigHelpers)
-string(REPLACE "\${PERI_PREFIX}/lib" "\${libdir}" PERI_PC_DNNL "${PERI_INSTALLED_DNNL}")
 configure_file(cmake/peri.pc.in "${PERI_GEN}/peri.pc" @ONLY)
 install(FILES "${PERI_GEN}/peri.pc" DESTINATION lib/pkgconfig)
 configure_file(cmake/periConfig.cmake.in "${PERI_GEN}/periConfig.cmake" @ONLY)

@@ -25,5 +25,5 @@ endforeach()
 set_property(TARGET peri_shared PROPERTY LINK_DEPENDS ${files} "${CMAKE_SOURCE_DIR}/src/api/libperi.map")
 target_link_options(peri_shared PRIVATE "-Wl,--version-script=${CMAKE_SOURCE_DIR}/src/api/libperi.map" -Wl,-z,defs)
 target_link_libraries(peri_shared PRIVATE -Wl,--whole-archive $<TARGET_FILE:peri_api> -Wl,--no-whole-archive
-  -Wl,--start-group ${files} -Wl,--end-group "${PERI_PROTOBUF_LITE_SHARED}" "${PERI_DNNL_LIBRARY}" gomp
+  -Wl,--start-group ${files} -Wl,--end-group "${PERI_PROTOBUF_LITE_SHARED}"
   "${PERI_xxhash_LIBRARY}" "${PERI_zlib_LIBRARY}" "${PERI_sqlite_LIBRARY}" Threads::Threads ${CMAKE_DL_LIBS} m)

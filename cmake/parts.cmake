@@ -18,6 +18,13 @@ function(peri_part name header)
   endif()
 endfunction()
 
+# peri_soname(LIBRARY OUT): the name by which programs ask for a shared library.
+function(peri_soname library out)
+  execute_process(COMMAND ${CMAKE_OBJDUMP} -p "${library}" OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCH "SONAME +([^ \n]+)" soname "${dynamic}")
+  set(${out} "${CMAKE_MATCH_1}" PARENT_SCOPE)
+endfunction()
+
 peri_part(json nlohmann/json.hpp)
 peri_part(xxhash xxhash.h libxxhash.a xxhash)
 peri_part(zlib zlib.h libz.a z)
@@ -37,7 +44,8 @@ target_link_libraries(peri_part_sqlite INTERFACE ${CMAKE_DL_LIBS} m)
 peri_part(flatbuffers flatbuffers/flatbuffers.h)
 find_program(PERI_FLATC flatc REQUIRED)
 
-# oneDNN: the pinned 3.x of .venv, else the distribution's 2.x. Its work sharing runs through libgomp.
+# oneDNN: the pinned 3.x of .venv, else the distribution's 2.x. Its headers are compiled in; the library is opened by the
+# first kernel that needs it (src/kernels/vendor/library.cpp), where a program's or library's RUNPATH leads.
 find_path(PERI_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp PATHS "${CMAKE_SOURCE_DIR}/.venv/include" NO_DEFAULT_PATH)
 find_library(PERI_DNNL_LIBRARY NAMES libdnnl.so.3 PATHS "${CMAKE_SOURCE_DIR}/.venv/lib" NO_DEFAULT_PATH)
 if(NOT PERI_DNNL_INCLUDE OR NOT PERI_DNNL_LIBRARY)
@@ -49,7 +57,12 @@ if(NOT PERI_DNNL_INCLUDE OR NOT PERI_DNNL_LIBRARY)
 endif()
 add_library(peri_part_dnnl INTERFACE)
 target_include_directories(peri_part_dnnl SYSTEM INTERFACE "${PERI_DNNL_INCLUDE}")
-target_link_libraries(peri_part_dnnl INTERFACE "${PERI_DNNL_LIBRARY}" gomp)
+target_link_libraries(peri_part_dnnl INTERFACE ${CMAKE_DL_LIBS})
+peri_soname("${PERI_DNNL_LIBRARY}" PERI_DNNL_SONAME)
+set_source_files_properties("${CMAKE_SOURCE_DIR}/src/kernels/vendor/library.cpp" PROPERTIES
+  COMPILE_DEFINITIONS "PERI_ONEDNN_FILE=\"${PERI_DNNL_SONAME}\"")
+get_filename_component(folder "${PERI_DNNL_LIBRARY}" DIRECTORY)
+list(APPEND CMAKE_BUILD_RPATH "${folder}")
 
 # The ONNX format: C++ made from the definition inside the pinned onnx package, lite runtime, no reflection.
 file(GLOB PERI_ONNX_PROTO "${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/onnx/onnx-ml.proto")

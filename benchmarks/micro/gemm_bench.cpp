@@ -19,6 +19,7 @@
 #include "kernels/cpu/conv/conv.hpp"
 #include "kernels/cpu/conv/winograd.hpp"
 #include "kernels/cpu/gemm/gemm.hpp"
+#include "kernels/vendor/library.hpp"
 #include "oneapi/dnnl/dnnl.hpp"
 
 extern "C" void omp_set_num_threads(int);  // of libgomp, which runs oneDNN
@@ -356,6 +357,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   o.isa = *found;
+  if (const peri::Status there = peri::kernels::vendor::open_onednn(); !there.ok()) {
+    std::fprintf(stderr, "%s\n", there.error().text().c_str());
+    return 2;
+  }
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     if (arg == "--cold") {

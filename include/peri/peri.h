@@ -247,7 +247,7 @@ peri_error* peri_engine_verify(const peri_engine* engine, const peri_verify_opti
  * and the disabled passes count; NULL: defaults. */
 peri_error* peri_model_inspect(const char* model, const peri_build_options* options, peri_report** report);
 /* Adds a kernel from outside by its manifest, as `--kernel` does, for all that this process builds, loads and runs from
- * then on. Not while an engine is built or run. */
+ * then on. Not while any thread builds, loads or runs an engine. */
 peri_error* peri_kernel_add(const char* manifest);
 typedef struct peri_bench_options {
   size_t struct_size;

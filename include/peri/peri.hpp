@@ -189,7 +189,7 @@ class Engine {
 };
 
 // Adds a kernel from outside by its manifest, for all that this process builds, loads and runs from then on; not while
-// an engine is built or run. Nothing: it is there.
+// any thread builds, loads or runs an engine. Nothing: it is there.
 inline std::optional<Error> add_kernel(const std::string& manifest) {
   return detail::guarded([&]() -> std::optional<Error> {
     if (peri_error* e = peri_kernel_add(manifest.c_str())) return detail::take(e);

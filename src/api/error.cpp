@@ -1,6 +1,7 @@
 // Error objects of the C interface.
 #include "api/handles.hpp"
 #include "api/option_names.hpp"
+#include "base/remedy.hpp"
 
 namespace peri::api {
 
@@ -13,7 +14,7 @@ peri_error* no_memory() {
 peri_error* to_handle(Status status) {
   if (status.ok()) return nullptr;
   auto out = std::make_unique<peri_error>();
-  out->error = in_words_of_library(std::move(status).error());
+  out->error = in_words_of_library(with_memory_remedy(std::move(status).error()));
   out->text = out->error.text();
   return out.release();
 }
@@ -55,7 +56,7 @@ const char* peri_error_get(const peri_error* error, peri_error_part part) {
     case PERI_ERROR_NODE: return e.node.c_str();
     case PERI_ERROR_EXPECTED: return e.expected.c_str();
     case PERI_ERROR_FOUND: return e.found.c_str();
-    case PERI_ERROR_REMEDY: return e.remedy.c_str();
+    case PERI_ERROR_REMEDY: return error == peri::api::no_memory() ? peri::kMemoryRemedy : e.remedy.c_str();
   }
   return "";
 }

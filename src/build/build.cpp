@@ -9,6 +9,7 @@
 #include "build/last_word.hpp"
 #include "build/proof.hpp"
 #include "device/open.hpp"
+#include "device/running.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "judge/inputs.hpp"
@@ -89,7 +90,7 @@ Error cannot(const judge::Fault& f, std::string_view remedy) {
 runtime::EngineOptions engine_options(runtime::ExecutorTable executors, int threads) {
   runtime::EngineOptions o;
   o.executors = executors;
-  o.machine.isas = device::this_cpu().isas;
+  o.machine.isas = device::this_isas();
   o.machine.libraries = exec::libraries();
   o.threads = threads;
   return o;

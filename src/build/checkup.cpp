@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/plural.hpp"
+#include "kernels/vendor/library.hpp"
 
 namespace peri::build {
 
@@ -66,8 +67,9 @@ std::vector<std::string> Checkup::advice() const {
     out.emplace_back("this CPU has no AVX2 and FMA: every step runs on the slow reference; use a CPU of 2013 or later");
   else if (machine.target.isas.size() == 1)
     out.emplace_back("AVX2 kernels are used; a CPU with AVX-512 is about twice as fast in matrix products");
-  if (machine.target.libraries.empty())
-    out.emplace_back("no vendor library is linked: only kernels of provider peri compete");
+  if (const Status there = kernels::vendor::open_onednn(); !there.ok())
+    out.push_back("oneDNN cannot be opened, so its kernels do not compete, and engines that use it do not run: " +
+                  there.error().text());
   return out;
 }
 

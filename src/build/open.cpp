@@ -8,6 +8,7 @@
 #include "compile/pinned.hpp"
 #include "device/cuda/driver.hpp"
 #include "device/open.hpp"
+#include "exec/ahead.hpp"
 #include "exec/entry.hpp"
 #include "plan/chip.hpp"
 
@@ -36,8 +37,11 @@ bool is_engine(const std::string& path) {
 
 Result<std::shared_ptr<const runtime::Engine>> engine_of(plan::LoadedEngine loaded, runtime::EngineOptions options) {
   const std::string path = loaded.file->name();
-  auto engine = runtime::Engine::create(std::move(loaded.program),
-                                        runtime::mapped_weights(loaded.weight_bytes, loaded.file), std::move(options));
+  runtime::WeightSource weights = runtime::mapped_weights(loaded.weight_bytes, loaded.file);
+  if (auto ahead = exec::open_ahead(loaded.program))
+    weights.keep = std::make_shared<const std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>(
+        std::move(weights.keep), std::move(ahead));
+  auto engine = runtime::Engine::create(std::move(loaded.program), std::move(weights), std::move(options));
   if (!engine.ok()) return std::move(engine).error().in_file(path);
   return engine;
 }

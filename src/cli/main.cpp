@@ -13,6 +13,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/knobs.hpp"
+#include "base/remedy.hpp"
 #include "base/spelling.hpp"
 #include "base/version.hpp"
 #include "cli/console/arguments.hpp"
@@ -80,10 +81,7 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
     last = (code == 0 ? "PASSED " : "FAILED ") + std::string(command) + (cut ? ": interrupted" : "") +
            (result->summary.empty() ? "" : ": " + result->summary);
   } else {
-    Error e = result.error();
-    // Where memory was out none could be asked for; a size beyond its cap says what is expected.
-    if (e.kind == ErrorKind::kMemory && e.remedy.empty() && e.expected.empty())
-      e.remedy = "give less work at once, or the process more memory";
+    const Error e = with_memory_remedy(result.error());
     code = exit_code(e.kind);
     JsonWriter w;
     w.begin_object().key("error").begin_object();

@@ -12,6 +12,7 @@
 #include "base/thread_pool.hpp"
 #include "device/cpu_core.hpp"
 #include "device/memory_info.hpp"
+#include "device/running.hpp"
 #include "device/target.hpp"
 
 namespace peri::device {
@@ -125,9 +126,18 @@ int64_t field_of(const std::string& text, std::string_view key) {
 }
 }  // namespace
 
+const std::vector<std::string>& this_isas() {
+  static const std::vector<std::string> kIsas = isas();
+  return kIsas;
+}
+
 const Target& this_cpu() {
-  static const Target kTarget = {Kind::kCpu, brand(), isas(), usable_cpus(), caches(), {}};
+  static const Target kTarget = {Kind::kCpu, brand(), this_isas(), usable_cpus(), caches(), {}};
   return kTarget;
+}
+
+Target running_target(int threads, std::vector<std::string> libraries) {
+  return {Kind::kCpu, "", this_isas(), threads, {}, std::move(libraries)};
 }
 
 Target cpu_target(int threads, std::vector<std::string> libraries) {

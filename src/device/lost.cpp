@@ -1,27 +1,26 @@
-// Kept for the whole process, as that is what has to end.
+// Kept for the whole process, as that is what has to end: never destroyed, since a worker's detached threads ask and
+// tell until the very end of it.
 #include "device/lost.hpp"
 
 #include <atomic>
-#include <mutex>
+#include <memory>
 
 namespace peri::device {
 
 namespace {
-std::atomic<bool> is_lost{false};
-std::mutex lock;  // of the error
-std::optional<Error> first;
+constinit std::atomic<const Error*> first{nullptr};
 }  // namespace
 
 std::optional<Error> lost_device() {
-  if (!is_lost.load(std::memory_order_acquire)) return std::nullopt;
-  const std::lock_guard<std::mutex> hold(lock);
-  return first;
+  const Error* const error = first.load(std::memory_order_acquire);
+  return error ? std::optional<Error>(*error) : std::nullopt;
 }
 
 void note_lost_device(const Error& error) {
-  const std::lock_guard<std::mutex> hold(lock);
-  if (!first) first = error;
-  is_lost.store(true, std::memory_order_release);
+  if (first.load(std::memory_order_acquire)) return;
+  auto mine = std::make_unique<const Error>(error);
+  const Error* none = nullptr;
+  if (first.compare_exchange_strong(none, mine.get(), std::memory_order_acq_rel)) (void)mine.release();
 }
 
 }  // namespace peri::device

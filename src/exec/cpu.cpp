@@ -1,6 +1,4 @@
 // Executor "cpu": runs a kernel of kernels/cpu as its fixed list of tasks on the session's pool.
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
 #include <condition_variable>
@@ -8,7 +6,8 @@
 
 #include "base/fault.hpp"
 #include "base/hash.hpp"
-#include "device/target.hpp"
+#include "base/this_program.hpp"
+#include "device/running.hpp"
 #include "exec/entry.hpp"
 #include "exec/region/by_definition.hpp"
 #include "exec/region/checked_region.hpp"
@@ -57,19 +56,8 @@ class CpuInstance final : public runtime::Instance {
   Instead instead_;
 };
 
-// This very program: another build may pack in another way.
-const std::string& program_identity() {
-  static const std::string identity = [] {
-    struct stat self = {};
-    stat("/proc/self/exe", &self);
-    return format("%lld %lld %lld", static_cast<long long>(self.st_size), static_cast<long long>(self.st_mtim.tv_sec),
-                  static_cast<long long>(self.st_mtim.tv_nsec));
-  }();
-  return identity;
-}
-
-// Packed weights of steps whose weights are mapped from a file are kept, under a name of all that they depend on. Null:
-// not.
+// Packed weights of steps whose weights are mapped from a file are kept, under a name of all that they depend on, this
+// very program too: another build of it may pack in another way. Null: not.
 std::shared_ptr<StepStore> store_of(const runtime::PrepareContext& c, const device::Target& target) {
   std::vector<std::pair<Tensor, uint64_t>> weights;
   std::string key = "program " + program_identity() + "\n";
@@ -166,7 +154,7 @@ class CpuPrepared final : public runtime::Prepared {
         region_(RegionTemplate::create(std::move(payload.graph))),
         step_(*context.step),
         drop_weight_(context.drop_weight),
-        target_(device::cpu_target(context.threads, libraries()).limited_to(context.variant->requires_isa)),
+        target_(device::running_target(context.threads, libraries()).limited_to(context.variant->requires_isa)),
         store_(store_of(context, target_)),
         tuned_(tuned_sizes(context)),
         choosing_(context.options->choosing),
@@ -263,7 +251,7 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
   PERI_TRY(check_region(payload.graph));
   PERI_TRY(check_arguments(payload.graph, *context.program, *context.step, true));
   PERI_ASSIGN(const kernels::Kernel* const kernel, kernel_of(payload, "cpu"));
-  if (!device::this_cpu().has(context.variant->requires_isa))
+  if (!device::running_target(context.threads, {}).has(context.variant->requires_isa))
     return refused("the step needs %s, which this machine does not have", context.variant->requires_isa.c_str());
   return std::unique_ptr<runtime::Prepared>(std::make_unique<CpuPrepared>(*kernel, std::move(payload), context));
 }

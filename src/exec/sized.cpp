@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/fault.hpp"
-#include "device/target.hpp"
+#include "device/running.hpp"
 #include "exec/entry.hpp"
 #include "exec/region/by_definition.hpp"
 #include "exec/region/region_payload.hpp"
@@ -193,7 +193,7 @@ class SizedPrepared final : public runtime::Prepared {
   SizedPrepared(RegionPayload payload, const runtime::PrepareContext& c)
       : region_(RegionTemplate::create(std::move(payload.graph))),
         weights_(c.weights),
-        target_(device::cpu_target(c.threads, libraries())),
+        target_(device::running_target(c.threads, libraries())),
         most_elements_(c.options->memory_limit() / static_cast<int64_t>(2 * sizeof(double))),
         binds_(!c.step->binds.empty()) {}
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {

@@ -18,6 +18,7 @@
 #include "base/knobs.hpp"
 #include "base/npy.hpp"
 #include "base/rng.hpp"
+#include "base/this_program.hpp"
 #include "compile/compile.hpp"
 #include "judge/difference.hpp"
 
@@ -84,10 +85,10 @@ Result<std::unique_ptr<Scratch>> make_scratch() {
 // Which Python: the knob's, that of the project this program was built in, or the first in PATH.
 std::string python() {
   if (const std::optional<std::string> named = knob(Knob::kPython); named && !named->empty()) return *named;
-  std::error_code failed;
-  const fs::path self = fs::read_symlink("/proc/self/exe", failed);
-  const fs::path own = self.parent_path().parent_path().parent_path() / ".venv/bin/python";
-  return !failed && access(own.c_str(), X_OK) == 0 ? own.string() : "python3";
+  const Result<std::string> self = program_path();
+  if (!self.ok()) return "python3";
+  const fs::path own = fs::path(*self).parent_path().parent_path().parent_path() / ".venv/bin/python";
+  return access(own.c_str(), X_OK) == 0 ? own.string() : "python3";
 }
 
 // Exit code of `words`, its errors in the file `said`; kUnsupported if it cannot be started.

@@ -11,9 +11,11 @@
 namespace peri::tune {
 
 namespace {
-constexpr double kMaxFlops = 1.2e7;           // a sample beyond it is no small one
-constexpr double kMaxAllChainsFlops = 1.5e6;  // larger anchors get the chains that meet the memory of results
-constexpr int64_t kMaxInlineElements = 16;    // smaller constants stay inside a region
+// A sample is held against the reference in full, which does 0.1 to 1 GFLOP a second
+// (benchmarks/results/2026-11-22_constants.md): 12 to 120 ms. Anchors above the other bound get the chains that meet
+// the memory of results, and not all of some dozens.
+constexpr double kMaxFlops = 1.2e7, kMaxAllChainsFlops = 1.5e6;
+constexpr int64_t kMaxInlineElements = 16;  // smaller constants stay inside a region
 
 // Every way a product's columns, rows and sums are cut: odd tails of tiles, several panels, row blocks and tasks, sums
 // in blocks; anchors that may read what a residual adds (as many columns as sums).

@@ -336,7 +336,9 @@ Status Trial::State::cool(Made* m, std::span<const std::byte> rest) const {
   return Ok{};
 }
 
-constexpr double kAwayShare = 0.4;  // of the budget: a device's times differ little
+// Of the budget: two visits to a candidate on a device lie within 1 % of each other
+// (benchmarks/results/2026-11-22_trials_cuda.md) after the first rounds already.
+constexpr double kAwayShare = 0.4;
 
 Status Trial::State::time_away(Made* m, double budget_ms, int64_t least_rounds, double model_bytes, double best_ms,
                                Evidence* evidence) const {

@@ -17,6 +17,7 @@
 
 #include "base/file.hpp"
 #include "base/knobs.hpp"
+#include "base/this_program.hpp"
 #include "kernels/outside/outside.hpp"
 #include "tune/trial_place.hpp"
 #include "tune/wire.hpp"
@@ -85,11 +86,12 @@ Result<Process> spawn(const std::string& program) {
 
 std::string worker_program() {
   if (auto given = knob(Knob::kWorker)) return *given;
-  std::error_code failed;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failed);
-  if (const auto path = self.parent_path() / "peri"; !failed && access(path.c_str(), X_OK) == 0) return path;
+  const Result<std::string> running = program_path();
+  const std::filesystem::path self = running.ok() ? *running : "";
+  if (const auto path = self.parent_path() / "peri"; !self.empty() && access(path.c_str(), X_OK) == 0) return path;
   Dl_info here = {};
   if (!dladdr(reinterpret_cast<const void*>(&worker_program), &here) || !here.dli_fname) return "";
+  std::error_code failed;
   const std::filesystem::path library = std::filesystem::canonical(here.dli_fname, failed);
   const auto path = library.parent_path().parent_path() / "bin/peri";
   return !failed && library != self && access(path.c_str(), X_OK) == 0 ? path.string() : "";

@@ -9,6 +9,7 @@
 #include <new>
 #include <vector>
 
+#include "kernels/entry.hpp"
 #include "tests/places.hpp"
 
 namespace {
@@ -47,6 +48,10 @@ int64_t fail_each(F&& f, int64_t stride) {
     if (!error) return n / stride;
     EXPECT_EQ(peri_error_get_kind(error), PERI_ERROR_MEMORY) << n << ": " << peri_error_get(error, PERI_ERROR_TEXT);
     EXPECT_STRNE(peri_error_get(error, PERI_ERROR_TEXT), "");
+    const std::string remedy = peri_error_get(error, PERI_ERROR_REMEDY),
+                      expected = peri_error_get(error, PERI_ERROR_EXPECTED);
+    EXPECT_FALSE(remedy.empty() && expected.empty()) << n << ": what is to be done";
+    EXPECT_EQ(remedy.find("--"), std::string::npos) << remedy;
     peri_error_free(error);
     if (testing::Test::HasFailure()) return -1;
   }
@@ -78,6 +83,16 @@ TEST(OutOfMemory, EveryCallSaysSoAndTheNextOneWorks) {
   peri_engine_free(engine);
   std::filesystem::remove(path);
   std::filesystem::remove(path + ".proof");
+}
+
+// A kernel from outside is known once the call says so, however often it failed before.
+TEST(OutOfMemory, AKernelIsAddedInFullOrNotAtAll) {
+  const std::string manifest = std::string(peri::tests::kSourceDir) + "/examples/triton/softmax_f16.json";
+  EXPECT_GT(fail_each([&] { return peri_kernel_add(manifest.c_str()); }, 1), 100);
+  const peri::kernels::Kernel* const kernel = peri::kernels::find("triton_softmax_f16");
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(peri_kernel_add(manifest.c_str()), nullptr) << "the same once more";
+  EXPECT_EQ(peri::kernels::find("triton_softmax_f16"), kernel);
 }
 
 }  // namespace

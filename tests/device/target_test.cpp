@@ -10,6 +10,7 @@
 #include "base/rng.hpp"
 #include "base/thread_pool.hpp"
 #include "device/memory_info.hpp"
+#include "device/running.hpp"
 
 namespace peri::device {
 namespace {
@@ -35,6 +36,14 @@ TEST(Target, TextReadsBack) {
     EXPECT_EQ(*again, t);
     EXPECT_EQ(target_text(*again), target_text(t));
   }
+}
+
+TEST(Target, WhatRunsIsAskedForLess) {
+  Target all = cpu_target(3, {"onednn 1.0.0"});
+  EXPECT_EQ(this_isas(), all.isas);
+  all.chip.clear();
+  all.caches.clear();
+  EXPECT_EQ(running_target(3, {"onednn 1.0.0"}), all);
 }
 
 TEST(Target, EveryMemberCounts) {

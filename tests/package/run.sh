@@ -43,9 +43,22 @@ if said=$("$scratch/consumer/run_engine" "$source/models/digits_cnn.onnx" 2>&1);
   echo "run_engine runs a file that is no engine: '$said'"
   exit 1
 fi
-if [[ -x $scratch/prefix/bin/peri ]]; then
-  env -i "$scratch/prefix/bin/peri" --version | grep -F "$version"
+peri=$scratch/prefix/bin/peri
+env -i "$peri" --version | grep -F "$version"
+# oneDNN is opened by an engine that needs it; without the library others run, and that one says what is wrong.
+for provider in peri onednn; do
+  "$peri" build "$source/models/digits_cnn.onnx" -o "$scratch/$provider.engine" --provider $provider --no-tune --quiet 2>>"$scratch/log"
+done
+opened() { { LD_DEBUG=files "$peri" run "$1" -i image=random:7 --quiet 2>&1 || true; } | grep -c 'calling init: .*libdnnl' || true; }
+[[ $(opened "$scratch/peri.engine") == 0 ]] || { echo "an engine without a kernel of oneDNN opens it"; exit 1; }
+[[ $(opened "$scratch/onednn.engine") == 1 ]] || { echo "an engine with kernels of oneDNN does not open it"; exit 1; }
+rm "$scratch"/prefix/lib/libdnnl.so*
+env -i "$peri" run "$scratch/peri.engine" -i image=random:7 --quiet 2>>"$scratch/log" >>"$scratch/log"
+if said=$(env -i "$peri" run "$scratch/onednn.engine" -i image=random:7 --quiet 2>&1); then
+  echo "an engine runs without the library it needs: '$said'"
+  exit 1
 fi
+[[ $said == *libdnnl.so*"the loader refuses it"*"beside it again"* ]] || { echo "a library is missing, and peri says '$said'"; exit 1; }
 if grep -rlF -- "$source" "$scratch/prefix"; then
   echo "the files above name the folder they were built in"
   exit 1

@@ -281,6 +281,30 @@ std::string yaml_refusal(const std::string& text) {
   return config.ok() ? "" : config.error().text();
 }
 
+// Each key that names a file, alone in a configuration that is sound in the model's folder.
+TEST(Config, AClientNamesNoFiles) {
+  const std::pair<const char*, const char*> kTexts[] = {
+      {"default_model_filename", R"({"default_model_filename": "%s"})"},
+      {"label_filename",
+       R"({"output": [{"name": "y", "data_type": "TYPE_FP32", "dims": [4], "label_filename": "%s"}]})"},
+      {"input_data_file", R"({"max_batch_size": 4, "model_warmup": [{"name": "w", "batch_size": 1, "inputs":
+         {"x": {"data_type": "TYPE_FP32", "dims": [4], "input_data_file": "%s"}}}]})"},
+      {"data_file", R"({"max_batch_size": 4, "sequence_batching": {"state": [{"input_name": "a", "output_name": "b",
+         "data_type": "TYPE_FP32", "dims": [4], "initial_state": [{"name": "s", "data_type": "TYPE_FP32", "dims": [4],
+         "data_file": "%s"}]}]}})"}};
+  for (const auto& [key, text] : kTexts) {
+    std::string named = text;
+    named.replace(named.find("%s"), 2, "secret");
+    EXPECT_TRUE(parse_model_config(named, "config.yaml").ok()) << key;
+    const auto refused = parse_model_config(named, "config.yaml", ConfigFrom::kClient);
+    ASSERT_FALSE(refused.ok()) << key;
+    EXPECT_NE(refused.error().text().find("'" + std::string(key) + "' names a file"), std::string::npos)
+        << refused.error().text();
+  }
+  // What a client got from the server it may send back.
+  EXPECT_TRUE(parse_model_config(R"({"default_model_filename": ""})", "config.yaml", ConfigFrom::kClient).ok());
+}
+
 TEST(Config, YamlHasTheSameKeys) {
   const ModelConfig c = read_yaml(R"(# a comment
 platform: onnxruntime_onnx

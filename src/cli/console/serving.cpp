@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 
+#include "base/this_program.hpp"
 #include "cli/console/model.hpp"
 #include "compile/backends.hpp"
 #include "device/lost.hpp"
@@ -142,9 +142,7 @@ Result<std::vector<serve::WorkerOptions>> worker_options(const Arguments& argume
   std::vector<serve::WorkerOptions> all;
   if (arguments.has("--in-process")) return all;
   serve::WorkerOptions out;
-  std::error_code failed;
-  out.program = std::filesystem::read_symlink("/proc/self/exe", failed).string();
-  if (failed) return io_error("cannot find the running program to start its worker: %s", failed.message().c_str());
+  PERI_ASSIGN(out.program, program_path());
   out.arguments = {"serve-worker"};
   for (const Flag& f : build_flags({{kBatchCheck, "", "S", ""}})) {
     const auto given = arguments.values.find(f.name);

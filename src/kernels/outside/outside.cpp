@@ -26,9 +26,13 @@ struct Outside {
   Manifest manifest;
   std::vector<std::string> samples;
   Kernel kernel;
+  std::unique_ptr<AddedKernel> known;  // among all kernels
 };
 std::vector<std::unique_ptr<Outside>>& all() {
-  static std::vector<std::unique_ptr<Outside>> list;
+  static std::vector<std::unique_ptr<Outside>> list = [] {
+    (void)kernels();  // what the kernels are added to is made before this list, and so outlives it
+    return std::vector<std::unique_ptr<Outside>>();
+  }();
   return list;
 }
 
@@ -220,11 +224,10 @@ Result<const Kernel*> add(const std::string& path) {
   if (all().size() == kMaxKernels) return invalid("more than %zu kernels from outside", kMaxKernels).in_file(path);
   fill(&*o, all().size());
   if (o->samples.empty()) return invalid("its pattern has no small sample").in_file(path).at_node("pattern");
-  all().push_back(std::move(o));
-  // As long as the process, as the kernel: names of it stand in programs.
-  static std::vector<std::unique_ptr<AddedKernel>> known;
-  known.push_back(std::make_unique<AddedKernel>(all().back()->kernel));
-  return &all().back()->kernel;
+  // What may lack memory comes first: a kernel is in both lists, where the same manifest finds it again, or in none.
+  all().reserve(all().size() + 1);
+  o->known = std::make_unique<AddedKernel>(o->kernel);
+  return &all().emplace_back(std::move(o))->kernel;
 }
 
 Status add_all(std::string_view paths) {

@@ -12,11 +12,6 @@ extern "C" void omp_set_num_threads(int);
 
 namespace peri::kernels::vendor {
 
-std::string onednn_library() {
-  const dnnl_version_t* v = dnnl_version();
-  return format("onednn %d.%d.%d", v->major, v->minor, v->patch);
-}
-
 const dnnl::engine& onednn_engine() {
   static const dnnl::engine kEngine(dnnl::engine::kind::cpu, 0);
   return kEngine;

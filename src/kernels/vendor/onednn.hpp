@@ -10,6 +10,7 @@
 
 #include "kernels/entry.hpp"
 #include "kernels/match/epilogue_match.hpp"
+#include "kernels/vendor/library.hpp"
 
 namespace peri::kernels::vendor {
 
@@ -52,9 +53,11 @@ OnednnPacked* onednn_packed(Packed* packed);
 // kRefused if the implementation is oneDNN's slow reference.
 Status check_implementation(const char* info);
 
-// Runs `f`, which returns a Result; what oneDNN throws becomes a refusal.
+// Runs `f`, which returns a Result, with the library open; what oneDNN throws becomes a refusal. Errors: those of
+// open_onednn(), and of `f`.
 template <class F>
 auto onednn_guarded(F f) -> decltype(f()) {
+  PERI_TRY(open_onednn());
   try {
     return f();
   } catch (const dnnl::error& e) {

@@ -338,7 +338,8 @@ def inspect(
 
 
 def add_kernel(manifest: Path) -> None:
-    """Adds a kernel from outside, as `--kernel` does, for all that this process builds, loads and runs from then on."""
+    """Adds a kernel from outside, as `--kernel` does, for all that this process builds, loads and runs from then on. Not while
+    any thread builds, loads or runs an engine: the list of kernels that they read has no lock."""
     _native.add_kernel(_path(manifest, "the manifest"))
 
 

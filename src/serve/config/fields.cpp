@@ -39,6 +39,17 @@ Key text(std::string_view key, std::string* to) {
           },
           true, true};
 }
+Key file(std::string_view key, std::string* to) {
+  return {key,
+          [to](const TextField& f) -> Status {
+            PERI_ASSIGN(*to, text_string(f));
+            if (f.sent && !to->empty())
+              return text_error(f, "names a file, which the configuration of an order to load may not")
+                  .advise("write it to config.pbtxt of the model's folder");
+            return Ok{};
+          },
+          true, true};
+}
 Key texts(std::string_view key, std::vector<std::string>* to) {
   return {key, [to](const TextField& f) -> Status {
             PERI_ASSIGN(std::string v, text_string(f));

@@ -20,6 +20,8 @@ Status read_fields(const TextMessage& message, std::string_view what, const std:
 
 Key text(std::string_view key, std::string* to);
 Key texts(std::string_view key, std::vector<std::string>* to);
+// The name of a file of the model's folder. What a client sends names none: its bytes would come back in answers.
+Key file(std::string_view key, std::string* to);
 Key word(std::string_view key, std::string* to);
 Key number(std::string_view key, int64_t* to, int64_t low, int64_t high);
 Key real(std::string_view key, double* to, double low, double high);

@@ -12,6 +12,7 @@
 namespace peri::serve {
 
 using keys::choice;
+using keys::file;
 using keys::flag;
 using keys::inner;
 using keys::Key;
@@ -43,7 +44,7 @@ Status read_port(const TextMessage& m, bool input, PortConfig* out) {
     keys.push_back(flag("allow_ragged_batch", &out->ragged));
     keys.push_back(off("optional", "take it out: every input is given, or is a constant of the model"));
   } else {
-    keys.push_back(text("label_filename", &out->labels));
+    keys.push_back(file("label_filename", &out->labels));
   }
   return read_fields(m, input ? "input" : "output", keys);
 }
@@ -74,7 +75,7 @@ Status read_warmup_input(const TextMessage& entry, WarmupConfig::Input* out) {
                         return read_fields(v, "an input of model_warmup",
                                            {word("data_type", &out->port.data_type),
                                             numbers("dims", &out->port.dims, 1, kMaxNumber), flag("zero_data", &zero),
-                                            flag("random_data", &out->random), text("input_data_file", &out->file)});
+                                            flag("random_data", &out->random), file("input_data_file", &out->file)});
                       })});
 }
 
@@ -132,6 +133,14 @@ Status read_ensemble(const TextMessage& m, ModelConfig* out) {
 
 Status read_cache(const TextMessage& m, bool* out) { return read_fields(m, "response_cache", {flag("enable", out)}); }
 
+// As deep as a text may be nested.
+void mark_sent(TextMessage* m) {
+  for (TextField& f : m->fields) {
+    f.sent = true;
+    mark_sent(&f.message);
+  }
+}
+
 Status check(const ModelConfig& c) {
   if (c.platform == "ensemble" && c.steps.empty()) return invalid("an ensemble needs ensemble_scheduling");
   const bool shaped = !c.batch_inputs.empty() || !c.batch_outputs.empty();
@@ -151,7 +160,7 @@ Status read_model(const TextMessage& m, ModelConfig* out) {
       {text("name", &out->name),
        text("platform", &out->platform),
        text("backend", &out->backend),
-       text("default_model_filename", &out->default_model_filename),
+       file("default_model_filename", &out->default_model_filename),
        number("max_batch_size", &out->max_batch_size, 0, 65536),
        inner("input", port(&out->inputs, true)),
        inner("output", port(&out->outputs, false)),
@@ -191,9 +200,10 @@ std::vector<int64_t> VersionPolicy::choose(std::vector<int64_t> present) const {
   return present;
 }
 
-Result<ModelConfig> parse_model_config(std::string_view text_form, const std::string& file) {
+Result<ModelConfig> parse_model_config(std::string_view text_form, const std::string& file, ConfigFrom from) {
   const auto read = [&]() -> Result<ModelConfig> {
-    PERI_ASSIGN(const TextMessage tree, file.ends_with(".yaml") ? parse_yaml(text_form) : parse_text_proto(text_form));
+    PERI_ASSIGN(TextMessage tree, file.ends_with(".yaml") ? parse_yaml(text_form) : parse_text_proto(text_form));
+    if (from == ConfigFrom::kClient) mark_sent(&tree);
     ModelConfig out;
     PERI_TRY(read_model(tree, &out));
     out.text = text_form;

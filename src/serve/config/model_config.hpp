@@ -150,7 +150,10 @@ struct ModelConfig {
   double weight() const;                    // of its runs' time among models that take turns; 1 is usual, less is more
 };
 
+// Where a configuration's text is from: a client chooses no files of the model's folder.
+enum class ConfigFrom : uint8_t { kFolder, kClient };
 // A file that ends with .yaml is YAML. Errors name `file`, line, key, and what is known there.
-Result<ModelConfig> parse_model_config(std::string_view text, const std::string& file);
+Result<ModelConfig> parse_model_config(std::string_view text, const std::string& file,
+                                       ConfigFrom from = ConfigFrom::kFolder);
 
 }  // namespace peri::serve

@@ -8,6 +8,7 @@
 namespace peri::serve {
 
 using keys::choice;
+using keys::file;
 using keys::flag;
 using keys::inner;
 using keys::Key;
@@ -127,7 +128,7 @@ Status read_state(const TextMessage& m, StateConfig* out) {
     PERI_TRY(
         read_fields(v, "initial_state",
                     {text("name", &name), word("data_type", &type), numbers("dims", &out->initial_dims, 0, kMaxNumber),
-                     flag("zero_data", &zero), text("data_file", &out->initial_file)}));
+                     flag("zero_data", &zero), file("data_file", &out->initial_file)}));
     if (zero == !out->initial_file.empty())
       return invalid("the initial_state of '%s' takes zero_data: true or a data_file", out->input.c_str());
     if (!type.empty() && !out->data_type.empty() && type != out->data_type)

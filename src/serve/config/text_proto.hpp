@@ -24,6 +24,7 @@ struct TextField {
   Kind kind = Kind::kWord;
   std::string value;
   TextMessage message;
+  bool sent = false;  // by a client, who may choose none of the folder's files
 };
 
 // Errors: kInvalid with the line; kMemory beyond 1 MiB or 20,000 fields.

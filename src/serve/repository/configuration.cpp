@@ -9,31 +9,13 @@ namespace peri::serve {
 
 constexpr int64_t kMaxConfigBytes = 1 << 20;
 
-// The key by which a configuration names a file; "": it names none.
-static std::string_view names_a_file(const ModelConfig& config) {
-  if (!config.default_model_filename.empty()) return "default_model_filename";
-  for (const PortConfig& p : config.outputs)
-    if (!p.labels.empty()) return "label_filename";
-  for (const WarmupConfig& w : config.warmups)
-    for (const WarmupConfig::Input& i : w.inputs)
-      if (!i.file.empty()) return "input_data_file";
-  if (config.sequences)
-    for (const StateConfig& s : config.sequences->states)
-      if (!s.initial_file.empty()) return "data_file";
-  return "";
-}
-
 static Result<ModelConfig> read_given(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos || text[begin] != '{')
     return invalid("the configuration of the order is not an object of JSON");
   if (static_cast<int64_t>(text.size()) > kMaxConfigBytes)
     return invalid("the configuration of the order has more than 1 MiB");
-  PERI_ASSIGN(ModelConfig config, parse_model_config(text, "config.yaml"));
-  if (const std::string_view key = names_a_file(config); !key.empty())
-    return invalid("the configuration of an order to load names no files, as '%s' does", std::string(key).c_str())
-        .advise("write it to config.pbtxt of the model's folder");
-  return config;
+  return parse_model_config(text, "config.yaml", ConfigFrom::kClient);
 }
 
 static Result<ModelConfig> read_own(const FoundModel& found) {

@@ -1,0 +1,14 @@
+// What of this CPU may change what is computed: all that loading and running an engine asks for. The rest of
+// this_cpu(), its name and its caches, takes a quarter of a millisecond to find out, half of a small engine's load.
+#pragma once
+
+#include "device/target.hpp"
+
+namespace peri::device {
+
+// The instruction sets of this_cpu(). Detected at the first call; any thread.
+const std::vector<std::string>& this_isas();
+// cpu_target() without name and caches.
+Target running_target(int threads, std::vector<std::string> libraries);
+
+}  // namespace peri::device

@@ -1,0 +1,21 @@
+// The loader's own words are the reason.
+#include "device/shared_library.hpp"
+
+#include <dlfcn.h>
+
+namespace peri::device {
+
+Result<SharedLibrary> SharedLibrary::open(const char* name) {
+  void* const handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+  if (handle) return SharedLibrary(name, handle);
+  const char* const why = dlerror();
+  return unsupported("the loader refuses it: %s", why ? why : "it does not say why").in_file(name);
+}
+
+Result<void*> SharedLibrary::find(const char* symbol) const {
+  void* const at = dlsym(handle_, symbol);
+  if (!at) return unsupported("it has no %s", symbol).in_file(name_);
+  return at;
+}
+
+}  // namespace peri::device

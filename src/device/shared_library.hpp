@@ -1,0 +1,23 @@
+// A shared library that this program needs only for some of its work, opened when that begins. It stays open until the
+// process ends.
+#pragma once
+
+#include "base/result.hpp"
+
+namespace peri::device {
+
+class SharedLibrary {
+ public:
+  // Looked for where the library or program that peri is linked into says (RUNPATH), then where the system has its own.
+  // Errors: kUnsupported with the loader's reason.
+  static Result<SharedLibrary> open(const char* name);
+  // The address of a symbol of it, or of a library that it needs. Errors: kUnsupported.
+  Result<void*> find(const char* symbol) const;
+
+ private:
+  SharedLibrary(const char* name, void* handle) : name_(name), handle_(handle) {}
+  const char* name_;
+  void* handle_;
+};
+
+}  // namespace peri::device
