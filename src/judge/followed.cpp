@@ -15,6 +15,7 @@
 #include "ir/bodies.hpp"
 #include "judge/steps.hpp"
 #include "ops/entry.hpp"
+#include "passes/rewrite/narrow.hpp"
 #include "tune/expected.hpp"
 
 namespace peri::judge {
@@ -68,7 +69,7 @@ Piece piece_of(const ir::Graph& model, const ir::Value* wanted, const Known& kno
   const auto argument = [&](const ir::Value* v) -> ir::Value* {
     if (!v) return nullptr;
     if (const auto it = made.find(v); it != made.end()) return it->second;
-    if (v->constant) return made[v] = p.graph.add_constant(v->name, *v->constant);
+    if (v->constant && !known.contains(v)) return made[v] = p.graph.add_constant(v->name, *v->constant);
     p.arguments.push_back(v);
     return made[v] = p.graph.add_input(v->name, v->type);
   };
@@ -144,11 +145,37 @@ std::vector<int64_t> held_elements(int64_t count, int64_t most) {
   return {at.begin(), at.end()};
 }
 
-// One value against what the piece makes of the arguments: how many elements are ties; `why` where one is none.
-Result<int64_t> prove(const Piece& piece, const Known& known, const Tensor& got, const FollowTerms& terms,
-                      std::string* why) {
+// Weights of the model that the engine keeps in fewer bits, as the model has them; what is known of them is rounded.
+struct Weights {
+  Known exact;
+  DType stored = DType::kF32;
+};
+
+// Arguments of a piece: rounded weights, those of the model, or with a seed those of the model moved at random. By
+// twice the rounding, since of several weights that are one in the engine (a folded batch normalization) the product is
+// rounded, and an error that adds up from many is to be reached.
+enum class Take : uint8_t { kRounded, kExact, kMoved };
+std::vector<ops::RefTensor> arguments_of(const Piece& piece, const Known& known, const Weights& weights, Take take,
+                                         uint64_t seed) {
   std::vector<ops::RefTensor> in;
-  for (const ir::Value* v : piece.arguments) in.push_back(ops::to_ref(known.at(v)));
+  for (const ir::Value* v : piece.arguments) {
+    const auto exact = weights.exact.find(v);
+    const bool rounded = exact == weights.exact.end() || take == Take::kRounded;
+    in.push_back(ops::to_ref(rounded ? known.at(v) : exact->second));
+    if (rounded || take != Take::kMoved) continue;
+    Rng rng(seed * 1000003 + static_cast<uint64_t>(in.size()));
+    const double u = unit_roundoff(weights.stored), least = weights.stored == DType::kF16 ? 0x1p-25 : 0;
+    for (double& w : in.back().f) w += 2 * (2 * rng.uniform() - 1) * std::max(u * std::fabs(w), least);
+  }
+  return in;
+}
+
+// One value against what the piece makes of the arguments: how many elements are ties; `why` where one is none.
+Result<int64_t> prove(const Piece& piece, const Known& known, const Weights& weights, const Tensor& got,
+                      const FollowTerms& terms, std::string* why) {
+  const bool narrowed = std::any_of(piece.arguments.begin(), piece.arguments.end(),
+                                    [&](const ir::Value* v) { return weights.exact.contains(v); });
+  const std::vector<ops::RefTensor> in = arguments_of(piece, known, weights, Take::kRounded, 0);
   ops::RefOptions options{unit_roundoff(DType::kF32), terms.threads, false,
                           held_elements(got.numel(), terms.positions)};
   PERI_ASSIGN(const auto exact, ops::run_reference(piece.graph, in, options));
@@ -168,15 +195,24 @@ Result<int64_t> prove(const Piece& piece, const Known& known, const Tensor& got,
                                                     : static_cast<double>(want.i[static_cast<size_t>(at)]);
     open.push_back({at, w, w});
   }
-  const int64_t ties = std::ssize(open);
-  if (open.empty()) return 0;
-  uint64_t last = 0;  // seed that reached something
-  for (uint64_t seed = 1; piece.jumps && seed <= kMaxShakes && !open.empty(); ++seed) {
-    if (seed > last + kFewShakes) break;
+  const auto answer_at_open = [&](Take take, uint64_t seed) {
     options.shake = seed;
     options.positions.clear();
     for (const Reach& r : open) options.positions.push_back(r.at);
-    const auto answer = ops::run_reference(piece.graph, in, options);
+    return narrowed ? ops::run_reference(piece.graph, arguments_of(piece, known, weights, take, seed), options)
+                    : ops::run_reference(piece.graph, in, options);
+  };
+  if (narrowed && !open.empty()) {  // what is small, or in bytes, is not rounded
+    const auto answer = answer_at_open(Take::kExact, 0);
+    if (answer.ok() && (*answer)[0].dims == want.dims)
+      std::erase_if(open, [&](const Reach& r) { return within((*answer)[0], got, r.at); });
+  }
+  const int64_t ties = std::ssize(open);
+  if (open.empty()) return 0;
+  uint64_t last = 0;  // seed that reached something
+  for (uint64_t seed = 1; (piece.jumps || narrowed) && seed <= kMaxShakes && !open.empty(); ++seed) {
+    if (seed > last + kFewShakes) break;
+    const auto answer = answer_at_open(seed % 2 == 0 ? Take::kRounded : Take::kMoved, seed);
     if (!answer.ok() || (*answer)[0].dims != want.dims) continue;
     for (Reach& r : open) r.take(want, (*answer)[0], got);
     if (std::erase_if(open, [](const Reach& r) { return r.reached; }) > 0) last = seed;
@@ -186,6 +222,35 @@ Result<int64_t> prove(const Piece& piece, const Known& known, const Tensor& got,
                   static_cast<long long>(count)) +
            text_at(want, got, open[0].at);
   return ties;
+}
+
+// Whether constants alone make it, of which there is one answer.
+bool is_fixed(const ir::Value* v) {
+  if (v->constant) return true;
+  const ir::Node* n = v->producer;
+  if (!n || n->inputs.empty() || !ir::bodies_of(*n).empty()) return false;
+  return std::all_of(n->inputs.begin(), n->inputs.end(), [](const ir::Value* in) { return !in || is_fixed(in); });
+}
+
+// Float32 weights on the way to `wanted`, where the engine keeps weights in fewer bits; rounded ones go to `known`.
+Result<Weights> rounded_weights(const ir::Graph& model, const ir::Value* wanted, DType stored, int threads,
+                                Known* known) {
+  Weights w;
+  if (unit_roundoff(stored) <= unit_roundoff(DType::kF32)) return w;
+  w.stored = stored;
+  for (const ir::Node* n : way_to(model, wanted, {}))
+    for (size_t port = 0; port < n->inputs.size(); ++port) {
+      const ir::Value* v = n->inputs[port];
+      if (!v || w.exact.contains(v) || v->type.dtype != DType::kF32 || !is_fixed(v) || !passes::may_round(*n, port))
+        continue;
+      PERI_ASSIGN(const auto made, ops::run_reference(piece_of(model, v, {}).graph, {}, {0, threads, true, {}}));
+      Tensor exact = ops::from_ref(made[0]);
+      PERI_ASSIGN(const Tensor narrow, passes::saturated(exact, stored));
+      PERI_ASSIGN(Tensor rounded, passes::in_float32(narrow));
+      w.exact.emplace(v, std::move(exact));
+      known->emplace(v, std::move(rounded));
+    }
+  return w;
 }
 
 // The model's value that a buffer of this name may hold: a pass that makes a value anew adds a suffix (".1") where its
@@ -261,6 +326,8 @@ Result<Followed> follow(const ir::Graph& graph, size_t k, runtime::Session& sess
   kept.values.insert_or_assign(wanted->name, got);
   Known known;
   for (size_t n = 0; n < inputs.size(); ++n) known.emplace(model.inputs[n], inputs[n]);
+  PERI_ASSIGN(const Weights weights,
+              rounded_weights(model, wanted, session.engine().program().precision, terms.threads, &known));
   std::string first = "no step computes it";  // what was not proven
   for (const ir::Node* n : way_to(model, wanted, {}))
     for (const ir::Value* v : n->outputs) {
@@ -269,7 +336,7 @@ Result<Followed> follow(const ir::Graph& graph, size_t k, runtime::Session& sess
       if (stop_asked()) return Error(ErrorKind::kCancelled, "the reference was stopped").at_node(n->name);
       if (terms.progress) terms.progress(v->name);
       std::string why;
-      PERI_ASSIGN(const int64_t ties, prove(piece_of(model, v, known), known, it->second, terms, &why));
+      PERI_ASSIGN(const int64_t ties, prove(piece_of(model, v, known), known, weights, it->second, terms, &why));
       if (!why.empty() && f.unproven++ == 0) first = "'" + v->name + "': " + why;
       if (!why.empty() && v == wanted) f.at_elements = true;
       if (!why.empty()) continue;

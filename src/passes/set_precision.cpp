@@ -17,13 +17,6 @@ namespace {
 // Constants of up to so many elements are stored as they are computed with: nothing is gained by less.
 constexpr int64_t kSmall = 64;
 
-// An op that only copies elements, whatever they are: it does so in the type in which they are stored.
-bool copies(const ir::Node& n) {
-  const ops::OpDef* op = ops::find(n.op);
-  return op && op->moves && !op->elementwise && !op->inputs.empty() &&
-         ops::contains(op->inputs[0].types, DType::kString);
-}
-
 // Whether a window of a pooling may lie in padding alone, whose result is the lowest number of the type it computes in:
 // one that has holes or reaches past the end. Padding is less than a window elsewhere.
 bool windows_may_be_empty(const ir::Node& n) {
@@ -68,7 +61,7 @@ class Setter {
   bool may_round(const ir::Value* v) const {
     return std::any_of(v->users.begin(), v->users.end(), [&](const ir::Node* n) {
       for (size_t k = 0; k < n->inputs.size(); ++k)
-        if (n->inputs[k] == v && (ops::role_of(*n, k) == ops::Role::kWeight || (k == 0 && copies(*n)))) return true;
+        if (n->inputs[k] == v && passes::may_round(*n, k)) return true;
       return false;
     });
   }

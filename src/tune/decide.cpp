@@ -225,9 +225,8 @@ void Tuner::State::decide_later(const ir::Graph& region, const std::vector<bool>
 
 void Tuner::State::decide_first_right(const ir::Graph& region, const std::vector<bool>& constant,
                                       const std::string& key, std::span<const ir::Graph> also, Candidates* all) {
-  static constexpr std::string_view kNotTried = "not tried: without tuning the first that is right is taken";
   const auto tried = std::stable_partition(all->list.begin(), all->list.end(), [](const Candidate& c) {
-    return c.evidence.tried() || !(c.evidence.right() || c.evidence.rejected == kNotTried);
+    return c.evidence.tried() || !(c.evidence.right() || c.waits);
   });
   std::vector<Candidate> later(std::make_move_iterator(tried), std::make_move_iterator(all->list.end()));
   all->list.erase(tried, all->list.end());
@@ -247,6 +246,7 @@ void Tuner::State::decide_first_right(const ir::Graph& region, const std::vector
   auto next = later.begin();
   for (; next != later.end() && !enough() && !stopped(); ++next) {
     Candidates one;
+    next->waits = false;
     next->evidence.rejected.clear();
     one.list.push_back(std::move(*next));
     decide_new(region, constant, key, 0, &one);
@@ -257,7 +257,8 @@ void Tuner::State::decide_first_right(const ir::Graph& region, const std::vector
   const auto wrong = std::stable_partition(all->list.begin(), all->list.end(), right);
   const bool any = wrong != all->list.begin();  // none only where the build was stopped: then the guess is taken
   for (; next != later.end(); ++next) {
-    next->evidence.rejected = any || !stopped() ? kNotTried : "";
+    next->waits = any || !stopped();
+    next->evidence.rejected = next->waits ? "not tried: without tuning the first that is right is taken" : "";
     all->list.push_back(std::move(*next));
   }
 }

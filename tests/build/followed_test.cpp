@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "base/rng.hpp"
@@ -24,8 +25,9 @@ ir::Graph parsed(const std::string& text) {
 }
 
 // The engine of one graph, to be held against another.
-judge::Subject subject(const std::string& engine, const std::string& model) {
+judge::Subject subject(const std::string& engine, const std::string& model, DType dtype = DType::kInvalid) {
   compile::Options options;
+  options.dtype = dtype;
   options.model = "planted";
   options.tune.measure = false;
   compile::Imported imported;
@@ -169,6 +171,66 @@ TEST(Followed, AnInputIsExact) {
       "f32[] = [1e-5]; a = add(x, h); y = quantize_linear(a, s, z); output y }";
   EXPECT_TRUE(verified(subject(kModel, kModel), 0.5).passed);
   EXPECT_FALSE(verified(subject(kUp, kModel), 0.5).passed);
+}
+
+// A product of bytes with weights that an engine of 16 bits rounds, in steps of 5, and what is added before them to
+// some of its 4,000 columns.
+constexpr int64_t kColumns = 4000;
+struct Wrong {
+  double by = 0;
+  std::vector<int64_t> columns = {1234};
+};
+std::string rounded_weights(const Wrong& wrong) {
+  std::string more;
+  if (wrong.by != 0) {
+    const auto at = [&](int64_t k) {
+      return std::count(wrong.columns.begin(), wrong.columns.end(), k) != 0 ? std::to_string(wrong.by) : "0.0";
+    };
+    more = "const h: f32[4000] = [" + at(0);
+    for (int64_t k = 1; k < kColumns; ++k) more += ", " + at(k);
+    more += "]; ";
+  }
+  return "graph { input x: u8[1,120]; const w: f32[120,4000] = seeded(0.2, 5); const s: f32[] = [0.7]; const z: u8[] = "
+         "[128]; const t: f32[] = [5.0]; const e: u8[] = [128]; " +
+         more + "d = dequantize_linear(x, s, z); m = matmul(d, w); " + (more.empty() ? "" : "a = add(m, h); ") +
+         "b = quantize_linear(" + (more.empty() ? "m" : "a") +
+         ", t, e); f = dequantize_linear(b, t, e); output b; output f }";
+}
+judge::Verification verified_narrow(const Wrong& wrong, DType dtype, uint64_t seed) {
+  judge::VerifyTerms terms;
+  terms.seeds = {seed};
+  terms.inputs = [](uint64_t seed) -> Result<std::vector<Tensor>> {
+    Tensor x = Tensor::zeros(DType::kU8, {1, kWidth}).value();
+    Rng rng(seed);
+    for (int64_t k = 0; k < kWidth; ++k) x.set_i64(k, rng.below(256));
+    return std::vector<Tensor>{x};
+  };
+  auto v = judge::verify(subject(rounded_weights(wrong), rounded_weights({}), dtype), terms);
+  EXPECT_TRUE(v.ok()) << v.error().text();
+  return std::move(*v);
+}
+
+TEST(Followed, RoundedWeightsTakeTheOtherSideOfATieAndNoMore) {
+  for (const DType dtype : {DType::kF16, DType::kBF16})
+    for (const uint64_t seed : {1, 2, 3}) {
+      const judge::Verification v = verified_narrow({}, dtype, seed);
+      EXPECT_TRUE(v.passed) << v.text();
+      ASSERT_EQ(v.outputs.size(), 2u);
+      EXPECT_GT(v.outputs[0].difference.l0, 0) << "no byte is another: this test shows nothing";
+      EXPECT_GT(v.followed, 0u);
+      // Two steps of one element; and one step where not all are ties, as most of bfloat16 may be.
+      for (const Wrong& wrong : {Wrong{10}, Wrong{-10}, Wrong{5, {7, 1234, 3000}}, Wrong{-5, {7, 1234, 3000}}}) {
+        if (dtype == DType::kBF16 && std::abs(wrong.by) < 10) continue;
+        const judge::Verification refused = verified_narrow(wrong, dtype, seed);
+        EXPECT_FALSE(refused.passed) << wrong.by << ": " << refused.text();
+        EXPECT_NE(refused.text().find("value by value"), std::string::npos) << refused.text();
+      }
+    }
+}
+
+TEST(Followed, WeightsOfFloat32AreNotRounded) {
+  EXPECT_TRUE(verified_narrow({}, DType::kF32, 1).passed);
+  EXPECT_FALSE(verified_narrow({5}, DType::kF32, 1).passed);
 }
 
 }  // namespace

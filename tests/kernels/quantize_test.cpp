@@ -1,4 +1,5 @@
-// Numbers into bytes: each is that of the correctly rounded quotient, ties to the even one, whatever the scale; ranges.
+// Numbers into bytes and words: each is that of the correctly rounded quotient, ties to the even one, whatever the
+// scale; ranges.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,16 +22,16 @@ std::vector<const Loops*> all_loops() {
 }
 
 template <class Q>
-Q byte_of(float x, float scale, int zero) {
+Q integer_of(float x, float scale, int zero) {
   if (std::isnan(x)) return 0;
   const float low = std::numeric_limits<Q>::min(), high = std::numeric_limits<Q>::max();
   return static_cast<Q>(std::clamp(std::nearbyint(x / scale) + static_cast<float>(zero), low, high));
 }
 
-// Numbers at and beside each border between two bytes, far away, and none.
-std::vector<float> numbers(float scale, Rng& rng) {
+// Numbers at and beside each border between two integers of those up to `most`, far away, and none.
+std::vector<float> numbers(float scale, int most, Rng& rng) {
   std::vector<float> out = {0.0F, -0.0F, std::nanf(""), INFINITY, -INFINITY, 3e38F, -3e38F, 1e-45F, -1e-40F};
-  for (int k = -300; k <= 300; ++k) {
+  for (int k = -most; k <= most; k += k < -300 || k >= 300 ? 97 : 1) {
     const float border = (static_cast<float>(k) + 0.5F) * scale;
     float below = border, above = border;
     out.push_back(border);
@@ -39,28 +40,36 @@ std::vector<float> numbers(float scale, Rng& rng) {
       out.push_back(above = std::nextafterf(above, INFINITY));
     }
   }
-  for (int k = 0; k < 2001; ++k) out.push_back(static_cast<float>((2 * rng.uniform() - 1) * 400.0) * scale);
+  for (int k = 0; k < 2001; ++k) out.push_back(static_cast<float>((2 * rng.uniform() - 1) * 1.3 * most) * scale);
   return out;
 }
 
-TEST(Quantize, ABytesBorderIsThatOfTheQuotient) {
+TEST(Quantize, AnIntegersBorderIsThatOfTheQuotient) {
   Rng rng(11);
   std::vector<float> scales = {1.0F,          0.5F,   0.02F, 1.0F / 255.0F, 0x1.fffffep-3F,
                                0x1.fffffcp2F, 1e-30F, 1e30F, 1e-40F,        3e38F};
   for (int k = 0; k < 300; ++k) scales.push_back(static_cast<float>(std::exp(20 * (rng.uniform() - 0.5))));
   for (const Loops* loops : all_loops())
     for (const float scale : scales) {
-      const std::vector<float> x = numbers(scale, rng);
+      const std::vector<float> x = numbers(scale, 70000, rng);
       const auto n = static_cast<int64_t>(x.size());
       const auto u = static_cast<uint8_t>(rng.below(256));
       const auto s = static_cast<int8_t>(rng.below(256) - 128);
+      const auto w = static_cast<uint16_t>(rng.below(65536));
+      const auto h = static_cast<int16_t>(rng.below(65536) - 32768);
       std::vector<uint8_t> y(x.size());
       std::vector<int8_t> z(x.size());
+      std::vector<uint16_t> y16(x.size());
+      std::vector<int16_t> z16(x.size());
       loops->to_u8(x.data(), &scale, &u, 0, y.data(), n);
       loops->to_i8(x.data(), &scale, &s, 0, z.data(), n);
+      loops->to_u16(x.data(), &scale, &w, 0, y16.data(), n);
+      loops->to_i16(x.data(), &scale, &h, 0, z16.data(), n);
       for (size_t k = 0; k < x.size(); ++k) {
-        ASSERT_EQ(y[k], byte_of<uint8_t>(x[k], scale, u)) << x[k] << " by " << scale << " and " << int{u};
-        ASSERT_EQ(z[k], byte_of<int8_t>(x[k], scale, s)) << x[k] << " by " << scale << " and " << int{s};
+        ASSERT_EQ(y16[k], integer_of<uint16_t>(x[k], scale, w)) << x[k] << " by " << scale << " and " << int{w};
+        ASSERT_EQ(z16[k], integer_of<int16_t>(x[k], scale, h)) << x[k] << " by " << scale << " and " << int{h};
+        ASSERT_EQ(y[k], integer_of<uint8_t>(x[k], scale, u)) << x[k] << " by " << scale << " and " << int{u};
+        ASSERT_EQ(z[k], integer_of<int8_t>(x[k], scale, s)) << x[k] << " by " << scale << " and " << int{s};
       }
     }
 }

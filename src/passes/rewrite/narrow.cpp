@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/tensor_work.hpp"
+#include "ops/entry.hpp"
 
 namespace peri::passes {
 
@@ -74,6 +75,16 @@ Result<Tensor> in_float32(const Tensor& t) {
     std::transform(part.begin(), part.end(), to + begin, t.dtype() == DType::kF16 ? f16_to_f32 : bf16_to_f32);
   });
   return out;
+}
+
+bool copies(const ir::Node& n) {
+  const ops::OpDef* op = ops::find(n.op);
+  return op && op->moves && !op->elementwise && !op->inputs.empty() &&
+         ops::contains(op->inputs[0].types, DType::kString);
+}
+
+bool may_round(const ir::Node& n, size_t port) {
+  return ops::role_of(n, port) == ops::Role::kWeight || (port == 0 && copies(n));
 }
 
 }  // namespace peri::passes

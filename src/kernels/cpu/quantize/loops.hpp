@@ -21,12 +21,19 @@ struct Pair {
 struct Loops {
   void (*to_u8)(const float* x, const float* scale, const uint8_t* zero_point, int64_t step, uint8_t* y, int64_t n);
   void (*to_i8)(const float* x, const float* scale, const int8_t* zero_point, int64_t step, int8_t* y, int64_t n);
+  void (*to_u16)(const float* x, const float* scale, const uint16_t* zero_point, int64_t step, uint16_t* y, int64_t n);
+  void (*to_i16)(const float* x, const float* scale, const int16_t* zero_point, int64_t step, int16_t* y, int64_t n);
   // y[i] = (x[i] - zero_point) * scale
   void (*from_u8)(const uint8_t* x, const float* scale, const uint8_t* zero_point, int64_t step, float* y, int64_t n);
   void (*from_i8)(const int8_t* x, const float* scale, const int8_t* zero_point, int64_t step, float* y, int64_t n);
+  void (*from_u16)(const uint16_t* x, const float* scale, const uint16_t* zero_point, int64_t step, float* y,
+                   int64_t n);
+  void (*from_i16)(const int16_t* x, const float* scale, const int16_t* zero_point, int64_t step, float* y, int64_t n);
   // The least and the greatest of the elements and zero; NaN counts for nothing.
   void (*range)(const float* x, int64_t n, float* low, float* high);
   void (*from_i32)(const int32_t* x, const float* scale, const int32_t* zero_point, int64_t step, float* y, int64_t n);
+  // y[i] = x[i] / scale
+  void (*quotients)(const float* x, const float* scale, int64_t step, float* y, int64_t n);
   // `b_step` 0: one element of b for all n.
   void (*pair)(const Pair& by, const uint8_t* a, const uint8_t* b, int64_t b_step, uint8_t* y, int64_t n);
 };

@@ -8,7 +8,8 @@ using simd::PERI_ISA::F32;
 
 template <class Q>
 Q quantized(float x, float scale, int32_t zero) {
-  constexpr float kLow = Q(-1) < Q(0) ? -128.0F : 0.0F, kHigh = kLow + 255.0F;
+  constexpr float kSteps = sizeof(Q) == 1 ? 256.0F : 65536.0F;
+  constexpr float kLow = Q(-1) < Q(0) ? -kSteps / 2 : 0.0F, kHigh = kLow + kSteps - 1;
   const float v = __builtin_rintf(x / scale) + static_cast<float>(zero);
   const float low = v < kLow ? kLow : v, kept = low > kHigh ? kHigh : low;
   return static_cast<Q>(static_cast<int32_t>(kept == kept ? kept : 0.0F));
@@ -17,7 +18,7 @@ Q quantized(float x, float scale, int32_t zero) {
 // x / scale, correctly rounded, from the reciprocal and two fused steps (Markstein), for numbers of which nothing is
 // lost on the way: quotients beyond kMaxQuotient saturate, whatever they are.
 struct Divisor {
-  static constexpr float kMaxQuotient = 1024.0F;
+  static constexpr float kMaxQuotient = 0x1p18F;
   F32 scale, reciprocal, low, high;
   PERI_SIMD_MEMBER explicit Divisor(float s)
       : scale(F32::set1(s)),
@@ -49,7 +50,7 @@ void quantize_row(const float* x, float scale, int32_t zero, Q* y, int64_t n) {
   if (i == n) return;
   Q rest[F32::kLanes];
   quantize_vector(by, F32::load_n(x + i, n - i), zero, rest);
-  __builtin_memcpy(y + i, rest, static_cast<size_t>(n - i));
+  __builtin_memcpy(y + i, rest, static_cast<size_t>(n - i) * sizeof(Q));
 }
 
 template <class Q>
@@ -67,7 +68,7 @@ void to(const float* x, const float* scale, const Q* zero, int64_t step, Q* y, i
 // Of int32 the difference may pass 2^24: it is rounded once, as a float64 is.
 template <class Q>
 float dequantized(Q x, float scale, Q zero) {
-  if constexpr (sizeof(Q) == 1) return static_cast<float>(static_cast<int32_t>(x) - zero) * scale;
+  if constexpr (sizeof(Q) < 4) return static_cast<float>(static_cast<int32_t>(x) - zero) * scale;
   return static_cast<float>(static_cast<double>(static_cast<int64_t>(x) - zero) * static_cast<double>(scale));
 }
 
@@ -79,6 +80,15 @@ void from(const Q* x, const float* scale, const Q* zero, int64_t step, float* y,
     for (int64_t i = 0; i < n; ++i) y[i] = dequantized<Q>(x[i], s, z);
   } else {
     for (int64_t i = 0; i < n; ++i) y[i] = dequantized<Q>(x[i], scale[i], zero ? zero[i] : Q(0));
+  }
+}
+
+void quotients(const float* __restrict x, const float* __restrict scale, int64_t step, float* __restrict y, int64_t n) {
+  if (step == 0) {
+    const float s = *scale;
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] / s;
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] / scale[i];
   }
 }
 
@@ -132,6 +142,7 @@ void pair(const Pair& by, const uint8_t* a, const uint8_t* b, int64_t b_step, ui
 }
 }  // namespace
 
-const Loops kLoops = {to<uint8_t>, to<int8_t>, from<uint8_t>, from<int8_t>, range, from<int32_t>, pair};
+const Loops kLoops = {to<uint8_t>,    to<int8_t>,    to<uint16_t>, to<int16_t>,   from<uint8_t>, from<int8_t>,
+                      from<uint16_t>, from<int16_t>, range,        from<int32_t>, quotients,     pair};
 
 }  // namespace peri::kernels::cpu::quantize::PERI_ISA

@@ -1,0 +1,38 @@
+// Which scale and zero point belong to which element of a quantised tensor, as runs of elements, and the loops of
+// quantize/loops.hpp by the type of the integers.
+#pragma once
+
+#include "kernels/cpu/quantize/loops.hpp"
+#include "kernels/entry.hpp"
+
+namespace peri::kernels::cpu::quantize {
+
+// x is [outer, extent, inner]. One scale: all of it is inner. Else element (o, e, i) has the scale e, or by blocks
+// (o, e / block, i) of [outer, blocks, inner].
+struct Scaled {
+  int64_t outer = 1, extent = 1, inner = 1;
+  int64_t block = 0, blocks = 1;
+  bool one = true;
+  int64_t elements() const { return outer * extent * inner; }
+  // Elements from `at` on whose scales are `scale` (step 0) or `scale` and those behind it (step 1).
+  struct Run {
+    int64_t scale, step, n;
+  };
+  Run run_at(int64_t at) const;
+};
+// REQUIRES: `n` is a quantize_linear or a dequantize_linear with numbers as dims. Refuses what is empty or no form of
+// these.
+Result<Scaled> read_scaled(const ir::Node& n);
+
+// The loop into or from the type of the integers: u8, i8, u16, i16; i32 too for the second.
+void quantize_run(const Loops& l, DType type, const float* x, const float* scale, const void* zero, int64_t step,
+                  void* y, int64_t n);
+void dequantize_run(const Loops& l, DType type, const void* x, const float* scale, const void* zero, int64_t step,
+                    float* y, int64_t n);
+// `p` moved by `n` elements of a type of whole bytes; null stays null.
+inline const void* moved(const void* p, DType type, int64_t n) {
+  return p ? static_cast<const char*>(p) + n * dtype_size(type) : nullptr;
+}
+inline void* moved(void* p, DType type, int64_t n) { return static_cast<char*>(p) + n * dtype_size(type); }
+
+}  // namespace peri::kernels::cpu::quantize

@@ -1,0 +1,118 @@
+// Quantising and its opposite in every type, by scales of every form: each has a kernel beside the reference, whose
+// answer is the reference's, at ties and beyond the range too.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/graph.hpp"
+#include "ops/entry.hpp"
+#include "tune/tuner.hpp"
+
+namespace peri::tune {
+namespace {
+
+// Whether a kernel of ours takes it; each that does has to be right.
+void is_taken(const std::string& text) {
+  Result<ir::Graph> graph = ir::parse_graph(text);
+  ASSERT_TRUE(graph.ok()) << text << ": " << graph.error().text();
+  const Status typed = ops::infer_graph(*graph);
+  ASSERT_TRUE(typed.ok()) << text << ": " << typed.error().text();
+  Options options;
+  options.measure = false;
+  options.provider = "peri";
+  static Tuner tuner(options);
+  const std::vector<bool> constant(graph->inputs.size(), false);
+  int taken = 0;
+  for (const Candidate& c : tuner.candidates(*graph, constant).list) {
+    EXPECT_EQ(c.evidence.rejected, "") << c.id() << " for " << text;
+    EXPECT_LE(c.evidence.max_error, 1) << c.id() << " for " << text;
+    taken += c.evidence.max_error >= 0;
+  }
+  EXPECT_GT(taken, 0) << text;
+}
+
+const std::vector<std::string> kIntegers = {"u8", "i8", "u16", "i16", "u4", "i4", "u2", "i2"};
+const std::vector<std::string> kFloats = {"f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f4e2m1"};
+
+std::string zero_of(const std::string& type) {
+  return type == "u16"    ? "30000"
+         : type == "i16"  ? "-700"
+         : type[0] == 'f' ? "0.0"
+         : type == "u8"   ? "100"
+         : type == "i8"   ? "-3"
+         : type[0] == 'u' ? "1"
+                          : "-1";
+}
+// Scales and zero points of one shape; "splat" so that most numbers fall into the range.
+std::string scales(const std::string& of, const std::string& shape, double scale, const std::string& type) {
+  return "const s: " + of + shape + " = splat(" + std::to_string(scale) + "); const z: " + type + shape + " = splat(" +
+         zero_of(type) + "); ";
+}
+
+struct Form {
+  std::string x, scale, attributes;
+};
+// One scale, along the last axis, along one in the middle, blocks of the last axis (the last one short) and of another.
+const std::vector<Form> kForms = {{"[3,701]", "[]", ""},
+                                  {"[3,701]", "[701]", "axis=1"},
+                                  {"[3,7,67]", "[7]", "axis=1"},
+                                  {"[3,99]", "[3,4]", "axis=1, block_size=32"},
+                                  {"[3,37,21]", "[3,3,21]", "axis=1, block_size=16"}};
+
+std::string braced(const std::string& attributes) { return attributes.empty() ? "" : " {" + attributes + "}"; }
+
+// float16 has few digits, so that many of its quotients by a power of two are ties.
+TEST(Quantised, EveryTypeFromEveryFloat) {
+  for (const auto& list : {kIntegers, kFloats})
+    for (const std::string& to : list)
+      for (const std::string from : {"f32", "f16", "bf16"})
+        for (const Form& form : kForms)
+          is_taken("graph { input x: " + from + form.x + "; " + scales(from, form.scale, 0.0625, to) +
+                   "y = quantize_linear(x, s, z)" + braced(form.attributes) + "; output y }");
+}
+
+TEST(Quantised, EveryFloatFromEveryType) {
+  for (const auto& list : {kIntegers, kFloats})
+    for (const std::string& from : list)
+      for (const std::string to : {"f32", "f16", "bf16"})
+        for (const Form& form : kForms)
+          is_taken("graph { input x: " + from + form.x + "; " + scales(to, form.scale, 0.37, from) +
+                   "y = dequantize_linear(x, s, z)" + braced(form.attributes) + "; output y }");
+}
+
+TEST(Quantised, BeyondTheRangeAndWithoutAZeroPoint) {
+  for (const std::string& type : kIntegers) {
+    const auto dtype = parse_dtype(type);
+    ASSERT_TRUE(dtype.ok());
+    const std::string to = "{output_dtype=" + std::to_string(static_cast<int>(*dtype)) + "}";
+    for (const std::string scale : {"0.00001", "1.0", "1e30", "-0.03", "3e-41"})
+      is_taken("graph { input x: f32[5,300]; const s: f32[] = [" + scale + "]; y = quantize_linear(x, s) " + to +
+               "; output y }");
+    is_taken("graph { input x: " + type + "[5,300]; const s: f32[] = [0.3]; y = dequantize_linear(x, s); output y }");
+  }
+  is_taken("graph { input x: i32[5,300]; const s: f16[] = [0.3]; y = dequantize_linear(x, s); output y }");
+  for (const std::string type : {"f8e4m3fn", "f8e5m2"})
+    for (const std::string saturate : {"0", "1"})
+      is_taken("graph { input x: f32[5,300]; const s: f32[] = [0.001]; const z: " + type +
+               "[] = [0.0]; y = quantize_linear(x, s, z) {saturate=" + saturate + "}; output y }");
+}
+
+// Scales that the run brings, and the type of a quotient that is not the scale's.
+TEST(Quantised, ScalesOfTheRun) {
+  is_taken(
+      "graph { input x: f32[5,300]; input s: f32[300]; input z: u16[300]; y = quantize_linear(x, s, z); output y }");
+  is_taken(
+      "graph { input x: i4[5,300]; input s: f16[5,10]; input z: i4[5,10]; y = dequantize_linear(x, s, z) {axis=1, "
+      "block_size=32}; output y }");
+  is_taken(
+      "graph { input x: f16[5,300]; const s: f16[] = [0.3]; const z: i8[] = [3]; y = quantize_linear(x, s, z) "
+      "{precision=1}; output y }");
+  is_taken(
+      "graph { input x: i16[5,300]; const s: f32[] = [0.3]; y = dequantize_linear(x, s) {output_dtype=3}; output y "
+      "}");
+}
+
+}  // namespace
+}  // namespace peri::tune
