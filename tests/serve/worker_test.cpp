@@ -244,8 +244,9 @@ TEST(Worker, OneThatGetsNothingDoneIsEnded) {
   const WorkerCounts before = (*worker)->counts();
   EXPECT_EQ(before.ends[static_cast<size_t>(WorkerEnd::kStuck)], before.deaths);
   kill(static_cast<pid_t>(before.pid), SIGKILL);
-  wait_for([&] { return (*worker)->counts().deaths > before.deaths; });
-  EXPECT_EQ((*worker)->counts().ends[static_cast<size_t>(WorkerEnd::kSignal)], 1u) << "by nobody here";
+  const auto ends_of = [](const WorkerCounts& c, WorkerEnd end) { return c.ends[static_cast<size_t>(end)]; };
+  wait_for([&] { return ends_of((*worker)->counts(), WorkerEnd::kSignal) == 1; });  // by nobody here
+  EXPECT_EQ(ends_of((*worker)->counts(), WorkerEnd::kStuck), before.deaths);
 }
 
 TEST(Worker, BlocksHoldWhatWasWritten) {

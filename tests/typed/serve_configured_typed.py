@@ -51,11 +51,7 @@ class Configured(Served):
 
     def why(self, name, count):
         """The index's reason for a model that did not load, once all have been tried."""
-        def tried():
-            rows = json.loads(self.ask("POST", "/v2/repository/index")[1])
-            return rows if len(rows) == count and not any(r["state"] == "LOADING" or r.get("reason") == "not loaded" for r in rows) else None
-        rows = self.wait_for(tried)
-        return {r["name"]: r.get("reason", "") for r in rows}[name]
+        return {r["name"]: r.get("reason", "") for r in self.tried(count)}[name]
 
     def test_an_image_classifier(self):
         """Its own batch in the model, dims without it, a format, labels, and classes asked for by both clients."""

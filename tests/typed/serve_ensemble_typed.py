@@ -195,8 +195,7 @@ class Ensembles(Served):
         self.ensemble("output", step("one", "a", "e"))
         self.ensemble("port", step("one", "a", "d").replace('key: "x"', 'key: "z"'))
         self.serve(ready=False)
-        said = self.wait_for(lambda: (lambda rows: {r["name"]: r.get("reason", "") for r in rows} if len(rows) == 8 and not any(r["state"] == "LOADING" for r in rows)
-                                      else None)(json.loads(self.ask("POST", "/v2/repository/index")[1])))
+        said = {row["name"]: row.get("reason", "") for row in self.tried(8)}
         for name, want in (("circle", "circle"), ("missing", "no such model"), ("twice", "made twice"), ("types", "i8"), ("dims", "5"),
                            ("output", "made by no step"), ("port", "'z'"), ("one", "")):
             self.assertIn(want, said[name], name)

@@ -45,9 +45,6 @@ class Ragged(Served):
     def config_of(self, name):
         return json.loads(self.ask("GET", f"/v2/models/{name}/config")[1])
 
-    def reasons(self):
-        return {(m["name"], m["state"]): m.get("reason", "") for m in json.loads(self.ask("POST", "/v2/repository/index")[1])}
-
     def test_requests_of_unlike_lengths_share_a_run(self):
         self.put("ragged", graph=ragged(), config=CONFIG)
         self.serve()
@@ -95,8 +92,7 @@ class Ragged(Served):
         shutil.copytree(self.repository / "good", self.repository / "broken")
         (self.repository / "broken/1/model.engine").write_bytes(b"PERI is not an engine")
         self.serve(ready=False)
-        self.wait_for(lambda: len(self.reasons()) == 5 and all(state != "LOADING" for _, state in self.reasons()))
-        reasons = self.reasons()
+        reasons = {(m["name"], m["state"]): m.get("reason", "") for m in self.tried(5)}
         self.assertIn("'x' of the model is [n,4]", reasons["rows", "UNAVAILABLE"])
         self.assertIn("peri build --backend cuda", reasons["gpu", "UNAVAILABLE"])
         self.assertIn("'execution_accelerators'", reasons["key", "UNAVAILABLE"])

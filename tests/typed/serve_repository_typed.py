@@ -48,9 +48,7 @@ class Repository(Served):
         (self.repository / "broken" / "1" / "model.engine").write_bytes(b"PERIENG\nnothing")
         self.serve(ready=False)
         self.wait_for(lambda: self.value("good") == 1.0)
-        index = self.wait_for(lambda: (lambda rows: rows if len(rows) == 6 and not any(r["state"] == "LOADING" for r in rows) else None)(
-            json.loads(self.ask("POST", "/v2/repository/index")[1])))
-        said = {row["name"]: row.get("reason", "") for row in index}
+        said = {row["name"]: row.get("reason", "") for row in self.tried(6)}
         self.assertIn("line 2: 'foo'", said["config"])
         self.assertIn("'z'", said["ports"])
         self.assertIn("TYPE_FP32", said["types"])
@@ -84,9 +82,7 @@ class Repository(Served):
         for k in range(len(names)):
             shutil.copy(self.repository / "state/1/model.engine", self.repository / f"state{k}/1/model.engine")
         self.serve(ready=False)
-        rows = self.wait_for(lambda: (lambda rows: rows if len(rows) >= 32 and not any(r["state"] == "LOADING" or r.get("reason") == "not loaded" for r in rows) else None)(
-            json.loads(self.ask("POST", "/v2/repository/index")[1])))
-        for row in rows:
+        for row in self.tried(2 + 4 * len(names)):
             if row["name"][-1].isdigit():
                 self.assertEqual((row["state"], "plain file name" in row["reason"]), ("UNAVAILABLE", True), row)
                 self.assertNotIn(str(self.folder), row["reason"].replace(str(self.folder / "secret"), ""))

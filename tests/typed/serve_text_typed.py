@@ -117,9 +117,7 @@ class Texts(Served):
             (self.repository / name / "config.yaml").write_text(config)
         (self.repository / "both/config.pbtxt").write_text("max_batch_size: 2\n")
         self.serve(ready=False)
-        rows = self.wait_for(lambda: (lambda rows: rows if len(rows) == 5 and not any(r["state"] == "LOADING" or r.get("reason") == "not loaded" for r in rows) else None)(
-            json.loads(self.ask("POST", "/v2/repository/index")[1])))
-        said = {r["name"]: r.get("reason", "") for r in rows}
+        said = {r["name"]: r.get("reason", "") for r in self.tried(5)}
         self.assertEqual(said["add"], "")
         self.assertIn("two configurations", said["both"])
         self.assertIn("line 2: 'max_batch'", said["wrong"])

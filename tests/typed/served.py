@@ -110,6 +110,14 @@ class Served(Typed):
             time.sleep(0.02)
         self.fail(f"not within {seconds} s: {self.log.read_text()[-1500:]}")
 
+    def tried(self, count):
+        """The index of so many models, as soon as a load of each has ended."""
+        def rows():
+            found = json.loads(self.ask("POST", "/v2/repository/index")[1])
+            over = not any(r["state"] == "LOADING" or r.get("reason") == "not loaded" for r in found)
+            return found if over and len(found) == count else None
+        return self.wait_for(rows)
+
     def ask(self, method, path, body=None, headers=None, port=None):
         """(status, body, headers) of one request on a connection of its own."""
         connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=120)
