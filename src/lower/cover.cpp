@@ -8,6 +8,7 @@
 
 #include "base/fault.hpp"
 #include "exec/region/region_payload.hpp"
+#include "lower/able.hpp"
 #include "lower/search.hpp"
 #include "lower/sides.hpp"
 #include "tune/rivals.hpp"
@@ -23,21 +24,6 @@ struct Place {
   ir::Layout layout;
   bool host = false;
   bool operator==(const Place&) const = default;
-};
-
-// A part with what may run it.
-struct Able {
-  std::vector<tune::Candidate> usable;  // empty: the reference
-  std::vector<tune::Refusal> refusals;
-  std::vector<size_t> of_way;  // the candidate of each way of its piece
-  bool stands = true;
-  const tune::Candidate* best() const {
-    const tune::Candidate* best = nullptr;
-    for (const tune::Candidate& c : usable)
-      if (c.evidence.timed() && (!best || c.evidence.time_ms < best->evidence.time_ms)) best = &c;
-    return best;
-  }
-  double best_ms() const { return best() ? best()->evidence.time_ms : -1; }
 };
 
 struct Chooser {
@@ -76,29 +62,21 @@ struct Chooser {
     return it->second +=
            dims.ok() ? terms.backend.change_ms(terms.tuner, type.dtype, *dims, a.layout, b.layout) : kReferenceMs;
   }
-  // What is offered and was not tried, since the part stands for the sake of other kernels.
-  void tell_untried(size_t k, const tune::Candidates& tried) {
-    const Part& p = parts.list[k];
-    const auto here = exec::bind_region(region_graph(p.region), terms.tuned_for);
-    if (p.kernels.empty() || !here.ok()) return;
-    for (const tune::Candidate& c : terms.tuner.offers(*here, constant_inputs(p.region)).list)
-      if (std::none_of(tried.list.begin(), tried.list.end(), [&](const auto& t) { return t.kernel == c.kernel; }))
-        able[k].refusals.push_back({c.id(), "not tried: the chain was cut here for the sake of others"});
+  bool by_guess() const { return chosen_by_guess(terms, lock->locked()); }
+  void foresee(size_t k) {
+    const Region& r = parts.list[k].region;
+    if (const auto here = exec::bind_region(region_graph(r), terms.tuned_for); here.ok())
+      terms.tuner.foresee(*here, constant_inputs(r), parts.list[k].kernels);
   }
   Status find_candidates(size_t k) {
     const Region& r = parts.list[k].region;
     Able& a = able[k];
-    if (const auto all = candidates_of(r, terms.tuned_for, terms.also, &terms.tuner, parts.list[k].kernels); all.ok()) {
-      a.refusals = (*all)->refusals;
-      a.usable = usable_candidates(r, **all, terms.tuned_for, terms.also, terms.refused, &terms.tuner, &a.refusals);
-      tell_untried(k, **all);
-    } else {
-      a.refusals.push_back({"*", all.error().text()});
-    }
+    a.tried = a.tried || !by_guess();
+    find_able(terms, parts.list[k], &a);
     if (!host_only(terms.backend, a.usable))
       std::erase_if(a.usable, [&](const tune::Candidate& c) { return stays_home(terms.backend, c); });
     if (lock->locked()) {
-      const std::vector<tune::Candidate> home = those_beside(k);
+      const std::vector<tune::Candidate> home = those_beside(terms, parts.list[k], &a.refusals);
       a.usable.insert(a.usable.end(), home.begin(), home.end());
       PERI_TRY(keep_locked(r, terms.tuner, lock, &a.usable));
     }
@@ -157,9 +135,7 @@ struct Chooser {
       for (size_t k = 0; k < parts.list.size(); ++k)
         if (parts.list[k].greedy == greedy) order.push_back(k);
     for (const size_t k : order)
-      if (const Region& r = parts.list[k].region; !lock->locked())
-        if (const auto here = exec::bind_region(region_graph(r), terms.tuned_for); here.ok())
-          terms.tuner.foresee(*here, constant_inputs(r), parts.list[k].kernels);
+      if (!lock->locked() && !by_guess()) foresee(k);
     for (size_t n = 0; n < order.size(); ++n) {
       if (n == order.size() / 4) terms.tuner.foresee_samples();  // while the code of the first is tried
       const size_t k = order[n];
@@ -167,7 +143,7 @@ struct Chooser {
       const auto& stop = terms.tuner.options().stop;
       able[k].stands = p.greedy || !(hopeless(p) || (stop && stop()));
       if (!able[k].stands) continue;
-      if (progress) progress(n, order.size(), p.region);
+      if (progress && !by_guess()) progress(n, order.size(), p.region);
       Status found = contained([&] { return find_candidates(k); });
       if (!found.ok()) return std::move(found).error().at_node(region_name(p.region));
     }
@@ -190,15 +166,6 @@ struct Chooser {
     }
   }
 
-  // What may run a part on the host that the device takes too.
-  std::vector<tune::Candidate> those_beside(size_t k) {
-    const Region& r = parts.list[k].region;
-    const ir::Graph graph = region_graph(r);
-    const auto here = exec::bind_region(graph, terms.tuned_for);
-    if (!here.ok() || !has_sides(terms.backend)) return {};
-    const tune::Candidates& all = terms.tuner.beside(*here, constant_inputs(r), tune::bound_at(graph, terms.also));
-    return usable_candidates(r, all, terms.tuned_for, terms.also, terms.refused, &terms.tuner, &able[k].refusals);
-  }
   // Parts of the cut that share a value with one that only the host takes may stay there with it, where that costs less
   // than the copies between.
   void add_those_beside() {
@@ -221,7 +188,7 @@ struct Chooser {
       if (std::none_of(r.inputs.begin(), r.inputs.end(), touches) &&
           std::none_of(r.outputs.begin(), r.outputs.end(), touches))
         continue;
-      for (tune::Candidate& c : those_beside(k))
+      for (tune::Candidate& c : those_beside(terms, parts.list[k], &able[k].refusals))
         if (c.evidence.timed()) able[k].usable.push_back(std::move(c));
     }
   }
@@ -330,6 +297,24 @@ struct Chooser {
     return changed;
   }
 
+  // Tries what was picked and only offered until now; where it is wrong the next guess stands there. False: all was
+  // tried.
+  Result<bool> try_picked(const Solved& solved, const PartProgress& progress) {
+    std::vector<size_t> fresh;
+    for (const Picked& p : solved.picked)
+      if (!able[p.piece].tried) fresh.push_back(p.piece);
+    for (const size_t k : fresh) foresee(k);
+    terms.tuner.foresee_samples();
+    for (size_t n = 0; n < fresh.size(); ++n) {
+      const size_t k = fresh[n];
+      if (progress) progress(n, fresh.size(), parts.list[k].region);
+      able[k].tried = true;
+      Status found = contained([&] { return find_candidates(k); });
+      if (!found.ok()) return std::move(found).error().at_node(region_name(parts.list[k].region));
+    }
+    return !fresh.empty();
+  }
+
   // True: kernels that were picked are wrong on a sample, and are left out.
   bool leave_out_wrong(const Solved& solved) {
     WrongKernels wrong;
@@ -389,7 +374,11 @@ Result<Cover> choose_cover(const Terms& terms, Parts parts, plan::LockReader* lo
     solved = c.solved(false);
     if (!changed) break;
   }
-  while (solved && c.leave_out_wrong(*solved)) solved = c.solved(false);
+  for (bool settled = false; solved && !settled;) {
+    PERI_ASSIGN(const bool tried, c.try_picked(*solved, progress));
+    settled = !tried && !c.leave_out_wrong(*solved);
+    if (!settled) solved = c.solved(false);
+  }
   if (!solved) return internal_error("no cover of the graph");
   return c.cover_of(*solved);
 }

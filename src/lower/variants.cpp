@@ -49,6 +49,13 @@ Result<const tune::Candidates*> candidates_of(const Region& region, const DimBin
   return &tuner->candidates(here, constant_inputs(region), tune::bound_at(graph, also), only);
 }
 
+Result<const tune::Candidates*> offers_of(const Region& region, const DimBinding& tuned_for, tune::Tuner* tuner) {
+  if (ir::has_bodies(*region.nodes.front()))
+    return refused("no kernel runs bodies: what they hold is chosen by itself");
+  PERI_ASSIGN(const ir::Graph here, exec::bind_region(region_graph(region), tuned_for));
+  return &tuner->offers(here, constant_inputs(region));
+}
+
 std::string refused_choice(const RefusedChoices& refused, const std::string& key, const tune::Candidate& candidate) {
   const auto region = refused.find(key);
   if (region == refused.end()) return "";

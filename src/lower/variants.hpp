@@ -30,6 +30,9 @@ Result<const tune::Candidates*> candidates_of(const Region& region, const DimBin
                                               std::span<const DimBinding> also, tune::Tuner* tuner,
                                               std::span<const kernels::Kernel* const> only = {});
 
+// What is offered for the region at `tuned_for`, of which nothing was tried. Errors: as above.
+Result<const tune::Candidates*> offers_of(const Region& region, const DimBinding& tuned_for, tune::Tuner* tuner);
+
 // The candidates among `all`, which were tried at `tuned_for`, that may run the region. One that is not offered at
 // every dims of `also` gets `holds_for` and `fallback`, the fastest that is; without such a fallback it is refused.
 std::vector<tune::Candidate> usable_candidates(const Region& region, const tune::Candidates& all,

@@ -23,10 +23,10 @@ constexpr size_t kMaxGuesses = 8;
 // Of these, what is guessed to take so much longer than the best guess is no rival, beyond the first few.
 constexpr double kFarGuess = 2;
 constexpr size_t kMinGuesses = 4;
-// Of a kernel of which another of its provider is expected to take so much less the best guess is tried first, and
-// others only if that came close; beyond the second number it is the last resort: of 99 candidates of cuda_conv in
-// ResNet-50, 98 took more than three times the best: benchmarks/results/2026-11-23_gpu_rows.md.
-constexpr double kBehindGuess = 1.1, kHopelessGuess = 3;
+// Of a kernel of which another of its provider is expected to take less the best guess is tried first, and others only
+// if that came close; where so much less, it is the last resort: of 99 candidates of cuda_conv in ResNet-50, 98 took
+// more than three times the best: benchmarks/results/2026-11-23_gpu_rows.md.
+constexpr double kHopelessGuess = 3;
 
 double best_guess(std::span<const kernels::Offer> offers) {
   double best = 0;
@@ -44,7 +44,7 @@ size_t guesses_tried(std::span<const kernels::Offer> offers) {
 }
 
 Turn turn_of(size_t place, double best, double best_of_provider) {
-  if (best <= 0 || best_of_provider <= 0 || best <= kBehindGuess * best_of_provider) return Turn::kFirst;
+  if (best <= 0 || best_of_provider <= 0 || best <= best_of_provider) return Turn::kFirst;
   if (best > kHopelessGuess * best_of_provider) return Turn::kLastResort;
   return place == 0 ? Turn::kFirst : Turn::kIfClose;
 }

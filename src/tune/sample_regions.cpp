@@ -259,10 +259,13 @@ std::vector<SampleProblem> own_problems(const kernels::Kernel& kernel) {
   for (std::string_view text : kernel.samples) {
     const std::optional<SampleProblem> p = parsed(text);
     PERI_CHECK(p, "a kernel's sample that does not parse");
+    const size_t before = all.size();
     if (p->region.nodes[0]->op == "relayout")
       add(bound(*p), &all);
     else
       add_chains(text, &all);
+    for (size_t k = before; k < all.size(); ++k)
+      all[k].from = k == before ? SampleProblem::From::kStated : SampleProblem::From::kChain;
   }
   return all;
 }

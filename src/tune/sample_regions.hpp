@@ -23,6 +23,9 @@ struct SampleProblem {
   std::optional<Given> given = std::nullopt;
   std::optional<Expected> expected = std::nullopt;
   bool refused = false;  // the reference takes no such data
+  // Of all ops and anchors; as a kernel states it; or that with a chain behind it.
+  enum class From : uint8_t { kOps, kStated, kChain };
+  From from = From::kOps;
 };
 
 // Those of all ops and anchors: the same for every kernel, made once in a process.

@@ -31,27 +31,45 @@ bool prepared(SampleProblem* p) {
   return true;
 }
 
-// On a device, where the code of each configuration of each problem is compiled by itself, a part of the samples: those
-// of the kernel itself, of the others every eighth by the best guess for it, and every other configuration once. What
-// could not be made does not count: the next one runs in its place. The host runs all of them in CI
-// (tests/tune/cuda_text_test.cpp).
+// On a device, where the code of each configuration of each problem is compiled by itself, a part of the samples by the
+// best guess for each: those that the kernel states, of the chains behind them some, of the others every eighth or as
+// many as are some in all; and every other configuration once. What could not be made does not count: the next one runs
+// in its place. The host runs all of them in CI (tests/tune/cuda_text_test.cpp), a GPU in
+// tests/tune/cuda_samples_gpu_test.cpp.
 class Share {
  public:
-  Share(bool away, size_t own) : all_(!away), own_(own) {}
+  // Those of the kernel first; a host takes all.
+  Share(const kernels::Kernel& kernel, const device::Target& target, bool away,
+        std::span<SampleProblem* const> problems)
+      : all_(!away), problems_(problems) {
+    size_t taken[2] = {};
+    for (const SampleProblem* p : problems.first(away ? problems.size() : 0)) {
+      const auto offers = kernel.offer({&p->region, p->constant}, target);
+      if (offers.ok() && !offers->empty() && p->from != SampleProblem::From::kStated) ++taken[of_ops(*p)];
+    }
+    for (const size_t k : {0, 1}) one_of_[k] = std::max(kLeast[k], (taken[k] + kSome - 1) / kSome);
+  }
   bool takes(size_t problem, size_t offer, const std::string& config) const {
-    if (all_ || (problem < own_ && offer == 0)) return true;
-    return offer == 0 ? to_leave_ == 0 : !seen_.contains(config);
+    if (all_) return true;
+    if (offer > 0) return !seen_.contains(config);
+    const SampleProblem& p = *problems_[problem];
+    return p.from == SampleProblem::From::kStated || to_leave_[of_ops(p)] == 0;
   }
   void ran(size_t problem, size_t offer, const std::string& config) {
+    const SampleProblem& p = *problems_[problem];
     if (offer > 0) seen_.insert(config);
-    if (offer == 0 && problem >= own_) to_leave_ = kOneOf - 1;
+    if (offer == 0 && p.from != SampleProblem::From::kStated) to_leave_[of_ops(p)] = one_of_[of_ops(p)] - 1;
   }
-  void left(size_t offer) { to_leave_ -= offer == 0 && to_leave_ > 0; }
+  void left(size_t problem, size_t offer) {
+    if (offer == 0) --to_leave_[of_ops(*problems_[problem])];
+  }
 
  private:
-  static constexpr size_t kOneOf = 8;  // see above
+  static constexpr size_t kSome = 16, kLeast[] = {1, 8};  // of the kernel's chains, and of samples of ops
+  static size_t of_ops(const SampleProblem& p) { return p.from == SampleProblem::From::kOps; }
   bool all_;
-  size_t own_, to_leave_ = 0;
+  std::span<SampleProblem* const> problems_;
+  size_t one_of_[2] = {}, to_leave_[2] = {};
   std::set<std::string, std::less<>> seen_;
 };
 
@@ -64,7 +82,7 @@ void each_tried(const kernels::Kernel& kernel, const device::Target& target, Sha
     for (size_t k = 0; offers.ok() && k < offers->size(); ++k) {
       const kernels::Offer& offer = (*offers)[k];
       if (!share.takes(n, k, offer.config)) {
-        share.left(k);
+        share.left(n, k);
         continue;
       }
       tell(problem, offer);
@@ -86,7 +104,7 @@ Status check_problem(const kernels::Kernel& kernel, const TrialPlace& place, Sam
   for (size_t k = 0; k < offers->size(); ++k) {
     kernels::Offer& o = (*offers)[k];
     if (!share->takes(number, k, o.config)) {
-      share->left(k);
+      share->left(number, k);
       ++verdict->left_out;
       continue;
     }
@@ -132,7 +150,8 @@ std::vector<SampleProblem*> problems_of(std::vector<SampleProblem>* own) {
 
 void each_sample_of_share(const kernels::Kernel& kernel, const device::Target& target, const EachOffer& tell) {
   std::vector<SampleProblem> own = own_problems(kernel);
-  each_tried(kernel, target, Share(true, own.size()), problems_of(&own), tell);
+  const std::vector<SampleProblem*> problems = problems_of(&own);
+  each_tried(kernel, target, Share(kernel, target, true, problems), problems, tell);
 }
 
 void foresee_samples(const kernels::Kernel& kernel, const TrialPlace& place, bool urgent) {
@@ -152,7 +171,7 @@ SampleVerdict check_samples(const kernels::Kernel& kernel, const TrialPlace& pla
   SampleVerdict v;
   std::vector<SampleProblem> own = own_problems(kernel);
   const std::vector<SampleProblem*> problems = problems_of(&own);
-  Share share(place.away(), own.size());
+  Share share(kernel, place.target, place.away(), problems);
   std::string unmade;
   foresee_samples(kernel, place, true);
   for (size_t n = 0; n < problems.size() && v.failed.empty(); ++n) {

@@ -34,7 +34,7 @@ Tuner::Tuner(Options options) : state_(std::make_unique<State>()) {
 Tuner::~Tuner() = default;
 
 void Tuner::State::open_ahead() {
-  if (!options.late_samples || !options.measure || !options.verify || !stats.worker || stopped()) return;
+  if (!options.late_samples || !options.verify || !stats.worker || stopped()) return;
   const kernels::Kernel* own = nullptr;
   for (const kernels::Kernel* k : kernels::kernels()) {
     if (k->executor != options.own_executor) continue;
@@ -233,7 +233,8 @@ double Tuner::convert_ms(DType dtype, const std::vector<int64_t>& dims, const ir
   double n = 1;
   for (int64_t d : dims) n *= static_cast<double>(d);
   double ms = n * dtype_bits(dtype) / 8 * 2 / 4e6;  // 4 GB/s: what a plain permuting loop reaches, until measured
-  const Candidates& all = candidates(g, {false});
+  // What a cover only weighs is not tried where nothing is timed: what it is made of is.
+  const Candidates& all = state_->first_right() ? offers(g, {false}) : candidates(g, {false});
   if (!all.list.empty() && all.list[0].evidence.right() && all.list[0].evidence.timed())
     ms = all.list[0].evidence.time_ms;
   else if (!all.list.empty() && all.list[0].offer.guess_ms > 0)

@@ -79,5 +79,25 @@ TEST(DeviceSamples, WhatCouldNotBeMadeIsNotTakenForRun) {
   EXPECT_EQ(told->unmade, v.unmade);
 }
 
+// Each is a text of its own: of a kernel that takes samples of hundreds of ops some run.
+TEST(DeviceSamples, OfManyOnlySomeRun) {
+  device::Target gpu = device::cpu_target(1);
+  gpu.isas.push_back("sm_90");
+  const kernels::Kernel& kernel = *kernels::find("cuda_elementwise");
+  size_t taken = 0, run = 0;
+  for (const SampleProblem& p : common_problems()) {
+    const auto offers = kernel.offer({&p.region, p.constant}, gpu);
+    taken += offers.ok() && !offers->empty();
+  }
+  std::set<std::string> ops;
+  each_sample_of_share(kernel, gpu, [&](const kernels::Problem& p, const kernels::Offer&) {
+    ++run;
+    ops.insert(p.graph->nodes.front()->op);
+  });
+  EXPECT_GT(taken, 200u);
+  EXPECT_LE(run, 32 + kernel.samples.size());
+  EXPECT_GE(ops.size(), 12u) << "they are spread over all of them";
+}
+
 }  // namespace
 }  // namespace peri::tune

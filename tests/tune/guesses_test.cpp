@@ -27,7 +27,8 @@ TEST(Guesses, AKernelThatAnotherLeavesBehindWaitsForIt) {
   EXPECT_EQ(turn_of(0, 3.1, 1), Turn::kLastResort);
   EXPECT_EQ(turn_of(0, 2.9, 1), Turn::kFirst) << "to see whether its others are worth a trial";
   EXPECT_EQ(turn_of(1, 2.9, 1), Turn::kIfClose);
-  EXPECT_EQ(turn_of(1, 1.05, 1), Turn::kFirst);
+  EXPECT_EQ(turn_of(1, 1.05, 1), Turn::kIfClose) << "however little it is behind";
+  EXPECT_EQ(turn_of(1, 1, 1), Turn::kFirst);
   EXPECT_EQ(turn_of(1, 3.1, 0), Turn::kFirst) << "no other says anything";
   EXPECT_EQ(turn_of(1, 0, 1), Turn::kFirst) << "it says nothing itself";
 }

@@ -16,6 +16,7 @@
 
 namespace peri::build {
 namespace {
+using device::tests::Fakes;
 using device::tests::Folder;
 
 // The parameters of the kernel below, as PTX declares them.
@@ -86,6 +87,18 @@ class OutsideKernel : public device::tests::HostedGpu {
     static const auto kTable = exec::table();
     o.executors = kTable;
     return build_engine(o, std::move(model));
+  }
+  // (x - 2.5)^2 of 0, 1, ... by an engine of its own.
+  static Result<std::vector<Tensor>> squares(const Built& b) {
+    runtime::WeightSource weights;
+    weights.tensors = b.compiled.weights;
+    static const auto kTable = exec::table();
+    PERI_ASSIGN(const auto engine, runtime::Engine::create(b.compiled.program, weights, engine_options(kTable, 1)));
+    PERI_ASSIGN(const auto session, runtime::Session::create(engine));
+    std::vector<float> x;
+    for (int64_t i = 0; i < 1200; ++i) x.push_back(static_cast<float>(i));
+    const std::vector<float> w(x.size(), 2.5F);
+    return session->run(std::vector<Tensor>{Tensor::of_f32({30, 40}, x), Tensor::of_f32({30, 40}, w)});
   }
   // Of all kernels of this process; that one was not taken.
   static std::string refusals(const Built& b, const std::string& kernel) {
@@ -203,6 +216,54 @@ TEST_F(OutsideKernel, PtxThatTheDriverRefusesIsToldWithItsLog) {
   const auto b = built();
   ASSERT_TRUE(b.ok()) << b.error().text();
   EXPECT_NE(refusals(*b, name).find("ptxas error: broken ptx"), std::string::npos) << refusals(*b, name);
+}
+
+// An engine whose only step is a kernel from outside, as source and as PTX: each of the driver's calls fails in turn.
+// It is told, the next run is right, and nothing is left behind.
+TEST_F(OutsideKernel, AnyCallOfTheDriverThatFailsIsToldAndTheNextRunIsRight) {
+  const std::string name = "outside_fails_ptx";
+  const auto compiler = device::cuda::Compiler::open("");
+  ASSERT_TRUE(compiler.ok()) << compiler.error().text();
+  const auto code = (*compiler)->compile({name, "#define EACH 1\n" + source(name, "", ""), "sm_90"});
+  ASSERT_TRUE(code.ok()) << code.error().text();
+  const kernels::Kernel* const forms[] = {
+      &added("outside_fails"),
+      &added_text(name, "ptx", code->cubin + "\n.visible .entry peri_" + name + kParameters, "")};
+  for (const kernels::Kernel* k : forms) {
+    SCOPED_TRACE(k->name);
+    auto b = built();
+    ASSERT_TRUE(b.ok()) << b.error().text();
+    for (plan::Step& s : b->compiled.program.steps) {
+      auto payload = exec::read_payload(s.variants[0].payload);
+      if (!payload.ok() || s.executor != "cuda") continue;
+      s.variants[0].payload =
+          exec::write_payload(k->name, k->version, "source=" + kernels::outside::hash_of(*k), payload->graph);
+    }
+    int failures = 0;
+    for (long call = 1;; ++call) {
+      SCOPED_TRACE(call);
+      bool failed = false;
+      Fakes::control<void()>("driver", "fake_reset")();
+      Fakes::control<void(long, int)>("driver", "fake_fail")(call, 2);
+      for (int round = 0; round < 2 + failed; ++round) {
+        const auto out = squares(*b);
+        if (!out.ok()) {
+          ASSERT_FALSE(failed) << "a second failure: " << out.error().text();
+          EXPECT_NE(out.error().kind, ErrorKind::kInternal) << out.error().text();
+          failed = true;
+          continue;
+        }
+        for (int64_t i = 0; i < 1200; ++i)
+          ASSERT_EQ((*out)[0].f64(i), (static_cast<double>(i) - 2.5) * (static_cast<double>(i) - 2.5)) << i;
+      }
+      EXPECT_EQ(Fakes::control<long()>("driver", "fake_live")(), 0);
+      const bool reached = Fakes::control<long()>("driver", "fake_calls")() >= call;
+      Fakes::control<void()>("driver", "fake_reset")();
+      if (!reached) break;
+      failures += failed;
+    }
+    EXPECT_GT(failures, 20);
+  }
 }
 
 TEST_F(OutsideKernel, AnEngineThatNeedsOneSaysHowItIsGiven) {

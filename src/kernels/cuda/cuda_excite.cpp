@@ -169,9 +169,12 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_ASSIGN(const Read r, read(laid));
   const cuda::GpuLimits gpu = cuda::limits_of(target);
   std::vector<Offer> out;
-  for (int64_t blocks = gpu.clusters ? cuda::kMaxCluster : 1; blocks >= 1; blocks /= 2) {
+  // The largest cluster in which each block has a share, and a block by itself.
+  int64_t most = gpu.clusters ? cuda::kMaxCluster : 1;
+  while (most > 1 && (most - 1) * share_of_8(r.first.channels, most) >= r.first.channels) most /= 2;
+  for (const int64_t blocks : {most, int64_t{1}}) {
+    if (blocks == 1 && !out.empty() && most == 1) break;
     const Room room = room_of(r, blocks, gpu.shared_bytes);
-    if (blocks > 1 && (blocks - 1) * room.each >= r.first.channels) continue;  // fewer blocks have a share
     PERI_TRY(plan(laid, r, blocks, room));
     out.push_back(o);
     out.back().config = format("blocks=%lld", static_cast<long long>(blocks));
@@ -218,7 +221,8 @@ const Entry cuda_excite_entry{{
          "3); p = global_average_pool(x); m = conv(p, w); t = relu(m); y = conv(t, v); z = sigmoid(y); o = mul(x, z); "
          "output o }",
          "graph { input x: f16[1,1160,4]; const w: f16[16,1160,1] = seeded(0.1, 1); const v: f16[1160,16,1] = "
-         "seeded(0.2, 3); p = global_average_pool(x); m = conv(p, w); t = relu(m); y = conv(t, v); z = sigmoid(y); o = "
+         "seeded(0.2, 3); p = global_average_pool(x); m = conv(p, w); t = swish(m); y = conv(t, v); z = sigmoid(y); o "
+         "= "
          "mul(x, z); output o }"},
 }};
 

@@ -25,9 +25,11 @@ using cuda::kSqueezeThreads;
 using cuda::Signature;
 
 constexpr int64_t kMaxChannels = 4096, kMaxMiddle = 1024;  // floats of shared memory
-constexpr int64_t kEach[] = {8, 32, 128};                  // results of a block
-constexpr int64_t kEachOfCluster[] = {16, 32, 64};         // of one of a cluster
-constexpr int64_t kMaxEach = 4096;                         // as many as there are at most
+// Results of a block, and of one of a cluster of as many as there may be. What is chosen in tests/whole/locks is among
+// these, and no factors without their image, of which the two best guesses are offered.
+constexpr int64_t kEach[] = {8, 128}, kEachOfCluster[] = {16, 32};
+constexpr size_t kMaxWithoutImage = 2;
+constexpr int64_t kMaxEach = 4096;  // as many as there are at most
 
 // Of a row of a product so many lanes read: as many as there are for all rows of a block, a whole line of memory at
 // least and no more than the row has chunks of eight.
@@ -183,12 +185,13 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   };
   PERI_ASSIGN(const Plan whole, plan({&g, p.constant}, kEach[0], 1));
   const int64_t results = whole.second.outputs;
-  for (int64_t blocks = gpu.clusters ? cuda::kMaxCluster : 1; blocks > 1; blocks /= 2)
-    for (const int64_t each : kEachOfCluster)
-      if (each <= 8 * blocks && (blocks - 1) * each < results) PERI_TRY(add(each, blocks));  // all blocks have some
+  for (const int64_t each : kEachOfCluster)
+    if (gpu.clusters && (cuda::kMaxCluster - 1) * each < results)
+      PERI_TRY(add(each, cuda::kMaxCluster));  // all have some
   for (const int64_t each : kEach)
-    if (each == kEach[0] || each / 4 < results) PERI_TRY(add(each, 1));
+    if (each == kEach[0] || each / 16 < results) PERI_TRY(add(each, 1));
   std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) { return a.guess_ms < b.guess_ms; });
+  if (!at.image) out.resize(std::min(out.size(), kMaxWithoutImage));
   return out;
 }
 
@@ -230,8 +233,8 @@ const Entry cuda_squeeze_entry{{
          "seeded(0.5, 4); m = conv(x, w, b); t = relu(m); y = conv(t, v, c); z = hard_sigmoid(y); o = mul(z, i); "
          "output o }",
          "graph { input x: bf16[1,270,1,1]; input i: bf16[1,270,5,3]; const w: bf16[10,270,1,1] = seeded(0.1, 1); "
-         "const v: bf16[270,10,1,1] = seeded(0.3, 3); m = conv(x, w); s = sigmoid(m); t = mul(m, s); y = conv(t, v); "
-         "z = sigmoid(y); o = mul(i, z); output o }",
+         "const v: bf16[270,10,1,1] = seeded(0.3, 3); m = conv(x, w); t = swish(m); y = conv(t, v); z = sigmoid(y); "
+         "o = mul(i, z); output o }",
          "graph { input x: f16[1,480,1,1]; input i: f16[1,480,14,14]; const w: f16[120,480,1,1] = seeded(0.05, 1); "
          "const b: f16[120] = seeded(0.5, 2); const v: f16[480,120,1,1] = seeded(0.1, 3); const c: f16[480] = "
          "seeded(0.5, 4); m = conv(x, w, b); t = relu(m); y = conv(t, v, c); z = hard_sigmoid(y); o = mul(z, i); "

@@ -25,6 +25,7 @@ Result<std::string> behind_product(const ir::Graph& g) {
   if (g.nodes.size() == 2 && n.op == "relu") return std::string("peri_relu(v)");
   if (g.nodes.size() == 2 && n.op == "hard_swish") return std::string("peri_hard_swish(v)");
   if (g.nodes.size() == 2 && n.op == "sigmoid") return std::string("peri_sigmoid(v)");
+  if (g.nodes.size() == 2 && n.op == "swish" && n.f("alpha", 1.0) == 1.0) return std::string("peri_silu(v)");
   if (g.nodes.size() == 2 && n.op == "hard_sigmoid")
     return format("peri_hard_sigmoid(v, (float)%.9g, (float)%.9g)", n.f("alpha", 0.2), n.f("beta", 0.5));
   if (g.nodes.size() == 3 && n.op == "sigmoid" && g.nodes[2]->op == "mul") {
