@@ -16,6 +16,7 @@
 #include "base/remedy.hpp"
 #include "base/spelling.hpp"
 #include "base/version.hpp"
+#include "build/request.hpp"
 #include "cli/console/arguments.hpp"
 #include "cli/console/terminal.hpp"
 #include "exec/weights/packed_files.hpp"
@@ -63,7 +64,7 @@ std::string answer(std::string_view command, const std::string& object) {
 bool takes_answer(const Arguments& arguments, std::string_view command, const std::string& path) {
   const Command* c = find(command);
   const Status files = c ? file_uses(*c, arguments).check(arguments.has("--force")) : Status(Ok{});
-  return files.ok() || files.error().file != path;
+  return (files.ok() || files.error().file != path) && build::check_folder_of(path).ok();
 }
 
 // One object for --json: the outcome's own, or the error.
@@ -106,7 +107,6 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   }
   // An answer that nobody gets is a failure of a command that had none.
   const auto failed = [&](std::string_view why) {
-    if (code != 0 && last.find(why) != std::string::npos) return;  // both were to be written in one folder
     last = code == 0 ? "FAILED " + std::string(command) + ": " + std::string(why) : last + "; " + std::string(why);
     code = code == 0 ? 1 : code;
   };

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "cli/console/endpoint.hpp"
 #include "cli/console/page.hpp"
 #include "cli/console/terminal.hpp"
 #include "cli/console/top_page.hpp"
-#include "serve/load/endpoint.hpp"
 
 namespace peri::cli {
 
@@ -22,6 +22,7 @@ constexpr size_t kMaxAnswer = size_t{64} << 20;  // some hundred bytes a model
 Result<Json> ask(const serve::Endpoint& where) {
   PERI_ASSIGN(const serve::HttpAnswer said, serve::http_ask(where, "GET", where.path + "/dashboard/data", "", "",
                                                             kPatienceMs, kMaxAnswer, interrupted));
+  if (said.status == 401) return serve::asks_for_key(where);
   if (said.status != 200)
     return invalid("the server says status %d of /dashboard/data", said.status)
         .in_file(where.text())
@@ -41,6 +42,7 @@ bool waited(double seconds) {
 Result<Outcome> run(const Arguments& arguments) {
   const std::string url = arguments.positional.empty() ? "http://127.0.0.1:8002" : arguments.positional[0];
   PERI_ASSIGN(serve::Endpoint where, serve::Endpoint::parse(url, 8002));
+  PERI_TRY(read_trust(arguments, url, &where));
   if (arguments.has("--key-file")) PERI_TRY(where.read_key(arguments.get("--key-file")));
   PERI_ASSIGN(const double interval, arguments.real("--interval", 0.05, 86400, 2));
   const bool once = arguments.has("--once"), since_load = once && !arguments.has("--interval");
@@ -79,7 +81,10 @@ const Entry top_entry{{
     .max_positional = 1,
     .flags = {{"--once", "", "", "print once: since models were loaded, or with --interval over that time"},
               {"--interval", "", "S", "seconds between updates (default 2)"},
-              {"--key-file", "", "FILE", "send the first line of FILE as the bearer token"}},
+              {"--key-file", "", "FILE", "send the first line of FILE as the bearer token"},
+              {"--ssl-https-ca-certificates-file", "", "FILE",
+               "TLS: trusted certificate authorities in PEM (default: the system's)"},
+              {"--ssl-https-verify-peer", "", "0|1", "TLS: 0 accepts any certificate (default 1)"}},
     .details = "URL is where the server has its metrics (default http://127.0.0.1:8002).\n\n"
                "example:\n  peri top http://127.0.0.1:8002 --once",
     .run = run,

@@ -73,7 +73,8 @@ TEST(Bench, RegressionsAndTooLittleAreErrors) {
   e = peri_bench_compare(record(1, 1).c_str(), record(2, 1).c_str(), 1.03, nullptr);
   EXPECT_EQ(peri_error_get_kind(e), PERI_ERROR_UNSTABLE);
   peri_error_free(e);
-  EXPECT_EQ(peri::compare_benches("{}", record(1, 5)).error().kind, PERI_ERROR_UNSUPPORTED);
+  EXPECT_EQ(peri::compare_benches("{}", record(1, 5)).error().kind, PERI_ERROR_INVALID);
+  EXPECT_EQ(peri::compare_benches("{\"form\": 1}", record(1, 5)).error().kind, PERI_ERROR_UNSUPPORTED);
   EXPECT_EQ(peri::compare_benches(record(1, 5), record(1, 5), 0.5).error().kind, PERI_ERROR_USAGE);
 }
 

@@ -52,6 +52,26 @@ class Secure(Served):
         self.stop()
         self.assertNotIn("the-right-key", self.log.read_text())
 
+    def test_who_loads_and_watches_over_tls(self):
+        """What keeps bench and top out is told with the flag that lets them in: whom they trust, and their key."""
+        self.put("add")
+        certificate, key = self.certificate()
+        (self.folder / "mine").write_text("the-right-key-1\n")
+        (self.folder / "other").write_text("the-right-key-2\n")
+        self.serve("--tls-certificate", certificate, "--tls-key", key, "--api-keys", self.keys(), ready=False)
+        trust = ("--ssl-https-ca-certificates-file", certificate)
+        load = ("-m", "add", "-p", "20", "-r", "3", "-s", "1000")
+        for command in (("bench", "--endpoint", f"https://127.0.0.1:{self.port}", *load), ("bench", "--endpoint", f"grpcs://127.0.0.1:{self.grpc_port}", *load),
+                        ("top", f"https://127.0.0.1:{self.metrics_port}", "--once")):
+            with self.subTest(command=command[:3]):
+                self.assertRegex(self.ends(1, *command), "certificate; trust who signed it with --ssl-https-ca-certificates-file FILE$")
+                self.assertIn("the server asks for a key; give one that it knows: --key-file FILE", self.ends(1, *command, *trust))
+                self.assertIn("the server does not know this key", self.ends(1, *command, *trust, "--key-file", "other"))
+                self.wait_for(lambda: self.peri(*command, *trust, "--key-file", "mine").returncode == 0)
+                self.ends(0, *command, "--ssl-https-verify-peer", "0", "--key-file", "mine")
+        self.assertIn("certificates are of TLS", self.ends(2, "top", f"http://127.0.0.1:{self.metrics_port}", "--once", *trust))
+        self.stop()
+
     def by_curl(self, path, unix, *more):
         """(status, body) of a path on a Unix socket."""
         said = subprocess.run(["curl", "-sS", "--unix-socket", unix, "-w", "%{http_code}", *more, f"http://localhost{path}"], capture_output=True, check=True).stdout

@@ -70,9 +70,9 @@ class Served(Typed):
         with open(self.log, "w") as log:
             self.server = subprocess.Popen([PERI, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", "0",
                                             "--grpc-port", "0", "--no-tune", *map(str, flags)], cwd=self.folder, env=self.environment, stdout=log, stderr=log)
-        self.port = int(self.wait_for(lambda: re.search(r"listening on http://127.0.0.1:(\d+)", self.log.read_text()))[1])
+        self.port = int(self.wait_for(lambda: re.search(r"listening on https?://127.0.0.1:(\d+)", self.log.read_text()))[1])
         self.grpc_port = int(re.search(r"gRPC at 127.0.0.1:(\d+)", self.log.read_text())[1])
-        self.metrics_port = int(re.search(r"metrics at http://127.0.0.1:(\d+)", self.log.read_text())[1])
+        self.metrics_port = int(re.search(r"metrics at https?://127.0.0.1:(\d+)", self.log.read_text())[1])
         if ready:
             self.wait_for(lambda: self.ask("GET", "/v2/health/ready")[0] == 200)
 

@@ -73,6 +73,19 @@ Result<std::vector<double>> range_of(const Arguments& arguments, std::string_vie
   return out;
 }
 
+Status read_trust(const Arguments& a, const std::string& url, serve::Endpoint* out) {
+  const std::string verify = a.get("--ssl-https-verify-peer", "1");
+  if (verify != "0" && verify != "1") return usage("--ssl-https-verify-peer '%s'", verify.c_str()).expecting("0 or 1");
+  const std::string trusted =
+      a.get("--ssl-https-ca-certificates-file", a.get("--ssl-grpc-root-certifications-file").c_str());
+  if (!trusted.empty() && !out->secure)
+    return usage("certificates are of TLS").advise("https://HOST:PORT or grpcs://HOST:PORT").but_found(url);
+  if (out->secure) {
+    PERI_ASSIGN(out->tls, serve::TlsContext::trust(trusted, verify == "1"));
+  }
+  return Ok{};
+}
+
 namespace {
 
 Result<std::map<std::string, std::vector<int64_t>>> shapes_of(const Arguments& a) {
@@ -114,15 +127,7 @@ Result<serve::Endpoint> endpoint_of(const Arguments& a) {
   out.grpc = out.grpc || grpc;
   if (a.has("--ssl-grpc-use-ssl") && !out.grpc) return usage("--ssl-grpc-use-ssl is of gRPC").advise("-i grpc");
   out.secure = out.secure || a.has("--ssl-grpc-use-ssl");
-  const std::string verify = a.get("--ssl-https-verify-peer", "1");
-  if (verify != "0" && verify != "1") return usage("--ssl-https-verify-peer '%s'", verify.c_str()).expecting("0 or 1");
-  const std::string trusted =
-      a.get("--ssl-https-ca-certificates-file", a.get("--ssl-grpc-root-certifications-file").c_str());
-  if (!trusted.empty() && !out.secure)
-    return usage("certificates are of TLS").advise("https://HOST:PORT or grpcs://HOST:PORT").but_found(url);
-  if (out.secure) {
-    PERI_ASSIGN(out.tls, serve::TlsContext::trust(trusted, verify == "1"));
-  }
+  PERI_TRY(read_trust(a, url, &out));
   if (a.has("--key-file")) PERI_TRY(out.read_key(a.get("--key-file")));
   return out;
 }

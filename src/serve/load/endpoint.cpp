@@ -28,6 +28,12 @@ static Status take_scheme(std::string_view* url, bool grpc_allowed, Endpoint* ou
   return Ok{};
 }
 
+Error asks_for_key(const Endpoint& where) {
+  return refused(where.key.empty() ? "the server asks for a key" : "the server does not know this key")
+      .in_file(where.text())
+      .advise("give one that it knows: --key-file FILE");
+}
+
 Result<Endpoint> Endpoint::parse(std::string_view url, int default_port, bool grpc_allowed) {
   const std::string whole(url);
   Endpoint out;

@@ -33,6 +33,9 @@ struct Endpoint {
 // A socket that is being connected, non-blocking. Errors: kIo: no such host, refused at once.
 Result<Fd> connect_to(const Endpoint& where);
 
+// Of one that answers 401.
+Error asks_for_key(const Endpoint& where);
+
 struct HttpAnswer {
   int status = 0;
   std::string body;

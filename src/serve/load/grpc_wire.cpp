@@ -105,6 +105,7 @@ Result<WireMaker> grpc_wire(const LoadSubject& subject) {
   wire.keep_answer();
   PERI_TRY(talk_once(subject.endpoint, wire, 10000));
   const std::string where = subject.endpoint.text();
+  if (wire.failure() == "UNAUTHENTICATED") return asks_for_key(subject.endpoint);
   if (!wire.failure().empty())
     return invalid("the server knows no model '%s' that is ready: %s", subject.model.c_str(), wire.failure().c_str())
         .in_file(where);

@@ -143,6 +143,7 @@ Result<std::string> http_request(const LoadSubject& subject, std::string_view js
 
 Result<WireMaker> http_wire(const LoadSubject& subject) {
   PERI_ASSIGN(const HttpAnswer said, http_ask(subject.endpoint, "GET", model_path(subject)));
+  if (said.status == 401) return asks_for_key(subject.endpoint);
   if (said.status != 200)
     return invalid("the server knows no model '%s' that is ready: status %d, %s", subject.model.c_str(), said.status,
                    said.body.substr(0, 300).c_str())

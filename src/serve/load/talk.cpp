@@ -113,7 +113,12 @@ Status talk_once(const Endpoint& where, Wire& given, int64_t timeout_ms, const s
     if (n < 0) return io_error("%s broke off: %s", where.text().c_str(), std::strerror(errno));
     const Wire::Heard heard = n == 0 ? wire->closed() : wire->hear({room, static_cast<size_t>(n)});
     if (heard == Wire::Heard::kAnswer) return Ok{};
-    if (heard == Wire::Heard::kBad) return io_error("%s: %s", where.text().c_str(), wire->trouble().c_str());
+    if (heard != Wire::Heard::kBad) continue;
+    const std::string why = wire->trouble();
+    Error bad = io_error("%s: %s", where.text().c_str(), why.c_str());
+    if (why.starts_with("TLS: ") && why.find("certificate") != std::string::npos)
+      return std::move(bad).advise("trust who signed it with --ssl-https-ca-certificates-file FILE");
+    return bad;
   }
 }
 
