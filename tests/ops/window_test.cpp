@@ -132,16 +132,18 @@ TEST(AveragePool, PaddingAndCeil) {
 // The padded places of a window are counted, not visited: a million windows of a million places.
 TEST(AveragePool, WindowsMuchLargerThanTheImage) {
   const std::vector<RefTensor> in = {floats({1, 1, 2}, {3, 5})};
-  const auto y = run_text("graph { input x: f32[1,1,2]; y = average_pool(x) {count_include_pad=1, "
-                          "kernel_shape=[1000000], pads=[999999,999999]}; output y }",
-                          in)[0];
+  const auto y = run_text(
+      "graph { input x: f32[1,1,2]; y = average_pool(x) {count_include_pad=1, "
+      "kernel_shape=[1000000], pads=[999999,999999]}; output y }",
+      in)[0];
   ASSERT_EQ(y.f.size(), 1000001u);
   for (size_t at = 0; at < y.f.size(); at += 1000)
     EXPECT_EQ(y.f[at], (at == 0 ? 3 : at == 1000000 ? 5 : 8) / 1e6) << at;
   EXPECT_EQ(y.f.back(), 5 / 1e6);
-  const auto far = run_text("graph { input x: f32[1,1,2]; y = average_pool(x) {ceil_mode=1, count_include_pad=1, "
-                            "dilations=[3], kernel_shape=[4], pads=[4,5], strides=[2]}; output y }",
-                            in)[0];
+  const auto far = run_text(
+      "graph { input x: f32[1,1,2]; y = average_pool(x) {ceil_mode=1, count_include_pad=1, "
+      "dilations=[3], kernel_shape=[4], pads=[4,5], strides=[2]}; output y }",
+      in)[0];
   // Places of the padded input, 11 of them, at 0, 2, ... with steps of 3; the image stands at 4 and 5.
   expect_values(far, {0, 5.0 / 3});
 }

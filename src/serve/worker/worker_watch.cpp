@@ -78,7 +78,6 @@ void Worker::State::mourn() {
     gone = std::move(link);
     link = nullptr;
     counts.up = false;
-    counts.deaths += meant ? 0 : 1;
   }
   for (const RemotePtr& r : remotes()) r->detach();
   bool by_signal = true;
@@ -96,6 +95,7 @@ void Worker::State::mourn() {
   if (meant) return;
   {
     const std::lock_guard<std::mutex> lock(mutex);
+    ++counts.deaths;
     counts.lost_requests += lost;
     ++counts.ends[static_cast<size_t>(end)];
   }
