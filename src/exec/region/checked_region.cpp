@@ -20,9 +20,8 @@ Result<const kernels::Kernel*> kernel_of(const RegionPayload& payload, std::stri
   const kernels::Kernel* kernel = kernels::find(payload.kernel);
   if (!kernel || kernel->executor != executor)
     return refused("kernel '%s' is not in this binary", payload.kernel.c_str())
-        .advise(
-            "build the engine again with this version; a kernel from outside needs its manifest: --kernel FILE, or "
-            "the variable PERI_KERNELS");
+        .advise("build the engine again with this version; a kernel from outside needs its manifest: --kernel FILE, or "
+                "the variable PERI_KERNELS");
   if (kernel->version != payload.version)
     return refused("kernel '%s' has version %d here", payload.kernel.c_str(), kernel->version)
         .expecting(std::to_string(payload.version))
