@@ -3,20 +3,16 @@ is known of what ran it. A row that nothing explains is told as such."""
 
 TEXTS = "texts are std::string, one at a time on the reference executor"
 PLANES = "windows of NCHW go plane by plane, or by way of a copy to NHWC"
-ONCE = "made once for a model in networks, where its inputs are constant; as inputs of a run it is the reference's"
 BY_ROW = {
     "RegexFullMatch": TEXTS, "StringConcat": TEXTS, "StringNormalizer": TEXTS, "StringSplit": TEXTS,
-    "MelWeightMatrix": ONCE,
     "MaxPool": PLANES, "MaxPool SAME_UPPER": PLANES, "MaxPool SAME_LOWER": PLANES, "MaxPool 3-D": PLANES,
     "AveragePool SAME_LOWER": PLANES, "AveragePool SAME_UPPER": PLANES, "AveragePool": PLANES, "AveragePool 3-D": PLANES,
-    "MaxUnpool": "the row's indices lie anywhere in the result: one thread writes at random places, another cannot help",
     "Conv groups": "copies between layouts around a kernel of groups of four channels",
     "ConvTranspose": "a product into columns and an addition of these, with a copy between layouts",
     "Scan": "an iteration is a run of the body's steps: its fixed cost is that of a few element-wise steps",
     "com.microsoft.MatMulNBits": "weights are widened to float32 when the model is built: eight times the bytes",
     "com.microsoft.DynamicQuantizeLSTM": "weights are float32 once the model is built, four times the bytes that a step reads; answers are those without rounded inputs",
     "MatMulInteger": "the right side is an input of the row, and is packed in every run",
-    "com.microsoft.QLinearGlobalAveragePool": "bytes become float32 in memory before they are summed",
     "ai.onnx.ml.LinearClassifier NONE": "four steps, each with a fixed cost", "ai.onnx.ml.LinearClassifier SOFTMAX": "five steps, each with a fixed cost",
     "ai.onnx.ml.OneHotEncoder": "a comparison with each category and a cast",
 }

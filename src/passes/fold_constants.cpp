@@ -11,6 +11,9 @@ namespace {
 // A folded tensor may be this large, or this many times the size of what it was made from.
 constexpr double kMaxBytes = 64 << 20;
 constexpr double kMaxGrowth = 16;
+// What takes so many operations a byte is made from little once, as the filters of a spectrogram are; so many bytes
+// of it are no burden to an engine.
+constexpr double kExpensiveFlops = 8, kMaxExpensiveBytes = 4 << 20;
 // Operations and elements that one node, and all nodes of a run of the pass, may cost: seconds of the reference. What
 // is more expensive stays a node. Counted before anything is evaluated, so that the same graph always folds alike.
 constexpr double kMaxWork = 0x1p27;
@@ -33,7 +36,8 @@ bool worth_it(const ir::Node& n) {
   for (const ir::Value* v : n.inputs)
     if (v) in += bytes_of(*v);
   for (const ir::Value* v : n.outputs) out += bytes_of(*v);
-  return out <= 4096 || (out <= kMaxBytes && out <= kMaxGrowth * in);
+  const bool expensive = in > 0 && out <= kMaxExpensiveBytes && ops::cost_of(n).flops >= kExpensiveFlops * out;
+  return out <= 4096 || expensive || (out <= kMaxBytes && out <= kMaxGrowth * in);
 }
 
 // What an evaluation costs: operations of the definition, and every element read and written.

@@ -109,9 +109,15 @@ Result<ir::Value*> product(Rewriter& w, const ir::Node& n, const std::vector<std
   return arranged(w, y, made, terms[2]);
 }
 
+// Types that a matmul has; of these the floats that tiled products take, with a row to add.
+bool multiplies(DType t) {
+  return is_float(t) || t == DType::kI32 || t == DType::kI64 || t == DType::kU32 || t == DType::kU64;
+}
+bool has_tiles(DType t) { return is_float(t) && t != DType::kF64; }
+
 Result<bool> open_einsum(Rewriter& w, ir::Node* n) {
   const auto terms = terms_of(*n);
-  if (!terms || !is_float(n->out()->type.dtype) || n->inputs.size() > 2) return false;
+  if (!terms || !multiplies(n->out()->type.dtype) || n->inputs.size() > 2) return false;
   for (const ir::Value* v : n->inputs)
     if (!w.sized_by_inputs(*v->type.shape)) return false;
   const std::string &a = (*terms)[0], &y = terms->back();
@@ -145,7 +151,8 @@ Result<bool> open_gemm(Rewriter& w, ir::Node* n) {
       !c || (c->type.rank() <= 2 && c->type.rank() > 0 && c->type.shape->back() == n->out()->type.shape->back() &&
              (c->type.rank() == 1 || (*c->type.shape)[0].is_const(1)));
   const bool plain = n->i("transA") == 0 && n->f("alpha", 1) == 1 && row && (!c || n->f("beta", 1) == 1);
-  if (plain || !is_float(type)) return false;
+  const bool factors = n->f("alpha", 1) != 1 || (c && n->f("beta", 1) != 1);
+  if ((plain && has_tiles(type)) || !multiplies(type) || (factors && !is_float(type))) return false;
   w.standing_for({n});
   ir::Value *a = n->in(0), *b = n->in(1);
   if (n->i("transA") != 0) {
@@ -183,9 +190,10 @@ const Entry open_products_entry{{
     .name = "open_products",
     .contract =
         "No einsum of one or two operands is left whose terms name plain letters once each and agree in their extents, "
-        "and no float gemm with a transposed left side, with factors or with more than a row to add: they are "
-        "transposes, "
-        "reshapes, matmul, mul, reduce_sum and add. It stands before the passes that look for matmul.",
+        "no float gemm with a transposed left side, with factors or with more than a row to add, and none of float64 "
+        "or "
+        "of integers without factors: they are transposes, reshapes, matmul, mul, reduce_sum and add. It stands before "
+        "the passes that look for matmul.",
     .follows = {"fold_constants"},
     .run = run,
     .examples =
@@ -198,6 +206,14 @@ const Entry open_products_entry{{
           "graph { input a: f32[3,5]; input b: f32[5,3]; y = einsum(a, b) {equation=\"ij,ji->i\"}; output y }",
           "graph { input a: f32[3,5]; input b: f32[5,3]; const x: i64[1] = [1]; t = transpose(b) {perm=[1, 0]}; "
           "m = mul(a, t); y = reduce_sum(m, x) {keepdims=0}; output y }"},
+         {"integers",
+          "graph { input a: i64[3,5]; input b: i64[5,4]; y = einsum(a, b) {equation=\"ij,jk->ik\"}; output y }",
+          "graph { input a: i64[3,5]; input b: i64[5,4]; y = matmul(a, b); output y }"},
+         {"a gemm of float64",
+          "graph { input a: f64[6,4]; input b: f64[5,4]; input c: f64[5]; y = gemm(a, b, c) {transB=1}; output y }",
+          "graph { input a: f64[6,4]; input b: f64[5,4]; input c: f64[5]; t = transpose(b) {perm=[1, 0]}; p = "
+          "matmul(a, "
+          "t); y = add(p, c); output y }"},
          {"a trace stays", "graph { input a: f32[3,3]; y = einsum(a) {equation=\"ii->i\"}; output y }",
           "graph { input a: f32[3,3]; y = einsum(a) {equation=\"ii->i\"}; output y }"},
          {"a gemm with factors",

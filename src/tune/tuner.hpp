@@ -28,7 +28,7 @@ struct Candidate {
   // Runs the region at sizes for which this one does not hold (offer.holds_for); null: it holds everywhere.
   std::shared_ptr<const Candidate> fallback = nullptr;
   Turn turn = Turn::kFirst;
-  bool waits = false;       // not tried, since without times the first that is right is taken; `rejected` says so
+  bool waits = false;      // not tried, since without times the first that is right is taken; `rejected` says so
   std::string id() const;  // "gemm_f32@1 {mr=12 nr=32}" : stands in lock files and reports
 };
 struct Refusal {

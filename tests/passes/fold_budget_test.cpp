@@ -25,6 +25,17 @@ TEST(FoldBudget, DearOperationsStay) {
   EXPECT_EQ(cheap.nodes.size(), 0u);
 }
 
+// Little may grow into much where making it takes long, and nowhere else.
+TEST(FoldBudget, WhatIsMadeOfLittleIsMadeOnceWhereItIsExpensive) {
+  const ir::Graph filters = folded(
+      "graph { const b: i64[] = [80]; const n: i64[] = [400]; const r: i64[] = [16000]; const l: f32[] = [20.0]; const "
+      "h: f32[] = [7600.0]; y = mel_weight_matrix(b, n, r, l, h); output y }");
+  EXPECT_EQ(filters.nodes.size(), 0u) << ir::print(filters);
+  const ir::Graph zeros =
+      folded("graph { const x: f32[1] = [0.5]; const s: i64[2] = [200, 80]; y = expand(x, s); output y }");
+  EXPECT_EQ(zeros.nodes.size(), 1u) << ir::print(zeros);
+}
+
 // A size that folding makes a number is one everywhere behind it, in one run of the pass.
 TEST(FoldBudget, NoSizeOfBeforeStays) {
   const ir::Graph g = folded(

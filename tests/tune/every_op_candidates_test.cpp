@@ -42,11 +42,11 @@ void takes(const std::string& kernel, const std::string& inputs, const std::stri
 }
 
 TEST(EveryOp, CastsBetweenAllNumbers) {
-  const std::vector<std::string> types = {"f32", "f64", "f16", "i8",  "i16", "i32",
-                                          "i64", "u8",  "u16", "u32", "u64", "bool"};
+  const std::vector<std::string> types = {"f32", "f64", "f16", "bf16", "i8",  "i16", "i32",
+                                          "i64", "u8",  "u16", "u32",  "u64", "bool"};
   for (const std::string& from : types) {
     for (const std::string& to : types) {
-      if (from == to || (from == "f64" && to == "f16")) continue;  // the latter would round twice
+      if (from == to || (from.ends_with("64") && from != "f64" && to == "bf16")) continue;  // which would round twice
       const auto dtype = parse_dtype(to);
       ASSERT_TRUE(dtype.ok());
       const std::string text = "graph { input x: " + from +
@@ -55,6 +55,56 @@ TEST(EveryOp, CastsBetweenAllNumbers) {
       EXPECT_FALSE(passed(text).empty()) << text;
     }
   }
+}
+
+TEST(EveryOp, PowersOfIntegers) {
+  const std::string kernel = "elementwise_typed";
+  for (const std::string type : {"i32", "i64"}) {
+    const std::string x = "input x: " + type + "[3,701]";
+    for (const std::string e : {"0", "1", "2", "3", "7", "-1", "-2", "40"})
+      takes(kernel, x + "; const e: " + type + "[] = [" + e + "]", "pow(x, e)");
+    takes(kernel, x + "; input e: " + type + "[701]", "pow(x, e)");
+    takes(kernel, x + "; const e: u8[] = [3]", "pow(x, e)");
+    takes(kernel, x + "; const e: i64[3,1] = [3, -2, 5]", "pow(x, e)");
+    takes(kernel, x + "; const e: f32[] = [0.5]", "pow(x, e)");
+    takes(kernel, x + "; const e: f64[] = [2.0]", "pow(x, e)");
+  }
+}
+
+TEST(EveryOp, ShrinkOfIntegers) {
+  for (const std::string type : {"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"})
+    takes("elementwise_typed", "input x: " + type + "[3,701]", "shrink(x) {bias=1.5, lambd=1.5}");
+}
+
+TEST(EveryOp, ChoicesAmongNarrowIntegers) {
+  const std::string k = "; const k: i64[1] = [40]; y, i = top_k(x, k); output y; output i }";
+  for (const std::string type : {"u8", "i8", "u16", "i16"})
+    EXPECT_EQ(passed("graph { input x: " + type + "[3,500]" + k).count("top_k"), 1) << type;
+  for (const std::string type : {"u8", "i8", "u16", "i16", "bool"})
+    for (const std::string op : {"reduce_max", "reduce_min"}) {
+      takes("reduce", "input x: " + type + "[3,70,41]; const a: i64[1] = [1]", op + "(x, a)");
+      takes("reduce", "input x: " + type + "[3,70,41]; const a: i64[1] = [2]", op + "(x, a)");
+    }
+}
+
+TEST(EveryOp, WhatFloat64ModelsHold) {
+  for (const std::string op : {"softmax", "log_softmax", "lp_normalization"})
+    for (const std::string axis : {"0", "1", "2"})
+      takes("rows_f64", "input x: f64[5,70,9]", op + "(x) {axis=" + axis + "}");
+  takes("rows_f64", "input x: f64[5,630]; input s: f64[630]; input b: f64[630]", "layer_normalization(x, s, b)");
+  takes("rows_f64", "input x: f64[5,630]; input s: f64[630]", "rms_normalization(x, s)");
+  takes("max_pool_typed", "input x: f64[2,9,30,31]",
+        "max_pool(x) {kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1]}");
+  takes("matmul_typed", "input a: f64[2,1,7,9]; input b: f64[3,9,13]", "matmul(a, b)");
+}
+
+TEST(EveryOp, MeansOfBytes) {
+  for (const std::string type : {"u8", "i8"})
+    EXPECT_EQ(passed("graph { input x: " + type +
+                     "[2,35,7,9]; const s: f32[] = [0.03]; d = dequantize_linear(x, s); y = global_average_pool(d); "
+                     "output y }")
+                  .count("mean_bytes"),
+              1);
 }
 
 TEST(EveryOp, ArithmeticOfAllTypes) {

@@ -1,4 +1,4 @@
-// Kernel max_pool_typed: max pooling of f32 and 8-bit integers in any number of dimensions, and where each maximum
+// Kernel max_pool_typed: max pooling of f32, f64 and 8-bit integers in any number of dimensions, and where each maximum
 // stands.
 #include <algorithm>
 #include <limits>
@@ -161,7 +161,7 @@ Result<Shape> read(const Problem& p) {
   if (p.graph->nodes.back() != &n) return refused("takes no epilogue");
   Shape s;
   s.type = n.in(0)->type.dtype;
-  if (s.type != DType::kF32 && s.type != DType::kU8 && s.type != DType::kI8)
+  if (s.type != DType::kF32 && s.type != DType::kF64 && s.type != DType::kU8 && s.type != DType::kI8)
     return refused("elements of %s", dtype_name(s.type).data());
   if (n.outputs.size() < 2 && s.type == DType::kF32) return refused("asks for no places");
   const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
@@ -190,14 +190,16 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   const Source x = Source::of(p, p.anchor().in(0), c.constants);
   if (!x.known()) return refused("reads a value made inside the region");
   if (s.in.size() == 2 && s.in_size < std::numeric_limits<int32_t>::max()) {
-    const auto run = s.type == DType::kF32  ? run_image<float>
-                     : s.type == DType::kU8 ? run_image<uint8_t>
-                                            : run_image<int8_t>;
+    const auto run = s.type == DType::kF32   ? run_image<float>
+                     : s.type == DType::kF64 ? run_image<double>
+                     : s.type == DType::kU8  ? run_image<uint8_t>
+                                             : run_image<int8_t>;
     return TaskInstance::make(s.planes, 0, [=](int64_t plane, const Args& args) { run(s, x.data(args), args, plane); });
   }
-  const auto run = s.type == DType::kF32  ? run_plane<float>
-                   : s.type == DType::kU8 ? run_plane<uint8_t>
-                                          : run_plane<int8_t>;
+  const auto run = s.type == DType::kF32   ? run_plane<float>
+                   : s.type == DType::kF64 ? run_plane<double>
+                   : s.type == DType::kU8  ? run_plane<uint8_t>
+                                           : run_plane<int8_t>;
   return TaskInstance::make(s.planes, 0, [=](int64_t plane, const Args& args) { run(s, x.data(args), args, plane); });
 }
 }  // namespace
@@ -207,7 +209,7 @@ const Entry max_pool_typed_entry{{
     .name = "max_pool_typed",
     .version = 2,
     .provider = "peri",
-    .takes = "max pooling of 8-bit integers, and of f32 with the places of the maxima",
+    .takes = "max pooling of 8-bit integers and f64, and of f32 with the places of the maxima",
     .offer = offer,
     .instantiate = instantiate,
     .samples =
@@ -219,6 +221,10 @@ const Entry max_pool_typed_entry{{
          "graph { input x: f32[2,3,30,150]; v, i = max_pool(x) {kernel_shape=[3, 4], strides=[1, 3], dilations=[2, 3], "
          "pads=[2, 5, 3, 4], storage_order=1}; output v; output i }",
          "graph { input x: u8[2,9,30,31]; y = max_pool(x) {kernel_shape=[2, 2], strides=[2, 2]}; output y }",
+         "graph { input x: f64[2,9,30,31]; v, i = max_pool(x) {kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, "
+         "1]}; "
+         "output v; output i }",
+         "graph { input x: f64[2,3,9,11,7]; y = max_pool(x) {kernel_shape=[2, 2, 3], strides=[2, 2, 1]}; output y }",
          "graph { input x: i8[2,9,30,31]; y = max_pool(x) {kernel_shape=[2, 2], strides=[2, 2]}; output y }"},
     .takes_constants = true,
 }};

@@ -36,28 +36,29 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return std::vector<Offer>{row_major_offer(p, target)};
 }
 
-// First indices are looked at; then elements go to their places among zeros: by tasks that have a slice of both sides
-// each where no index leaves its slice, else by one task, so that of two elements for a place the later stays. Who puts
-// them there writes the zeros too, which are in its cache then.
+// Tasks that have a slice of both sides each write its zeros, and the elements among them, which are in their cache
+// then, up to one whose index leaves the slice. Where there was such a one all elements are put there by one task, so
+// that of two for a place the later stays.
 class Unpool final : public Instance {
  public:
   Unpool(const Shape& s, Source x, Source to) : s_(s), x_(std::move(x)), to_(std::move(to)) {}
   size_t workspace_bytes() const override { return sizeof(std::atomic<uint32_t>); }
   int phases() const override { return 3; }
-  int64_t tasks(int phase) const override { return phase == 0 ? 1 : s_.slices; }
+  int64_t tasks(int phase) const override { return phase == 1 ? s_.slices : 1; }
   void run_task(int phase, int64_t task, const Args& args) const override {
     auto& found = *reinterpret_cast<std::atomic<uint32_t>*>(args.workspace);
-    const auto* const to = static_cast<const int64_t*>(to_.data(args));
-    auto* const y = static_cast<uint32_t*>(args.out[0]);
-    const int64_t each = s_.count / s_.slices, room = s_.places / s_.slices;
     if (phase == 0) return found.store(0);
-    if (phase == 1) return static_cast<void>(found.fetch_or(look(to + task * each, each, task * room, room)));
-    const uint32_t seen = found.load();
-    if ((seen & kOutside) != 0 || (seen != 0 && task != 0)) return;
-    const int64_t begin = task * each, end = seen != 0 ? s_.count : begin + each;
+    if (phase == 2 && found.load() == 0) return;
+    const int64_t each = s_.count / s_.slices, room = s_.places / s_.slices, first = task * each;
+    const auto* const to = static_cast<const int64_t*>(to_.data(args));
     const auto* const x = static_cast<const uint32_t*>(x_.data(args));
-    std::fill_n(y + task * room, seen != 0 ? s_.places : room, 0U);
-    for (int64_t k = begin; k < end; ++k) y[to[k]] = x[k];
+    auto* const y = static_cast<uint32_t*>(args.out[0]);
+    if (phase == 2) {
+      if (!put_within(x, to, s_.count, y, 0, s_.places)) found.fetch_or(kOutside);
+      return;
+    }
+    std::fill_n(y + task * room, room, 0U);
+    if (!put_within(x + first, to + first, each, y, task * room, room)) found.fetch_or(kElsewhere);
   }
   Status finish(const Args& args) const override {
     if ((reinterpret_cast<std::atomic<uint32_t>*>(args.workspace)->load() & kOutside) == 0) return Ok{};
@@ -68,14 +69,13 @@ class Unpool final : public Instance {
 
  private:
   static constexpr uint32_t kOutside = 1, kElsewhere = 2;
-  uint32_t look(const int64_t* to, int64_t n, int64_t begin, int64_t room) const {
-    uint64_t outside = 0, elsewhere = 0;
+  // Whether all places lie among the `room` from `begin` on; ends at the first that does not.
+  static bool put_within(const uint32_t* x, const int64_t* to, int64_t n, uint32_t* y, int64_t begin, int64_t room) {
     for (int64_t k = 0; k < n; ++k) {
-      const uint64_t at = static_cast<uint64_t>(to[k]);
-      outside |= at >= static_cast<uint64_t>(s_.places);
-      elsewhere |= at - static_cast<uint64_t>(begin) >= static_cast<uint64_t>(room);
+      if (static_cast<uint64_t>(to[k]) - static_cast<uint64_t>(begin) >= static_cast<uint64_t>(room)) return false;
+      y[to[k]] = x[k];
     }
-    return (outside != 0 ? kOutside : 0) | (elsewhere != 0 ? kElsewhere : 0);
+    return true;
   }
   Shape s_;
   Source x_, to_;
@@ -93,7 +93,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry max_unpool_entry;
 const Entry max_unpool_entry{{
     .name = "max_unpool",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
     .takes = "max_unpool of 32-bit types without an output_shape",
     .offer = offer,
@@ -104,7 +104,9 @@ const Entry max_unpool_entry{{
          "graph { input x: f32[1,2,9]; input i: i64[1,2,9]; y = max_unpool(x, i) {kernel_shape=[3], strides=[2], "
          "pads=[1,0]}; output y }",
          "graph { input x: f32[2,1,3,4,2]; input i: i64[2,1,3,4,2]; y = max_unpool(x, i) {kernel_shape=[2,2,2], "
-         "strides=[2,2,2]}; output y }"},
+         "strides=[2,2,2]}; output y }",
+         "graph { input x: f32[1,8,64,64]; input i: i64[1,8,64,64]; y = max_unpool(x, i) {kernel_shape=[2,2], "
+         "strides=[2,2]}; output y }"},
     .takes_constants = true,
 }};
 

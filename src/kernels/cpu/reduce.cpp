@@ -1,4 +1,5 @@
-// Kernel reduce: every reduction of f32, f64, i32 and i64 over any axes, and global pooling, row-major.
+// Kernel reduce: every reduction of f32, f64, i32 and i64 over any axes, extremes of narrower integers and bool, and
+// global pooling, row-major.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -76,7 +77,10 @@ Result<Shape> read(const Problem& p) {
   if (p.graph->nodes.back() != &n) return refused("takes no epilogue");
   s.type = n.in(0)->type.dtype;
   const bool real = s.type == DType::kF32 || s.type == DType::kF64;
-  if (!real && s.type != DType::kI32 && s.type != DType::kI64)
+  const bool narrow = s.type == DType::kI8 || s.type == DType::kU8 || s.type == DType::kI16 || s.type == DType::kU16 ||
+                      s.type == DType::kBool;
+  const bool extreme = s.kind->join == typed::Join::kMax || s.kind->join == typed::Join::kMin;
+  if (!real && s.type != DType::kI32 && s.type != DType::kI64 && !(narrow && extreme))
     return refused("elements of %s", dtype_name(s.type).data());
   if (!real && s.kind->end != End::kPlain && s.kind->end != End::kMean) return refused("%s of integers", n.op.c_str());
   const std::vector<int64_t> d = dims_of(*n.in(0));
@@ -172,11 +176,23 @@ void run_task(const Shape& s, const typed::Joins& joins, const void* from, void*
   }
 }
 
-typed::Elem elem_of(DType type) {
-  return type == DType::kF32   ? typed::Elem::kF32
-         : type == DType::kF64 ? typed::Elem::kF64
-         : type == DType::kI32 ? typed::Elem::kI32
-                               : typed::Elem::kI64;
+using RunTask = void (*)(const Shape& s, const typed::Joins& joins, const void* from, void* to, int64_t task);
+struct OfType {
+  typed::Elem elem;
+  RunTask run;
+};
+OfType of_type(DType type) {
+  switch (type) {
+    case DType::kF32: return {typed::Elem::kF32, run_task<float>};
+    case DType::kF64: return {typed::Elem::kF64, run_task<double>};
+    case DType::kI32: return {typed::Elem::kI32, run_task<int32_t>};
+    case DType::kI8: return {typed::Elem::kI8, run_task<int8_t>};
+    case DType::kI16: return {typed::Elem::kI16, run_task<int16_t>};
+    case DType::kU16: return {typed::Elem::kU16, run_task<uint16_t>};
+    case DType::kU8: return {typed::Elem::kU8, run_task<uint8_t>};
+    case DType::kBool: return {typed::Elem::kBool, run_task<uint8_t>};
+    default: return {typed::Elem::kI64, run_task<int64_t>};
+  }
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
@@ -189,14 +205,11 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_TRY(check_row_major(p));
   PERI_ASSIGN(const Shape s, read(p));
   PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
-  const typed::Joins joins =
-      (isa == cpu::Isa::kAvx512 ? typed::avx512::find_joins : typed::avx2::find_joins)(s.kind->join, elem_of(s.type));
+  const typed::Joins joins = (isa == cpu::Isa::kAvx512 ? typed::avx512::find_joins : typed::avx2::find_joins)(
+      s.kind->join, of_type(s.type).elem);
   const Source x = Source::of(p, p.anchor().in(0), c.constants);
   if (!x.known()) return refused("reads a value made inside the region");
-  const auto run = s.type == DType::kF32   ? run_task<float>
-                   : s.type == DType::kF64 ? run_task<double>
-                   : s.type == DType::kI32 ? run_task<int32_t>
-                                           : run_task<int64_t>;
+  const RunTask run = of_type(s.type).run;
   return TaskInstance::make(s.tasks(), 0,
                             [=](int64_t task, const Args& args) { run(s, joins, x.data(args), args.out[0], task); });
 }
@@ -207,11 +220,13 @@ const Entry reduce_entry{{
     .name = "reduce",
     .version = 1,
     .provider = "peri",
-    .takes = "reductions of f32, f64, i32 and i64 over any axes, global pooling",
+    .takes = "reductions of f32, f64, i32 and i64 over any axes, extremes of i8, u8, i16, u16 and bool, global pooling",
     .offer = offer,
     .instantiate = instantiate,
     .samples = {"graph { input x: f32[3,5,7,130]; const a: i64[2] = [0, 2]; y = reduce_l2(x, a); output y }",
-                "graph { input x: i64[5,70,3,90]; const a: i64[2] = [1, 3]; y = reduce_max(x, a); output y }"},
+                "graph { input x: i64[5,70,3,90]; const a: i64[2] = [1, 3]; y = reduce_max(x, a); output y }",
+                "graph { input x: u8[5,70,3,90]; const a: i64[2] = [1, 3]; y = reduce_min(x, a); output y }",
+                "graph { input x: bool[5,70,3,90]; const a: i64[1] = [1]; y = reduce_max(x, a); output y }"},
     .takes_constants = true,
 }};
 

@@ -36,6 +36,10 @@ uint64_t ordered(double v) {
   return bits >> 63 ? ~bits : bits | uint64_t{1} << 63;
 }
 uint32_t ordered(int32_t v) { return static_cast<uint32_t>(v) ^ 0x80000000U; }
+uint32_t ordered(int8_t v) { return ordered(int32_t{v}); }
+uint32_t ordered(uint8_t v) { return v; }
+uint32_t ordered(int16_t v) { return ordered(int32_t{v}); }
+uint32_t ordered(uint16_t v) { return v; }
 uint64_t ordered(int64_t v) {
   return static_cast<uint64_t>(v) ^ uint64_t { 1 } << 63;
 }
@@ -119,6 +123,21 @@ void run_lines(const Shape& s, const void* from, const Args& args, int64_t task)
   }
 }
 
+using RunLines = void (*)(const Shape& s, const void* from, const Args& args, int64_t task);
+Result<RunLines> run_of(DType type) {
+  switch (type) {
+    case DType::kF32: return run_lines<float>;
+    case DType::kF64: return run_lines<double>;
+    case DType::kI32: return run_lines<int32_t>;
+    case DType::kI64: return run_lines<int64_t>;
+    case DType::kI8: return run_lines<int8_t>;
+    case DType::kU8: return run_lines<uint8_t>;
+    case DType::kI16: return run_lines<int16_t>;
+    case DType::kU16: return run_lines<uint16_t>;
+    default: return refused("elements of %s", dtype_name(type).data());
+  }
+}
+
 int output_index(const ir::Graph& g, const ir::Value* v) {
   const auto it = std::find(g.outputs.begin(), g.outputs.end(), v);
   return it == g.outputs.end() ? -1 : static_cast<int>(it - g.outputs.begin());
@@ -130,8 +149,7 @@ Result<Shape> read(const Problem& p) {
   if (p.graph->nodes.back() != &n) return refused("takes no epilogue");
   Shape s;
   s.type = n.in(0)->type.dtype;
-  if (s.type != DType::kF32 && s.type != DType::kF64 && s.type != DType::kI32 && s.type != DType::kI64)
-    return refused("elements of %s", dtype_name(s.type).data());
+  PERI_TRY(run_of(s.type));
   const std::vector<int64_t> d = dims_of(*n.in(0)), y = dims_of(*n.out());
   int64_t axis = n.i("axis", -1);
   if (axis < 0) axis += static_cast<int64_t>(d.size());
@@ -160,10 +178,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   s.beyond = (isa == cpu::Isa::kAvx512 ? cpu::rows::avx512::kLoops : cpu::rows::avx2::kLoops).beyond;
   const Source x = Source::of(p, p.anchor().in(0), c.constants);
   if (!x.known()) return refused("reads a value made inside the region");
-  const auto run = s.type == DType::kF32   ? run_lines<float>
-                   : s.type == DType::kF64 ? run_lines<double>
-                   : s.type == DType::kI32 ? run_lines<int32_t>
-                                           : run_lines<int64_t>;
+  PERI_ASSIGN(const RunLines run, run_of(s.type));
   const size_t scratch = static_cast<size_t>(s.k <= kFew ? kFew : s.axis) * sizeof(Candidate<uint64_t>);
   return TaskInstance::make((s.lines() + s.lines_per_task() - 1) / s.lines_per_task(), scratch,
                             [=](int64_t task, const Args& args) { run(s, x.data(args), args, task); });
@@ -175,14 +190,16 @@ const Entry top_k_entry{{
     .name = "top_k",
     .version = 1,
     .provider = "peri",
-    .takes = "top_k of f32, f64, i32 and i64 along any axis",
+    .takes = "top_k of f32, f64 and integers of 8 to 64 bits along any axis, u32 and u64 left out",
     .offer = offer,
     .instantiate = instantiate,
     .samples =
         {"graph { input x: f32[3,500]; const k: i64[1] = [40]; y, i = top_k(x, k); output y; output i }",
          "graph { input x: f32[37,300]; const k: i64[1] = [5]; y, i = top_k(x, k) {largest=0}; output y; output i }",
          "graph { input x: f32[30,70,5]; const k: i64[1] = [3]; y, i = top_k(x, k) {axis=1, largest=0}; output y; "
-         "output i }"},
+         "output i }",
+         "graph { input x: u8[3,500]; const k: i64[1] = [40]; y, i = top_k(x, k); output y; output i }",
+         "graph { input x: i16[37,300]; const k: i64[1] = [5]; y, i = top_k(x, k) {largest=0}; output y; output i }"},
     .takes_constants = true,
 }};
 

@@ -74,6 +74,13 @@ Joins of_type(Join join) {
   }
   return {nullptr, nullptr};
 }
+// Of narrow integers the extremes alone: their sums pass their types.
+template <class T>
+Joins extremes_of_type(Join join) {
+  if (join == Join::kMax) return {run<Join::kMax, T>, places<Join::kMax, T>};
+  if (join == Join::kMin) return {run<Join::kMin, T>, places<Join::kMin, T>};
+  return {nullptr, nullptr};
+}
 }  // namespace
 
 Joins find_joins(Join join, Elem of) {
@@ -82,6 +89,11 @@ Joins find_joins(Join join, Elem of) {
     case Elem::kF64: return of_type<double>(join);
     case Elem::kI32: return of_type<int32_t>(join);
     case Elem::kI64: return of_type<int64_t>(join);
+    case Elem::kI8: return extremes_of_type<int8_t>(join);
+    case Elem::kU8:
+    case Elem::kBool: return extremes_of_type<uint8_t>(join);
+    case Elem::kI16: return extremes_of_type<int16_t>(join);
+    case Elem::kU16: return extremes_of_type<uint16_t>(join);
     default: return {nullptr, nullptr};
   }
 }

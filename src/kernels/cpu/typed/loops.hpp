@@ -20,7 +20,7 @@ enum class Op : uint8_t {
   kFmod,  // with the sign of the dividend
   kMax,
   kMin,
-  kPow,
+  kPow,  // floats, and i64
   kPRelu,
   kEq,  // T, T -> bool
   kLt,

@@ -125,6 +125,25 @@ void narrow_bf16(const Run& run) {
   }>(run);
 }
 
+// By way of a float32 whose last bit says whether any was lost: then the second rounding is the only one.
+template <void (*kNarrow)(const Run&)>
+void narrow_f64(const Run& run) {
+  constexpr int64_t kPart = 256;
+  const double* __restrict a = static_cast<const double*>(run.a);
+  uint16_t* const y = static_cast<uint16_t*>(run.y);
+  for (int64_t at = 0; at < run.n; at += kPart) {
+    const int64_t n = run.n - at < kPart ? run.n - at : kPart;
+    float odd[kPart];
+    for (int64_t i = 0; i < n; ++i) {
+      const double v = a[at + i], near = static_cast<double>(static_cast<float>(v));
+      const double size = v < 0 ? -v : v, rounded = near < 0 ? -near : near;
+      const uint32_t bits = __builtin_bit_cast(uint32_t, static_cast<float>(v));
+      odd[i] = __builtin_bit_cast(float, (bits - (rounded > size)) | (near != v));
+    }
+    kNarrow({odd, nullptr, nullptr, y + at, n, nullptr});
+  }
+}
+
 template <class From, class To>
 constexpr Loop integer_cast() {
   if constexpr (From(0.5) != From(0)) return cast_to_integer<From, To>;
@@ -150,7 +169,10 @@ Loop cast_from(Elem to) {
 Loop find_cast(Elem of, Elem to) {
   switch (of) {
     case Elem::kF32: return to == Elem::kF16 ? narrow_f16 : to == Elem::kBF16 ? narrow_bf16 : cast_from<float>(to);
-    case Elem::kF64: return cast_from<double>(to);
+    case Elem::kF64:
+      return to == Elem::kF16    ? narrow_f64<narrow_f16>
+             : to == Elem::kBF16 ? narrow_f64<narrow_bf16>
+                                 : cast_from<double>(to);
     case Elem::kF16: return to == Elem::kF32 ? widen_f16 : nullptr;
     case Elem::kBF16: return to == Elem::kF32 ? widen_bf16 : nullptr;
     case Elem::kI8: return cast_from<int8_t>(to);
@@ -213,6 +235,43 @@ Loop find_integer(Op op) {
   if (const Loop order = find_order<T>(op)) return order;
   return find_bits<U>(op);
 }
+// Whole powers, which wrap; of what is below zero the whole part of the fraction.
+inline int64_t whole_power(int64_t x, int64_t y) {
+  if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 != 0 ? -1 : 1) : 0;
+  uint64_t out = 1, square = static_cast<uint64_t>(x);
+  for (; y != 0; y >>= 1, square *= square)
+    if ((y & 1) != 0) out *= square;
+  return static_cast<int64_t>(out);
+}
+// One exponent for all of a part is most usual: its bits are gone through once, for all elements side by side.
+void whole_powers(const Run& run) {
+  constexpr int64_t kPart = 256;
+  const int64_t* __restrict a = static_cast<const int64_t*>(run.a);
+  const int64_t* __restrict b = static_cast<const int64_t*>(run.b);
+  int64_t* __restrict y = static_cast<int64_t*>(run.y);
+  for (int64_t at = 0; at < run.n; at += kPart) {
+    const int64_t n = run.n - at < kPart ? run.n - at : kPart, first = b[at];
+    int64_t others = first < 0;
+    for (int64_t i = 0; i < n; ++i) others |= b[at + i] != first;
+    if (others != 0) {
+      for (int64_t i = 0; i < n; ++i) y[at + i] = whole_power(a[at + i], b[at + i]);
+      continue;
+    }
+    uint64_t out[kPart], square[kPart];
+    for (int64_t i = 0; i < n; ++i) {
+      out[i] = 1;
+      square[i] = static_cast<uint64_t>(a[at + i]);
+    }
+    for (int64_t bits = first; bits != 0; bits >>= 1) {
+      if ((bits & 1) != 0)
+        for (int64_t i = 0; i < n; ++i) out[i] *= square[i];
+      if (bits > 1)
+        for (int64_t i = 0; i < n; ++i) square[i] *= square[i];
+    }
+    for (int64_t i = 0; i < n; ++i) y[at + i] = static_cast<int64_t>(out[i]);
+  }
+}
+
 Loop find_bool(Op op) {
   using B = uint8_t;
   switch (op) {
@@ -322,7 +381,7 @@ Loop find_own(Op op, Elem of) {
     case Elem::kI8: return find_integer<int8_t, uint8_t>(op);
     case Elem::kI16: return find_integer<int16_t, uint16_t>(op);
     case Elem::kI32: return find_integer<int32_t, uint32_t>(op);
-    case Elem::kI64: return find_integer<int64_t, uint64_t>(op);
+    case Elem::kI64: return op == Op::kPow ? whole_powers : find_integer<int64_t, uint64_t>(op);
     case Elem::kU8: return find_integer<uint8_t, uint8_t>(op);
     case Elem::kU16: return find_integer<uint16_t, uint16_t>(op);
     case Elem::kU32: return find_integer<uint32_t, uint32_t>(op);

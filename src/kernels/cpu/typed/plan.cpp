@@ -132,11 +132,11 @@ class Translator {
     const auto narrow = [](Elem e) { return e == Elem::kF16 || e == Elem::kBF16; };
     if (narrow(x.elem) && to != Elem::kF32) {
       PERI_ASSIGN(x, emit(Op::kCast, {x}, Elem::kF32));
-    } else if (narrow(to) && x.elem != Elem::kF32) {
-      // Rounded to float32 first, a wider number is rounded twice.
-      const bool exact = bytes_of(x.elem) <= 2;
-      if (!exact && !(to == Elem::kF16 && x.elem != Elem::kF64)) return refused("a cast that would round twice");
-      PERI_ASSIGN(x, emit(Op::kCast, {x}, Elem::kF32));
+    } else if (narrow(to) && x.elem != Elem::kF32 && x.elem != Elem::kF64) {
+      // float32 holds what float16 does not overflow to, and all of 16 bits; float64 what has 32.
+      const bool exact = bytes_of(x.elem) <= 2 || to == Elem::kF16;
+      if (!exact && bytes_of(x.elem) == 8) return refused("a cast that would round twice");
+      PERI_ASSIGN(x, emit(Op::kCast, {x}, exact ? Elem::kF32 : Elem::kF64));
     }
     return emit(Op::kCast, {x}, to);
   }
@@ -174,6 +174,11 @@ class Translator {
     const Elem e = x.elem;
     if (n.op == "is_inf")
       return emit(Op::kIsInf, {x}, Elem::kBool, n.i("detect_positive", 1) != 0, n.i("detect_negative", 1) != 0);
+    if (n.op == "shrink" && e != Elem::kF32 && e != Elem::kF64) {  // integers, by fractions
+      PERI_ASSIGN(const Value wide, cast(x, Elem::kF64));
+      PERI_ASSIGN(const Value y, emit(Op::kShrink, {wide}, Elem::kF64, n.f("bias", 0), n.f("lambd", 0.5F)));
+      return cast(y, e);
+    }
     if (e != Elem::kF32 && e != Elem::kF64) return refused("%s of this type", n.op.c_str());
     if (n.op == "leaky_relu") return emit(Op::kLeaky, {x}, e, n.f("alpha", 0.01F));
     if (n.op == "elu") return emit(Op::kElu, {x}, e, n.f("alpha", 1), 1);
@@ -204,11 +209,7 @@ class Translator {
     if (n.op == "clip") return clip(src);
     if (n.op == "mod") return emit(n.i("fmod") ? Op::kFmod : Op::kMod, src, result);
     if (n.op == "bit_shift") return emit(n.s("direction") == "LEFT" ? Op::kShiftLeft : Op::kShiftRight, src, result);
-    if (n.op == "pow") {
-      if (src[0].elem != Elem::kF32 && src[0].elem != Elem::kF64) return refused("pow of integers");
-      PERI_ASSIGN(src[1], cast(src[1], src[0].elem));
-      return emit(Op::kPow, src, result);
-    }
+    if (n.op == "pow") return pow(std::move(src), result);
     if (n.op == "mean") {
       PERI_ASSIGN(const Value sum, folded(Op::kAdd, src, result));
       return emit(Op::kScale, {sum}, result, 1.0 / static_cast<double>(src.size()));
@@ -220,6 +221,22 @@ class Translator {
     }
     if (const auto op = look_up(kBinary, n.op)) return folded(*op, std::move(src), result);
     return refused("no loop for %s", n.op.c_str());
+  }
+
+  // Of integers in 64 bits, which wrap as fewer do, or by a float in float64.
+  Result<Value> pow(std::vector<Value> src, Elem result) {
+    const auto floating = [](Elem e) {
+      return e == Elem::kF32 || e == Elem::kF64 || e == Elem::kF16 || e == Elem::kBF16;
+    };
+    Elem in = src[0].elem;
+    if (!floating(in)) in = floating(src[1].elem) ? Elem::kF64 : Elem::kI64;
+    if (in != Elem::kF32 && in != Elem::kF64 && in != Elem::kI64) return refused("pow of floats of 16 bits");
+    if (in == Elem::kI64 && src[1].elem == Elem::kU64) return refused("exponents of u64");
+    for (Value& v : src) {
+      PERI_ASSIGN(v, cast(v, in));
+    }
+    PERI_ASSIGN(const Value y, emit(Op::kPow, src, in));
+    return cast(y, result);
   }
 
   Result<Value> clip(const std::vector<Value>& src) {
