@@ -10,6 +10,8 @@ import subprocess
 import tempfile
 import time
 
+KINDS = ([], ["--no-tune"])  # in turn: one that starts a worker and measures, and one that soon writes its files
+
 
 def whole(peri, engine):
     """Why the engine or its proof is not whole; None if both are."""
@@ -20,10 +22,10 @@ def whole(peri, engine):
     return f"explain: {r.stderr.strip()[-200:]}" if r.returncode else None
 
 
-def stopped(peri, model, folder, how, after, earlier):
+def stopped(peri, model, folder, how, after, earlier, *words):
     """Problems of one build that gets `how` after so many seconds, over an earlier engine if `earlier` is its bytes."""
     engine = folder / "out.engine"
-    child = subprocess.Popen([peri, "build", model, "-o", engine, "--no-cache", "--quiet"], stdout=subprocess.DEVNULL,
+    child = subprocess.Popen([peri, "build", model, "-o", engine, "--no-cache", "--quiet", *words], stdout=subprocess.DEVNULL,
                              stderr=subprocess.PIPE, text=True, cwd=folder)
     time.sleep(after)
     child.send_signal(how)
@@ -62,22 +64,24 @@ def main():
     failed = done = 0
     with tempfile.TemporaryDirectory(prefix="peri-interrupt-") as scratch:
         scratch = pathlib.Path(scratch)
-        start = time.monotonic()
-        subprocess.run([peri, "build", model, "-o", scratch / "whole.engine", "--no-cache", "--quiet"], check=True, capture_output=True)
-        seconds = time.monotonic() - start
+        start, took = time.monotonic(), []
+        for words in KINDS:
+            begun = time.monotonic()
+            subprocess.run([peri, "build", model, "-o", scratch / "whole.engine", "--no-cache", "--quiet", *words], check=True, capture_output=True)
+            took.append(time.monotonic() - begun)
         earlier = (scratch / "whole.engine").read_bytes()
         for n in range(a.times):
             if time.monotonic() - start > a.seconds and 6 * n >= a.times:
                 break
             how, over = rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGKILL]), rng.random() < 0.5
             # Most of the moments lie near the end, where files are written.
-            after = seconds * (rng.random() if rng.random() < 0.4 else rng.uniform(0.8, 1.1))
+            after = took[n % 2] * (rng.random() if rng.random() < 0.4 else rng.uniform(0.8, 1.1))
             folder = scratch / f"{n}"
             folder.mkdir()
             if over:
                 (folder / "out.engine").write_bytes(earlier)
                 (folder / "out.engine.proof").write_bytes((scratch / "whole.engine.proof").read_bytes())
-            problems = stopped(peri, model, folder, how, after, earlier if over else None)
+            problems = stopped(peri, model, folder, how, after, earlier if over else None, *KINDS[n % 2])
             done += 1
             if problems:
                 failed += 1
