@@ -1,7 +1,6 @@
-// code_texts MODEL TARGET [--compile] [--lock LOCK] [NAME=SIZE ...]: what a build in float16 for the recorded GPU of
-// TARGET has NVRTC compile, without that GPU: texts of the samples of its kernels and of the candidates of its
-// problems, a kernel a line, in the order of the build. --compile: compiled on one thread, with the seconds of the
-// processor.
+// code_texts MODEL TARGET [--compile] [--each] [--share N SEED] [--lock LOCK] [NAME=SIZE ...]: what a build in float16
+// for the GPU of TARGET has NVRTC compile (one of N texts, as the seed has it), a kernel a line, or --each, without
+// that GPU. --compile: on one thread, with the processor's seconds; where threads have memory of their own it is told.
 // --lock: instead, whether each kernel that LOCK chose for a region is among the candidates that the build would try.
 #include <time.h>
 
@@ -12,6 +11,7 @@
 #include <set>
 #include <string>
 
+#include "base/hash.hpp"
 #include "compile/backends.hpp"
 #include "compile/compile.hpp"
 #include "device/cuda/compiler.hpp"
@@ -29,19 +29,29 @@ namespace {
 
 struct Call {
   std::string model, target, lock;
-  bool compile = false;
+  bool compile = false, each = false;
+  uint64_t share = 1, seed = 0;
   std::map<std::string, int64_t> dims;
 };
 
 Result<Call> call_of(int count, char** words) {
-  if (count < 3) return usage("code_texts MODEL TARGET [--compile] [--lock LOCK] [NAME=SIZE ...]");
-  Call out{words[1], words[2], {}, false, {}};
+  if (count < 3)
+    return usage("code_texts MODEL TARGET [--compile] [--each] [--share N SEED] [--lock LOCK] [NAME=SIZE ...]");
+  Call out;
+  out.model = words[1];
+  out.target = words[2];
   for (int k = 3; k < count; ++k) {
     const std::string word = words[k];
     const size_t at = word.find('=');
     if (word == "--compile")
       out.compile = true;
-    else if (word == "--lock" && k + 1 < count)
+    else if (word == "--each")
+      out.compile = out.each = true;
+    else if (word == "--share" && k + 2 < count) {
+      out.share = std::max<uint64_t>(1, std::strtoull(words[k + 1], nullptr, 10));
+      out.seed = std::strtoull(words[k + 2], nullptr, 10);
+      k += 2;
+    } else if (word == "--lock" && k + 1 < count)
       out.lock = words[++k];
     else if (at != std::string::npos)
       out.dims[word.substr(0, at)] = std::atoll(word.c_str() + at + 1);
@@ -122,46 +132,81 @@ struct Sum {
   double seconds = 0;
 };
 struct Count {
-  std::unique_ptr<device::cuda::Compiler> compiler;
-  std::set<std::string> keys;
-  std::map<std::pair<std::string, std::string>, Sum> sums;  // of what, by which kernel
+  const Call& call;
+  std::unique_ptr<device::cuda::Compiler> compiler = nullptr;
+  std::set<std::string> keys = {};
+  std::map<std::pair<std::string, std::string>, Sum> sums = {};  // of what, by which kernel
 
-  Status add(const char* what, const kernels::Kernel& kernel, const std::vector<device::cuda::Source>& sources) {
+  // What ptxas says of the text's kernels: the lines with numbers. `stack`: bytes of a thread's own memory, the most.
+  static std::string told(const std::string& log, int* stack) {
+    std::string out;
+    for (size_t at = 0; at < log.size();) {
+      const size_t end = std::min(log.find('\n', at), log.size());
+      const std::string line = log.substr(at, end - at);
+      at = end + 1;
+      for (const char* what : {" bytes stack frame", " registers"}) {
+        const size_t to = line.find(what);
+        if (to == line.npos) continue;
+        const std::string said = line.substr(line.rfind(' ', to - 1) + 1);
+        out += "; " + said;
+        if (what[1] == 'b') *stack = std::max(*stack, std::atoi(said.c_str()));
+      }
+    }
+    return out;
+  }
+
+  Status add(const char* what, const kernels::Kernel& kernel, const std::string& config,
+             const std::vector<device::cuda::Source>& sources) {
     Sum& sum = sums[{what, std::string(kernel.name)}];
     ++sum.candidates;
     for (const device::cuda::Source& s : sources) {
-      if (!keys.insert(s.chip + s.name + s.text).second) continue;
+      if (!keys.insert(s.chip + s.name + s.text).second || hash_text(s.text, call.seed) % call.share != 0) continue;
       ++sum.texts;
+      if (!compiler) continue;
       const double start = thread_seconds();
-      if (compiler) PERI_TRY(compiler->compile(s));
-      sum.seconds += thread_seconds() - start;
+      PERI_ASSIGN(const device::cuda::Code code, compiler->compile(s));
+      const double took = thread_seconds() - start;
+      sum.seconds += took;
+      int stack = 0;
+      const std::string says = told(code.log, &stack);
+      if (stack > 0) std::printf("own memory: %d bytes of %s {%s}\n", stack, s.name.c_str(), config.c_str());
+      if (call.each)
+        std::printf("%s %s {%s} %.1f ms%s\n", what, s.name.c_str(), config.c_str(), took * 1e3, says.c_str());
     }
     return Ok{};
   }
 };
 
-Status count(const Prepared& p, bool compile) {
-  Count c;
-  if (compile) {
+// In this order; beginnings are tried only where they may still be part of the least cover.
+constexpr const char* kTurns[] = {"regions", "other parts", "beginnings"};
+
+Status count(const Prepared& p, const Call& call) {
+  Count c{call};
+  if (call.compile) {
     PERI_ASSIGN(c.compiler, device::cuda::Compiler::open(""));
   }
   const device::Target& target = p.tuner->target();
   std::set<const kernels::Kernel*> sampled;
   Status added = Ok{};
-  for (const bool greedy : {true, false})
+  const auto turn_of = [](const lower::Part& part) -> const char* {
+    if (part.greedy) return kTurns[0];
+    return part.whole && part.rest && !part.joined ? kTurns[2] : kTurns[1];
+  };
+  for (const char* turn : kTurns)
     for (const lower::Part& part : p.parts.list) {
-      if (part.greedy != greedy) continue;
+      if (turn_of(part) != turn) continue;
       const std::optional<Tried> t = tried(p, part);
       for (size_t k = 0; t && k < std::min<size_t>(1, t->candidates.size()); ++k)
         if (sampled.insert(t->candidates[k]->kernel).second)
           tune::each_sample_of_share(
               *t->candidates[k]->kernel, target, [&](const kernels::Problem& problem, const kernels::Offer& offer) {
                 const auto& kernel = *t->candidates[k]->kernel;
-                if (added.ok()) added = c.add("samples", kernel, exec::sources_of(kernel, problem, offer, target));
+                if (added.ok())
+                  added = c.add("samples", kernel, offer.config, exec::sources_of(kernel, problem, offer, target));
               });
       for (size_t k = 0; t && added.ok() && k < t->candidates.size(); ++k)
         added = c.add(
-            greedy ? "regions" : "other parts", *t->candidates[k]->kernel,
+            turn, *t->candidates[k]->kernel, t->candidates[k]->offer.config,
             exec::sources_of(*t->candidates[k]->kernel, {&t->region, t->constant}, t->candidates[k]->offer, target));
     }
   PERI_TRY(std::move(added));
@@ -189,6 +234,7 @@ Status check_lock(const Prepared& p, const std::string& path) {
   PERI_ASSIGN(const plan::Lock lock, plan::read_lock(path));
   std::map<std::string, std::string> lost;  // region and choice: why
   for (const plan::LockedChoice& choice : lock.regions) lost[choice.key + " " + choice.candidate] = "no such part";
+  std::map<size_t, int> places;  // of choices among the guesses of their kernels, each problem once
   for (const lower::Part& part : p.parts.list) {
     const std::string key = lower::region_key(part.region);
     // Of a kernel that was chosen the first came close, and so the others were tried.
@@ -196,16 +242,21 @@ Status check_lock(const Prepared& p, const std::string& path) {
     for (const plan::LockedChoice& choice : lock.regions) {
       const auto at = choice.key == key ? lost.find(key + " " + choice.candidate) : lost.end();
       if (at == lost.end()) continue;
+      size_t place = 0;
       const bool here = t && std::any_of(t->candidates.begin(), t->candidates.end(), [&](const tune::Candidate* c) {
+                          place += choice.candidate.starts_with(std::string(c->kernel->name) + "@");
                           return same_kernel(choice.candidate, *c) && lower::layouts_text(c->offer) == choice.layouts;
                         });
-      if (here)
+      if (here) {
         lost.erase(at);
-      else
+        ++places[place];
+      } else {
         at->second = "not tried";
+      }
     }
   }
   for (const auto& [choice, why] : lost) std::printf("%s: %s\n", choice.c_str(), why.c_str());
+  for (const auto& [place, count] : places) std::printf("guess %zu of its kernel: %d problems\n", place, count);
   std::printf("%zu of %zu choices of the lock lost\n", lost.size(), lock.regions.size());
   return lost.empty() ? Status(Ok{}) : refused("what was chosen on the GPU would not be tried any more");
 }
@@ -213,7 +264,7 @@ Status check_lock(const Prepared& p, const std::string& path) {
 Status run(int count_of_words, char** words) {
   PERI_ASSIGN(const Call call, call_of(count_of_words, words));
   PERI_ASSIGN(const std::unique_ptr<Prepared> p, prepare(call));
-  return call.lock.empty() ? count(*p, call.compile) : check_lock(*p, call.lock);
+  return call.lock.empty() ? count(*p, call) : check_lock(*p, call.lock);
 }
 }  // namespace
 }  // namespace peri
