@@ -1,6 +1,4 @@
 // Executor "cpu": runs a kernel of kernels/cpu as its fixed list of tasks on the session's pool.
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
 #include <condition_variable>
@@ -8,6 +6,7 @@
 
 #include "base/fault.hpp"
 #include "base/hash.hpp"
+#include "base/version.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "exec/region/by_definition.hpp"
@@ -56,17 +55,6 @@ class CpuInstance final : public runtime::Instance {
   std::shared_ptr<const StepStore> store_;  // keeps mapped weights
   Instead instead_;
 };
-
-// This very program: another build may pack in another way.
-const std::string& program_identity() {
-  static const std::string identity = [] {
-    struct stat self = {};
-    stat("/proc/self/exe", &self);
-    return format("%lld %lld %lld", static_cast<long long>(self.st_size), static_cast<long long>(self.st_mtim.tv_sec),
-                  static_cast<long long>(self.st_mtim.tv_nsec));
-  }();
-  return identity;
-}
 
 // Packed weights of steps whose weights are mapped from a file are kept, under a name of all that they depend on. Null:
 // not.
@@ -270,6 +258,7 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
 }  // namespace
 
 extern const Entry cpu_entry;
-const Entry cpu_entry{{"cpu", 1, prepare}};
+const Entry cpu_entry{
+    {"cpu", 1, prepare, plan::kHostDevice, [](const plan::Variant& v) { return check_kernel(v, "cpu"); }}};
 
 }  // namespace peri::exec

@@ -1,13 +1,12 @@
 // Texts and hashes put together.
 #include "tune/cache_keys.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <bit>
 #include <set>
 
 #include "base/hash.hpp"
+#include "base/version.hpp"
 #include "device/target.hpp"
 #include "exec/region/region_payload.hpp"
 #include "kernels/outside/outside.hpp"
@@ -20,15 +19,6 @@
 namespace peri::tune {
 
 namespace {
-// This program as it stands on the disk.
-std::string program_key() {
-  struct stat self = {};
-  stat("/proc/self/exe", &self);
-  return hex64(
-      hash_text(format("%lld %lld %lld", static_cast<long long>(self.st_size),
-                       static_cast<long long>(self.st_mtim.tv_sec), static_cast<long long>(self.st_mtim.tv_nsec))));
-}
-
 // A kernel that the build did not gather has no key: the program stands for its sources. Those of one from outside are
 // its files, whatever program has added it.
 std::string sources_of(const kernels::Kernel& kernel) {
@@ -36,7 +26,7 @@ std::string sources_of(const kernels::Kernel& kernel) {
   const std::string outside = kernels::outside::hash_of(kernel);
   return " judge " + std::string(judge_key()) + " sources " +
          (!outside.empty() ? "outside " + outside
-          : key.empty()    ? "of program " + program_key()
+          : key.empty()    ? "of program " + hex64(hash_text(program_identity()))
                            : std::string(key));
 }
 }  // namespace
