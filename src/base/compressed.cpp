@@ -15,12 +15,14 @@ static int window_bits(Compression form) {
 static bool reserve(size_t bytes, size_t most, const std::function<bool(size_t)>& room, std::string* out) {
   if (bytes <= out->capacity()) return true;
   const size_t next = std::max(bytes, std::min(most, out->capacity() + out->capacity() / 2));
-  if (room && !room(next - out->capacity())) return false;
-  std::string larger;  // of just that size, where one that grows takes twice what it had
-  larger.reserve(next);
-  larger.append(*out);
-  out->swap(larger);
-  return true;
+  if (room && !room(out->capacity() + next)) return false;
+  {
+    std::string larger;  // of just that size, where one that grows takes twice what it had
+    larger.reserve(next);
+    larger.append(*out);
+    out->swap(larger);
+  }
+  return !room || room(next);
 }
 
 Result<std::string> decompress(std::span<const std::byte> bytes, Compression form, size_t most,

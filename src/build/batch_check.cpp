@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "base/stop.hpp"
 #include "build/open.hpp"
 #include "judge/seeded.hpp"
 #include "serve/queue/rows.hpp"
@@ -53,6 +54,7 @@ class Checker {
     PERI_ASSIGN(const std::vector<Tensor> batch, serve::take_rows(inputs_, most_, 0, rows));
     PERI_ASSIGN(const std::vector<Tensor> together, model_.run(batch));
     for (int64_t r = 0; r < rows; ++r) {
+      if (stop_asked()) return Error(ErrorKind::kCancelled, "interrupted");
       if (static_cast<int64_t>(alone_.size()) == r) {
         PERI_ASSIGN(const std::vector<Tensor> one, serve::take_rows(inputs_, most_, r, 1));
         PERI_ASSIGN(std::vector<Tensor> answer, model_.run(one));

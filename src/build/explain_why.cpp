@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/json.hpp"
+#include "lower/variants.hpp"
 
 namespace peri::build {
 
@@ -47,18 +48,17 @@ Why why_of(const Json& step) {
   for (const Json& o : proof_items(step, "others")) {
     const tune::Evidence e = evidence_of(o);
     const std::string id = proof_word(o, "id");
-    if (!e.right()) {
-      why.rejected.push_back(id + ": rejected: " + e.rejected);
-      continue;
-    }
     why.slower.push_back(id + ": " + (e.timed() ? format("%.4f ms", e.time_ms) : "not measured"));
     if (e.timed() && (next_ms == 0 || e.time_ms < next_ms)) {
       next = id;
       next_ms = e.time_ms;
     }
   }
-  for (const Json& o : proof_items(step, "refusals"))
-    why.refused.push_back(proof_word(o, "kernel") + ": " + proof_word(o, "reason"));
+  for (const Json& o : proof_items(step, "refusals")) {
+    const std::string reason = proof_word(o, "reason");
+    (reason.starts_with(lower::kRejected) ? why.rejected : why.refused)
+        .push_back(proof_word(o, "kernel") + ": " + reason);
+  }
   why.chosen = chosen_text(step, why, next, next_ms);
   return why;
 }

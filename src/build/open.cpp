@@ -1,6 +1,7 @@
 // Executors and capabilities are this program's and this machine's: one place puts them to an engine.
 #include "build/open.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/thread_pool.hpp"
@@ -27,7 +28,10 @@ runtime::EngineOptions run_options(int threads, const runtime::Allocator& alloca
 }
 
 runtime::EngineOptions run_options_of(const plan::Program& program, int threads, const std::string& device) {
-  return run_options(threads, {}, program.devices.size() > 1 ? device : "");
+  const std::string_view kind = device::kind_of(device);
+  const auto& own = program.devices;
+  const bool has = kind != "null" && std::find(own.begin(), own.end(), kind) != own.end();
+  return run_options(threads, {}, has ? device : "");
 }
 
 bool is_engine(const std::string& path) {
@@ -48,10 +52,17 @@ Result<std::shared_ptr<const runtime::Engine>> engine_of(plan::LoadedEngine load
 
 Result<std::shared_ptr<const runtime::Engine>> load(const std::string& path, runtime::EngineOptions options, bool check,
                                                     std::shared_ptr<const MappedFile>* file) {
+  return load(
+      path, [&](const plan::Program&) { return std::move(options); }, check, file);
+}
+
+Result<std::shared_ptr<const runtime::Engine>> load(const std::string& path, const OptionsOf& options, bool check,
+                                                    std::shared_ptr<const MappedFile>* file) {
   PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
   if (check) PERI_TRY(plan::check_weights(loaded));
   if (file) *file = loaded.file;
-  return engine_of(std::move(loaded), std::move(options));
+  runtime::EngineOptions own = options(loaded.program);
+  return engine_of(std::move(loaded), std::move(own));
 }
 
 Result<std::shared_ptr<const runtime::Engine>> assemble(compile::Compiled* compiled, runtime::EngineOptions options) {

@@ -2,6 +2,7 @@
 // that its sizes are not those the engine was tuned for.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -19,7 +20,8 @@ runtime::ExecutorTable executors();
 runtime::EngineOptions run_options(int threads, const runtime::Allocator& allocator = {},
                                    const std::string& device = {});
 
-// The same for a program that was built here: one that came to run on the host alone needs no device.
+// The same for a program: the device is named where the program has one of that kind, since what runs on the host alone
+// needs none, and a process has one null device, whatever its number.
 runtime::EngineOptions run_options_of(const plan::Program& program, int threads, const std::string& device);
 
 bool is_engine(const std::string& path);  // a regular file that begins like an engine
@@ -31,6 +33,10 @@ Result<std::shared_ptr<const runtime::Engine>> engine_of(plan::LoadedEngine load
 Result<std::shared_ptr<const runtime::Engine>> load(const std::string& path, runtime::EngineOptions options,
                                                     bool check = false,
                                                     std::shared_ptr<const MappedFile>* file = nullptr);
+// The same, by options that hang on the program.
+using OptionsOf = std::function<runtime::EngineOptions(const plan::Program& program)>;
+Result<std::shared_ptr<const runtime::Engine>> load(const std::string& path, const OptionsOf& options, bool check,
+                                                    std::shared_ptr<const MappedFile>* file);
 // What a build made, ready to run. Takes the weights of `compiled`.
 Result<std::shared_ptr<const runtime::Engine>> assemble(compile::Compiled* compiled, runtime::EngineOptions options);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "base/stop.hpp"
 #include "judge/seeded.hpp"
 
 namespace peri::build {
@@ -61,6 +62,7 @@ Result<BatchCheck> check(runtime::EngineServable& model, const serve::Form& form
   BatchCheck out;
   std::string why;
   for (const int64_t size : tries) {
+    if (stop_asked()) return Error(ErrorKind::kCancelled, "interrupted");
     if (now_ns() > until) {
       why += why.empty() ? "more were not tried in the time there was" : "";
       break;

@@ -8,16 +8,14 @@
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
-#include "base/hash.hpp"
 #include "base/heap.hpp"
-#include "base/knobs.hpp"
+#include "base/stop.hpp"
 #include "base/thread_pool.hpp"
-#include "base/version.hpp"
 #include "build/batch_check.hpp"
+#include "build/kept_engine.hpp"
 #include "build/open.hpp"
 #include "build/ragged_check.hpp"
 #include "build/servable_checks.hpp"
-#include "device/open.hpp"
 #include "judge/seeded.hpp"
 #include "serve/kserve/datatype.hpp"
 #include "serve/kserve/infer_request.hpp"
@@ -31,48 +29,27 @@ using serve::PortConfig;
 
 // Waking threads costs more than a run of less than this.
 constexpr int64_t kOneThreadNs = 200000;
-constexpr size_t kKeptBytes =
-    size_t{64} << 20;  // of memory that a build or a check has freed: as main()'s of the worker
-
-// Where the engine of a model is kept: by the bytes of the model, names and times of the files beside it, and version.
-Result<std::string> kept_engine(const serve::LoadOrder& order, const Request& request) {
-  Hasher h;
-  h.add(version()).add(order.path).add_i64(static_cast<int64_t>(order.stamp)).add(request.dtype).add_i64(request.tune);
-  h.add(request.backend).add(request.device);
-  const std::string root = cache_folder();
-  if (root.empty()) return std::string();
-  const std::string folder = root + "/serve";
-  std::error_code ec;
-  std::filesystem::create_directories(folder, ec);
-  if (ec) return std::string();
-  return folder + "/" + hex64(h.digest()) + ".engine";
-}
-
-// An engine of a file, on the device that the worker is for where it has one of that kind.
-Result<std::shared_ptr<const runtime::Engine>> open_file(const std::string& path, int threads,
-                                                         const std::string& device,
-                                                         std::shared_ptr<const MappedFile>* file) {
-  PERI_ASSIGN(plan::LoadedEngine loaded, plan::load_engine(path));
-  *file = loaded.file;
-  const std::vector<std::string>& own = loaded.program.devices;
-  const std::string_view kind = device::kind_of(device);  // a process has one null device, whatever its number
-  const bool has = kind != "null" && std::find(own.begin(), own.end(), kind) != own.end();
-  runtime::EngineOptions run = run_options_of(loaded.program, threads, has ? device : "");
-  return engine_of(std::move(loaded), std::move(run));
-}
+// Of memory that a build or a check has freed: what the worker's allocator keeps of its own accord (M_TRIM_THRESHOLD of
+// serve and serve-worker), so that what is kept here is not given back there with the next request.
+constexpr size_t kKeptBytes = size_t{64} << 20;
 
 Result<std::shared_ptr<const runtime::Engine>> open_engine(const ServeOptions& options, const serve::LoadOrder& order,
                                                            int threads, std::shared_ptr<const MappedFile>* file,
                                                            const std::function<void(const std::string&)>& say) {
-  if (is_engine(order.path)) return open_file(order.path, threads, options.build.device, file);
+  const OptionsOf run = [&](const plan::Program& program) {
+    runtime::EngineOptions out = run_options_of(program, threads, options.build.device);
+    out.max_iterations = options.build.max_iterations;
+    return out;
+  };
+  if (is_engine(order.path)) return load(order.path, run, false, file);
   Request request = options.build;
   request.model = order.path;
   using Device = ModelConfig::Device;
   if (request.backend == "auto" && order.config.device != Device::kAny)
     request.backend = order.config.device == Device::kGpu ? "cuda" : "cpu";
-  PERI_ASSIGN(const std::string kept, kept_engine(order, request));
-  if (!kept.empty() && is_engine(kept)) {
-    auto engine = open_file(kept, threads, request.device, file);
+  PERI_ASSIGN(const std::string kept, kept_engine(request, order.stamp));
+  if (!kept.empty() && !request.retune && is_engine(kept)) {
+    auto engine = load(kept, run, false, file);
     if (engine.ok()) return engine;
     say("the engine kept of an earlier build is not usable: " + engine.error().text());
   }
@@ -81,10 +58,9 @@ Result<std::shared_ptr<const runtime::Engine>> open_engine(const ServeOptions& o
     say(format("building: %zu of %zu: %s", done, total, what.c_str()));
   };
   PERI_ASSIGN(Made made, make_whole_engine(request));
-  if (kept.empty())
-    return assemble(&made.built.compiled, run_options_of(made.built.compiled.program, threads, request.device));
+  if (kept.empty()) return assemble(&made.built.compiled, run(made.built.compiled.program));
   PERI_TRY(plan::write_engine(kept, made.built.compiled.program, made.built.compiled.weights));
-  return open_file(kept, threads, request.device, file);
+  return load(kept, run, false, file);
 }
 
 std::string config_dims(const std::vector<int64_t>& dims) {
@@ -160,16 +136,16 @@ Result<int> threads_of_instance(const ServeOptions& options, const ModelConfig& 
   return std::max(1, all / instances);
 }
 
-// Nanoseconds of a run on one thread at the tuned sizes, of a first one for nothing; none where seeded inputs do not
-// run.
-std::optional<int64_t> one_thread_ns(const std::shared_ptr<const runtime::Engine>& engine,
-                                     std::span<const Tensor> inputs) {
-  auto session = runtime::Session::create(engine, 1);
-  if (!session.ok() || !(*session)->run(inputs).ok()) return std::nullopt;
+// Nanoseconds of a run on one thread at the tuned sizes, of a first one for nothing. Errors: those of the run; of what
+// seeded inputs say nothing, but for kRefused: then nobody's inputs would run.
+Result<int64_t> one_thread_ns(const std::shared_ptr<const runtime::Engine>& engine, std::span<const Tensor> inputs) {
+  if (inputs.empty()) return unsupported("no inputs can be made up");
+  PERI_ASSIGN(const auto session, runtime::Session::create(engine, 1));
+  PERI_TRY(session->run(inputs));
   int64_t best = INT64_MAX;
-  for (int k = 0; k < 3; ++k) {
+  for (int k = 0; k < 3 && !stop_asked(); ++k) {
     const int64_t start = now_ns();
-    if (!(*session)->run(inputs).ok()) return std::nullopt;
+    PERI_TRY(session->run(inputs));
     best = std::min(best, now_ns() - start);
   }
   return best;
@@ -219,7 +195,7 @@ Status warm_up(runtime::EngineServable& model, const serve::LoadOrder& order) {
                                               : Tensor::zeros(p.dtype, dims));
       inputs.push_back(std::move(t));
     }
-    for (int64_t n = 0; n < std::max<int64_t>(w.count, 1); ++n)
+    for (int64_t n = 0; n < std::max<int64_t>(w.count, 1) && !stop_asked(); ++n)
       if (Status s = model.warm(inputs); !s.ok()) return std::move(s).error().at_node("warm-up " + w.name);
   }
   return Ok{};
@@ -256,6 +232,7 @@ Status settle_batches(const ServeOptions& options, const serve::LoadOrder& order
 Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::LoadOrder& order,
                                     const std::function<void(const std::string&)>& say) {
   const ModelConfig& config = order.config;
+  const StopScope stop(options.build.stop);
   const int instances = static_cast<int>(std::max<int64_t>(order.instances.value_or(config.instances()), 1));
   PERI_ASSIGN(int threads, threads_of_instance(options, config, instances));
   std::shared_ptr<const MappedFile> file;
@@ -269,17 +246,23 @@ Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::Lo
   std::vector<Tensor> seeded;
   if (const auto dims = program_dims(program, {}); dims.ok())
     if (auto made = judge::random_inputs(program, *dims, 1); made.ok()) seeded = std::move(*made);
-  const std::optional<int64_t> ns = seeded.empty() ? std::nullopt : one_thread_ns(engine, seeded);
-  if (ns && *ns < kOneThreadNs && !config.parameters.count("threads")) threads = 1;
+  const Result<int64_t> ns = one_thread_ns(engine, seeded);
+  if (!ns.ok() && ns.error().kind == ErrorKind::kRefused) return ns.error();
+  if (ns.ok() && *ns < kOneThreadNs && !config.parameters.count("threads")) threads = 1;
   PERI_ASSIGN(const auto servable, runtime::EngineServable::create(engine, instances, threads, file));
   out.servable = servable;
   out.backend = program.backend;
-  if (ns) PERI_TRY(servable->warm(seeded));
+  if (ns.ok()) PERI_TRY(servable->warm(seeded));
   PERI_TRY(warm_up(*servable, order));
-  out.canary = make_canary(*servable);
+  auto canary = make_canary(*servable);
   for (const plan::Section& s : program.sections)
     if (s.name == text::kTokenizerSection || s.name == text::kPipelineSection) out.sections[s.name] = s.bytes;
   PERI_TRY(settle_batches(options, order, *servable, form.get(), say, &out));
+  if (stop_asked()) return Error(ErrorKind::kCancelled, "interrupted while it was loaded");
+  if (canary.ok())
+    out.canary = std::move(*canary);
+  else
+    out.note += (out.note.empty() ? "" : "; ") + ("no known question is asked of it: " + canary.error().text());
   give_back_memory(kKeptBytes);
   return out;
 }

@@ -36,19 +36,20 @@ static size_t bytes_of(std::span<const Tensor> tensors) {
   return out;
 }
 
-serve::Canary make_canary(runtime::EngineServable& model) {
+Result<serve::Canary> make_canary(runtime::EngineServable& model) {
   const plan::Program& program = model.engine().program();
-  auto dims = program_dims(program, {});
-  if (!dims.ok()) return {};
-  if (const auto symbol = batch_symbol(program); symbol.ok()) (*dims)[*symbol] = 1;
-  auto inputs = judge::random_inputs(program, *dims, kCanarySeed);
-  if (!inputs.ok() || inputs->empty() || bytes_of(*inputs) > kMaxCanaryBytes) return {};
-  auto first = model.run(*inputs);
-  const auto second = model.run(*inputs);
-  if (!first.ok() || !second.ok() || bytes_of(*first) > kMaxCanaryBytes) return {};
-  for (size_t k = 0; k < first->size(); ++k)
-    if (!(*first)[k].same_content((*second)[k])) return {};  // it draws its answers
-  return {std::move(*inputs), std::move(*first)};
+  PERI_ASSIGN(DimBinding dims, program_dims(program, {}));
+  if (const auto symbol = batch_symbol(program); symbol.ok()) dims[*symbol] = 1;
+  PERI_ASSIGN(std::vector<Tensor> inputs, judge::random_inputs(program, dims, kCanarySeed));
+  if (inputs.empty()) return unsupported("it has no inputs");
+  const auto too_large = [] { return unsupported("question or answer has more than %zu bytes", kMaxCanaryBytes); };
+  if (bytes_of(inputs) > kMaxCanaryBytes) return too_large();
+  PERI_ASSIGN(std::vector<Tensor> first, model.run(inputs));
+  PERI_ASSIGN(const std::vector<Tensor> second, model.run(inputs));
+  if (bytes_of(first) > kMaxCanaryBytes) return too_large();
+  for (size_t k = 0; k < first.size(); ++k)
+    if (!first[k].same_content(second[k])) return unsupported("it answers the same question otherwise each time");
+  return serve::Canary{std::move(inputs), std::move(first)};
 }
 
 }  // namespace peri::build

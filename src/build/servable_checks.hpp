@@ -12,8 +12,8 @@ namespace peri::build {
 int64_t planned_bytes(const plan::Program& program, int instances, int64_t max_batch);
 // kMemory with the numbers where `bytes` are more than may be had.
 Status check_fits(int64_t bytes, const serve::Ram& ram);
-// A seeded question of one row, where the model has rows, and its answer; empty where none can be made up or the model
+// A seeded question of one row, where the model has rows, and its answer. Errors: why there is none, as where the model
 // does not answer alike twice.
-serve::Canary make_canary(runtime::EngineServable& model);
+Result<serve::Canary> make_canary(runtime::EngineServable& model);
 
 }  // namespace peri::build

@@ -79,7 +79,8 @@ Result<Outcome> run(const Arguments& arguments) {
   if (arguments.has("--measured")) return explain_measured(arguments);
   const std::string path = arguments.positional[0];
   const bool compare = arguments.has("--compare");
-  if (build::is_engine(path)) PERI_TRY(check_engine_flags(arguments, {}));
+  static constexpr std::string_view kObeyed[] = {"--kernel"};
+  if (build::is_engine(path)) PERI_TRY(check_engine_flags(arguments, kObeyed));
   for (const char* flag : {"--proof", "--compare"})
     if (!build::is_engine(path) && arguments.has(flag)) return usage("%s is for engines", flag).in_file(path);
   Progress progress(arguments.has("--quiet"));

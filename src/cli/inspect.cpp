@@ -101,7 +101,7 @@ std::string kernel_of(const plan::Step& s) {
 
 std::string engine_json(const std::string& path, const plan::LoadedEngine& e,
                         const std::map<std::string, int64_t>& kernels, const std::map<std::string, int64_t>& executors,
-                        uint64_t weights, bool checked) {
+                        bool checked, const std::string& lacks) {
   const plan::Program& p = e.program;
   JsonWriter w;
   w.begin_object()
@@ -140,21 +140,29 @@ std::string engine_json(const std::string& path, const plan::LoadedEngine& e,
   for (const auto& [name, n] : kernels) w.field(name, n);
   w.end_object()
       .field("weights", static_cast<int64_t>(p.weights.size()))
-      .field("weight_bytes", weights)
-      .field("weights_checked", checked);
+      .field("weight_bytes", static_cast<uint64_t>(e.weight_bytes.size()))
+      .field("weights_checked", checked)
+      .field("runs_here", lacks.empty());
+  if (!lacks.empty()) w.field("lacks", lacks);
   w.key("sections").begin_object();
   for (const plan::Section& s : p.sections) w.field(s.name, static_cast<int64_t>(s.bytes.size()));
   w.end_object().end_object();
   return w.take();
 }
 
+// The engine's own name stands before it.
+std::string without_file(Error e, const std::string& path) {
+  if (e.file == path) e.file.clear();
+  return e.text();
+}
+
 Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& path) {
-  static constexpr std::string_view kObeyed[] = {"--device"};
+  static constexpr std::string_view kObeyed[] = {"--device", "--kernel"};
   PERI_TRY(check_engine_flags(arguments, kObeyed));
   PERI_ASSIGN(const plan::LoadedEngine e, plan::load_engine(path));
   if (arguments.has("--check")) PERI_TRY(plan::check_weights(e));
   auto here = build::load(path, build::run_options(0, {}, arguments.get("--device")));
-  if (!here.ok()) return std::move(here).error();
+  if (!here.ok() && here.error().kind != ErrorKind::kRefused) return std::move(here).error();
   const plan::Program& p = e.program;
   std::map<std::string, int64_t> kernels, executors;
   for (const plan::Step& s : p.steps) {
@@ -197,9 +205,15 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   for (const plan::Section& s : p.sections)
     page.line("  section  %-20s %s", s.name.c_str(), bytes_text(static_cast<double>(s.bytes.size())).c_str());
   Outcome out;
-  out.json = engine_json(path, e, kernels, executors, e.weight_bytes.size(), arguments.has("--check"));
-  out.summary = path + " runs here: " + counted(std::ssize(p.steps), "step") +
-                (arguments.has("--check") ? ", all weights intact" : "") + (mark.empty() ? "" : "; " + mark);
+  out.json = engine_json(path, e, kernels, executors, arguments.has("--check"), here.ok() ? "" : here.error().text());
+  const std::string checked = arguments.has("--check") ? ", all weights intact" : "";
+  const std::string marked = mark.empty() ? "" : "; " + mark;
+  if (here.ok()) {
+    out.summary = path + " runs here: " + counted(std::ssize(p.steps), "step") + checked + marked;
+  } else {  // what it needs and this program or machine has not
+    out.code = 1;
+    out.summary = path + " does not run here" + checked + ": " + without_file(here.error(), path) + marked;
+  }
   return out;
 }
 
@@ -268,7 +282,8 @@ const Entry inspect_entry{{
                            "list the supported operators with their versions, the types of their first input, and how "
                            "many of their samples run on a GPU"},
                           {"--check", "", "", "engines: recompute the hash of every weight"}}),
-    .details = "Exit code 1 when a node is unsupported; all of them are listed.\n\nexample:\n  peri inspect "
+    .details = "Exit code 1 when a node is unsupported, all of which are listed, or an engine does not run "
+               "here.\n\nexample:\n  peri inspect "
                "models/digits_cnn.onnx --json -",
     .run = run,
 }};

@@ -179,7 +179,12 @@ int help_of(const char* name) {
 
 // Those of the environment and of --kernel, before anything is built or run.
 Status add_kernels(const Arguments& arguments) {
-  PERI_TRY(kernels::outside::add_all(knob(Knob::kKernels).value_or("")));
+  if (Status added = kernels::outside::add_all(knob(Knob::kKernels).value_or("")); !added.ok()) {
+    Error why = std::move(added).error();
+    why.message = "the environment variable PERI_KERNELS names it: " + why.message;
+    why.remedy += (why.remedy.empty() ? "" : ", or ") + std::string("correct PERI_KERNELS, or unset it");
+    return why;
+  }
   for (const std::string& manifest : arguments.all("--kernel")) PERI_TRY(kernels::outside::add(manifest));
   return Ok{};
 }

@@ -137,10 +137,19 @@ serve::Loader loader_of(const Plan& plan, serve::Workers* workers) {
   };
 }
 
+// Before more than a request's head is read. Where there are no keys nothing is asked.
+void ask_for_keys(serve::Access& keys, const serve::Api& api, Plan* plan) {
+  const auto refusal = [&api](serve::HttpRequest& r) { return api.refusal(r); };
+  plan->http.refusal = plan->metrics.refusal = refusal;
+  if (plan->management) plan->management->refusal = refusal;
+  plan->grpc.refuses = [&keys](std::string_view authorization, uint32_t* key) {
+    return keys.admit(*key = keys.find(authorization), false, 0).why;
+  };
+}
+
 // Null where models are managed on the public way.
 Result<std::unique_ptr<serve::HttpServer>> manage(std::optional<serve::HttpOptions> options, serve::Api& api) {
   if (!options) return std::unique_ptr<serve::HttpServer>();
-  options->refusal = [&](const serve::HttpRequest& r) { return api.refusal(r); };
   return serve::HttpServer::start(*options, [&](const auto& e) { api.handle(e, serve::Way::kManagement); });
 }
 
@@ -238,7 +247,7 @@ Result<Outcome> run(const Arguments& typed) {
     add_memory_metrics(health, plan.repository.cache.get(), out);
   };
   serve::Api api(repository, plan.api);
-  plan.http.refusal = plan.metrics.refusal = [&](const serve::HttpRequest& r) { return api.refusal(r); };
+  if (access_keys) ask_for_keys(*access_keys, api, &plan);
   PERI_ASSIGN(auto http, serve::HttpServer::start(plan.http, [&](const auto& exchange) { api.handle(exchange); }));
   std::unique_ptr<serve::HttpServer> metrics;
   PERI_ASSIGN(auto management, manage(plan.management, api));
@@ -247,7 +256,6 @@ Result<Outcome> run(const Arguments& typed) {
   }
   std::unique_ptr<serve::GrpcServer> grpc;
   if (plan.grpc.port >= 0 || !plan.grpc.unix_socket.empty()) {
-    plan.grpc.refuses = [keys = access_keys.get()](std::string_view key) { return keys ? keys->refuses(key) : ""; };
     plan.grpc.ready = [&api](std::string_view model) { return api.readiness(model); };
     PERI_ASSIGN(grpc, serve::GrpcServer::start(plan.grpc, [&](const auto& exchange) { api.handle(exchange); }));
     bell.hand_to(grpc.get());

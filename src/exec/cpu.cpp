@@ -258,6 +258,7 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
 }  // namespace
 
 extern const Entry cpu_entry;
-const Entry cpu_entry{{"cpu", 1, prepare}};
+const Entry cpu_entry{
+    {"cpu", 1, prepare, plan::kHostDevice, [](const plan::Variant& v) { return check_kernel(v, "cpu"); }}};
 
 }  // namespace peri::exec

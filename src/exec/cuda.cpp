@@ -275,6 +275,6 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
 }  // namespace
 
 extern const Entry cuda_entry;
-const Entry cuda_entry{{"cuda", 1, prepare, "cuda"}};
+const Entry cuda_entry{{"cuda", 1, prepare, "cuda", [](const plan::Variant& v) { return check_kernel(v, "cuda"); }}};
 
 }  // namespace peri::exec

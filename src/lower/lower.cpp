@@ -101,8 +101,8 @@ struct Emitter {
     }
     StepReport report;
     std::erase_if(list, [&](const tune::Candidate& c) {
-      std::string why = c.evidence.right() ? refused_choice(options.refused, key, c) : c.evidence.rejected;
-      if (why.empty() && (why = tuner.wrong_on_samples(c)).empty()) return false;
+      std::string why = why_not(c, key, options.refused, &tuner);
+      if (why.empty()) return false;
       report.refusals.emplace_back(c.id(), std::move(why));
       return true;
     });

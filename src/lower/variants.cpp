@@ -63,6 +63,14 @@ std::string refused_choice(const RefusedChoices& refused, const std::string& key
   return choice == region->second.end() ? "" : choice->second;
 }
 
+std::string why_not(const tune::Candidate& c, const std::string& key, const RefusedChoices& refused,
+                    tune::Tuner* tuner) {
+  if (!c.evidence.right()) return std::string(kRejected) + c.evidence.rejected;
+  if (std::string why = refused_choice(refused, key, c); !why.empty()) return "refused in the engine: " + why;
+  std::string wrong = tuner->wrong_on_samples(c);
+  return wrong.empty() ? wrong : std::string(kRejected) + wrong;
+}
+
 Error no_conversion(const std::string& value, std::span<const std::pair<std::string, std::string>> refusals) {
   std::string found;
   for (const auto& [candidate, why] : refusals) found += (found.empty() ? "" : "; ") + candidate + ": " + why;
@@ -80,7 +88,7 @@ std::vector<tune::Candidate> usable_candidates(const Region& region, const tune:
   const std::string key = region_key(region);
   for (const tune::Candidate& c : all.list) {
     if (!c.evidence.right())
-      refusals->push_back({c.id(), "rejected: " + c.evidence.rejected});
+      refusals->push_back({c.id(), std::string(kRejected) + c.evidence.rejected});
     else if (std::string why = refused_choice(refused, key, c); !why.empty())
       refusals->push_back({c.id(), "refused in the engine: " + std::move(why)});
     else
@@ -114,7 +122,7 @@ void leave_out(const WrongKernels& wrong, std::vector<tune::Candidate>* usable, 
     for (const tune::Candidate* f = c.fallback.get(); f && why == wrong.end(); f = f->fallback.get())
       why = wrong.find(f->kernel);
     if (why == wrong.end()) return false;
-    refusals->push_back({c.id(), "rejected: " + why->second});
+    refusals->push_back({c.id(), std::string(kRejected) + why->second});
     return true;
   });
 }

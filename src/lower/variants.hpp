@@ -17,8 +17,16 @@ namespace peri::lower {
 // the candidates' ids with the reason.
 using RefusedChoices = std::map<std::string, std::map<std::string, std::string>>;
 
+// So begins the reason of a refusal where a candidate was tried: wrong, or it did not run.
+constexpr std::string_view kRejected = "rejected: ";
+
 // Why `candidate` is refused for the problem `key`; empty: it is not.
 std::string refused_choice(const RefusedChoices& refused, const std::string& key, const tune::Candidate& candidate);
+
+// The reason of its refusal, as reports have it: what was found when it or its kernel's samples were tried, or in an
+// engine; "": it may be taken.
+std::string why_not(const tune::Candidate& candidate, const std::string& key, const RefusedChoices& refused,
+                    tune::Tuner* tuner);
 
 // That nothing is left which brings a value to another layout: each candidate with what was found against it.
 Error no_conversion(const std::string& value, std::span<const std::pair<std::string, std::string>> refusals);

@@ -68,16 +68,14 @@ Status bind_sizes(const Program& p, const ProgramSizes& sizes, const std::vector
   return internal_error("the compiled sizes refuse what the program's expressions take");
 }
 
-namespace {
-template <class Holds>  // bool(variant)
-Result<size_t> choose(const Step& step, const Capabilities& machine, const Holds& holds) {
+bool fits(const Variant& variant, const Capabilities& machine) {
   const auto has = [](const std::vector<std::string>& list, const std::string& item) {
     return item.empty() || std::find(list.begin(), list.end(), item) != list.end();
   };
-  for (size_t k = 0; k < step.variants.size(); ++k)
-    if (holds(k) && has(machine.isas, step.variants[k].requires_isa) &&
-        has(machine.libraries, step.variants[k].library))
-      return k;
+  return has(machine.isas, variant.requires_isa) && has(machine.libraries, variant.library);
+}
+
+Error no_variant(const Step& step) {
   std::string needs;
   for (const Variant& v : step.variants)
     needs += (needs.empty() ? "" : ", or ") + (v.requires_isa.empty() ? "any CPU" : v.requires_isa) +
@@ -86,6 +84,14 @@ Result<size_t> choose(const Step& step, const Capabilities& machine, const Holds
       .at_node(step.name)
       .expecting(needs)
       .advise("build the engine again on this machine");
+}
+
+namespace {
+template <class Holds>  // bool(variant)
+Result<size_t> choose(const Step& step, const Capabilities& machine, const Holds& holds) {
+  for (size_t k = 0; k < step.variants.size(); ++k)
+    if (holds(k) && fits(step.variants[k], machine)) return k;
+  return no_variant(step);
 }
 }  // namespace
 

@@ -42,5 +42,9 @@ Result<ArenaPlan> plan_arena(const Program& program, const ProgramSizes& sizes, 
                              Workspaces* workspaces = nullptr);
 Result<size_t> choose_variant(const Program& program, const ProgramSizes& sizes, size_t step,
                               const Capabilities& machine, std::span<const int64_t> values);
+// Whether the machine has what the variant asks for, whatever the sizes.
+bool fits(const Variant& variant, const Capabilities& machine);
+// That none of the step's variants fits: kRefused, with what they ask for.
+Error no_variant(const Step& step);
 
 }  // namespace peri::plan

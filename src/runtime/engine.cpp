@@ -96,16 +96,37 @@ Result<Tensor> Engine::weight(size_t index) const {
 }
 
 namespace {
-// Executors that the bodies of control steps need and the table lacks.
-void missing_in_bodies(const plan::Program& program, ExecutorTable table, std::set<std::string>* missing) {
-  for (const plan::Step& step : program.steps) {
-    for (const auto& body : step.bodies) {
-      for (const plan::Step& inner : body->steps)
-        if (std::none_of(table.begin(), table.end(), [&](const Executor* e) { return e->name == inner.executor; }))
-          missing->insert(inner.executor);
-      missing_in_bodies(*body, table, missing);
-    }
+const Executor* find_executor(ExecutorTable table, const plan::Step& step) {
+  const auto it = std::find_if(table.begin(), table.end(), [&](const Executor* e) { return e->name == step.executor; });
+  return it == table.end() ? nullptr : *it;
+}
+
+// Whether the machine fits some variant of the step, and the program has what each that fits names.
+Status check_variants(const Executor& executor, const plan::Step& step, const plan::Capabilities& machine) {
+  bool some = false;
+  for (const plan::Variant& v : step.variants) {
+    if (!plan::fits(v, machine)) continue;
+    some = true;
+    if (!executor.check) continue;
+    if (Status s = executor.check(v); !s.ok()) return std::move(s).error().at_node(step.name);
   }
+  return some ? Status(Ok{}) : plan::no_variant(step);
+}
+
+// The same for the bodies of control steps; executors that the table lacks are gathered.
+Status check_bodies(const plan::Program& program, const EngineOptions& options, std::set<std::string>* missing) {
+  for (const plan::Step& step : program.steps)
+    for (const auto& body : step.bodies) {
+      for (const plan::Step& inner : body->steps) {
+        const Executor* const executor = find_executor(options.executors, inner);
+        if (executor)
+          PERI_TRY(check_variants(*executor, inner, options.machine));
+        else
+          missing->insert(inner.executor);
+      }
+      PERI_TRY(check_bodies(*body, options, missing));
+    }
+  return Ok{};
 }
 
 // The dimensions that instances of a step depend on: those of its arguments and variants, and those it states.
@@ -164,18 +185,18 @@ Result<std::shared_ptr<const Engine>> Engine::create(plan::Program program, Weig
   s.weights = std::move(weights);
   s.options = std::move(options);
   std::set<std::string> missing;
-  missing_in_bodies(s.program, s.options.executors, &missing);
   for (const plan::Step& step : s.program.steps) {
-    auto it = std::find_if(s.options.executors.begin(), s.options.executors.end(),
-                           [&](const Executor* e) { return e->name == step.executor; });
-    if (it == s.options.executors.end()) {
+    const Executor* const executor = find_executor(s.options.executors, step);
+    if (!executor) {
       missing.insert(step.executor);
       continue;
     }
-    PERI_TRY(check_executor(**it, s.program, step));
-    s.executors.push_back(*it);
+    PERI_TRY(check_executor(*executor, s.program, step));
+    PERI_TRY(check_variants(*executor, step, s.options.machine));
+    s.executors.push_back(executor);
     s.steps.push_back(state_of(s.program, step));
   }
+  PERI_TRY(check_bodies(s.program, s.options, &missing));
   if (!missing.empty()) {
     std::string names;
     for (const std::string& m : missing) names += (names.empty() ? "'" : ", '") + m + "'";

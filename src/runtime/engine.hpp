@@ -60,9 +60,9 @@ struct EngineOptions {
 
 class Engine {
  public:
-  // Checks the program, finds an executor and a variant for every step (all missing ones are named at once) and
-  // prepares the steps. Errors: kInvalid (hostile program), kRefused (missing executor or device, no variant), those of
-  // devices.
+  // Checks the program, finds an executor for every step (all missing ones are named at once), and a variant that fits
+  // the machine with all that it names, also in bodies. Errors: kInvalid (hostile program), kRefused (missing executor,
+  // kernel or device, no variant), those of devices.
   static Result<std::shared_ptr<const Engine>> create(plan::Program program, WeightSource weights,
                                                       EngineOptions options);
   ~Engine();

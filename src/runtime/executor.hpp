@@ -128,6 +128,9 @@ struct Executor {
   uint32_t payload_version = 1;
   Result<std::unique_ptr<Prepared>> (*prepare)(const PrepareContext& context) = nullptr;
   std::string_view device = plan::kHostDevice;  // the kind its steps run on; "": any
+  // Whether this program has what a variant names, such as a kernel: asked as an engine is made, so that what is
+  // missing is told before there are requests. Null: variants name nothing.
+  Status (*check)(const plan::Variant& variant) = nullptr;
 };
 using ExecutorTable = std::span<const Executor* const>;
 

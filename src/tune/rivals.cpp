@@ -7,7 +7,8 @@
 namespace peri::tune {
 
 namespace {
-constexpr double kKeptBytes = 1 << 30;      // of the trials that wait
+// Of the trials that wait. A bound on memory alone: where it is met fewer wait at once, and no choice is another.
+constexpr double kKeptBytes = 1 << 30;
 constexpr double kAlwaysThere = 256 << 20;  // so much memory is
 constexpr double kShareOfFree = 0.8;        // the rest is the system's
 }  // namespace

@@ -100,6 +100,19 @@ TEST(If, TakesTheBranchOfItsCondition) {
   }
 }
 
+// Also of a branch that is never taken: no request should find out.
+TEST(If, OfAKernelThatIsNotThereIsNoEngine) {
+  ProgramMaker m = branching();
+  auto body = std::make_shared<plan::Program>(*m.p.steps[0].bodies[1]);
+  body->steps[0].executor = "cpu";
+  body->steps[0].variants[0].payload = "kernel nobody@1 {}\ngraph { input x: f32[d]; y: f32[d] = neg(x); output y }";
+  m.p.steps[0].bodies[1] = body;
+  const auto engine = engine_of(m.p);
+  ASSERT_FALSE(engine.ok());
+  EXPECT_NE(engine.error().text().find("kernel 'nobody' is not in this binary"), std::string::npos)
+      << engine.error().text();
+}
+
 TEST(If, RefusesBodiesThatDoNotFit) {
   auto broken = [](const std::function<void(plan::Program&)>& change) {
     ProgramMaker m = branching();

@@ -79,6 +79,18 @@ TEST(OutsideManifest, ARefusalNamesFileFieldAndRemedy) {
       {"[4, 2]", "[]", {"tunables.ROWS"}},
       {"\"grid\": [", "\"grid\": [1, ", {"grid", "one to three"}},
       {"\"entry\": \"peri_a\"", "\"entry\": \"peri a\"", {"entry", "letters", "found 'peri a'"}},
+      {"\"2*c\", \"shared", "0, \"shared", {"'threads'", "1 to 1024", "found 0"}},
+      {"\"2*c\", \"shared", "-1, \"shared", {"'threads'", "1 to 1024", "found -1"}},
+      {"\"2*c\", \"shared", "1025, \"shared", {"'threads'", "1 to 1024", "found 1025"}},
+      {"\"2*c\", \"shared", "\"1000 + 25\", \"shared", {"'threads'", "found 1025"}},
+      {"\"floordiv(n + ROWS - 1, ROWS)\"", "0", {"'grid[0]'", "1 to 2147483647", "found 0"}},
+      {"\"c\", 2]", "\"c\", 65536]", {"'grid[2]'", "1 to 65535", "found 65536"}},
+      {"\"c\", 2]", "-3, 2]", {"'grid[1]'", "found -3"}},
+      {"\"4*ROWS\"", "-4", {"'shared_bytes'", "0 to 232448", "found -4"}},
+      {"\"4*ROWS\"", "232449", {"'shared_bytes'", "0 to 232448", "found 232449"}},
+      {"\"i32 c\"", "\"i32 2147483648\"", {"'arguments[1]'", "32 bits"}},
+      {"\"name\": \"outside_a\"", "\"name\": \"reference\"", {"'name'", "found reference"}},
+      {"\"name\": \"outside_a\"", "\"name\": \"sized\"", {"'name'", "found sized"}},
   };
   for (const Case& c : cases) {
     const auto m = parse_manifest(with(c.part, c.by), "folder/a.json");

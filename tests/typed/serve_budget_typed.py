@@ -121,6 +121,36 @@ class Budget(Served):
             s.close()
         self.wait_for(lambda: self.post(head, body)[0] == 200)
 
+    def test_a_body_that_never_fits(self):
+        """Is told so once: no waiting makes room for it. By its length, in chunks, by what it expands to, over gRPC; one that fits has room."""
+        self.serve("--max-total-body-bytes", 200_000)
+        head, body = bomb(rows=20_000)  # 320 kB
+        fields = b"POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nInference-Header-Content-Length: %d\r\n" % head
+        chunk = b"1000\r\n" + body[:0x1000] + b"\r\n"
+        _, packed = bomb(gzip.compress, rows=20_000)
+        for request in (fields + b"Content-Length: %d\r\n\r\n" % len(body), fields + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 60,
+                        fields + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed) + packed):
+            said = self.raw(request, wait=2)
+            self.assertTrue(said.startswith(b"HTTP/1.1 413"), said[:300])
+            self.assertIn(b"the body takes more memory than all requests together may hold (--max-total-body-bytes)", said)
+            self.assertNotIn(b"Retry-After", said)
+        for compress in (None, "gzip"):
+            with tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}") as c:
+                x = numpy.zeros((20_000, 4), numpy.float32)
+                given = tritonclient.grpc.InferInput("x", x.shape, "FP32")
+                given.set_data_from_numpy(x)
+                with self.assertRaises(InferenceServerException) as caught:
+                    c.infer("add", [given], compression_algorithm=compress)
+                self.assertEqual(caught.exception.status(), "StatusCode.RESOURCE_EXHAUSTED")
+                self.assertIn("the body takes more memory than all requests together may hold", caught.exception.message())
+        small = bomb(rows=1000)
+        self.assertEqual(self.post(*small)[0], 200)
+        self.stop()
+        self.serve("--max-total-body-bytes", 2000)
+        body = json.dumps(self.rows([[1, 2, 3, 4]])).encode()
+        said = self.raw(b"POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+        self.assertTrue(said.startswith(b"HTTP/1.1 200"), said[:300])
+
     def test_a_refusal_arrives(self):
         """Behind a body that is larger than all that is taken, however small that is."""
         self.serve("--max-body-bytes", 1024)

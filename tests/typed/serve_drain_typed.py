@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`peri serve` that is told to end while streams of gRPC stand open: idle ones are ended at once, the others when they have their answers."""
+import json
 import os
 import queue
 import signal
@@ -7,6 +8,8 @@ import threading
 import time
 
 import grpc
+import numpy
+from onnx import TensorProto, helper
 from tritonclient.grpc import service_pb2
 
 from served import Served
@@ -43,6 +46,30 @@ class Stream:
 
 
 class Drain(Served):
+    def test_a_signal_while_it_loads(self):
+        """A warm-up of a minute: in the worker and in the server's own process a signal ends it at once."""
+        value, size = helper.make_tensor_value_info, 700
+        constants = [helper.make_tensor("w", TensorProto.FLOAT, [size, size], numpy.eye(size, dtype=numpy.float32).tobytes(), raw=True),
+                     helper.make_tensor("shape", TensorProto.INT64, [2], [300, size])]
+        nodes = [helper.make_node("Expand", ["x", "shape"], ["t0"]), *(helper.make_node("MatMul", [f"t{k}", "w"], [f"t{k + 1}"]) for k in range(10)),
+                 helper.make_node("ReduceSum", ["t10"], ["y"], keepdims=1)]
+        graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, [1, 1])], [value("y", TensorProto.FLOAT, [1, 1])], constants)
+        warm = 'model_warmup { name: "w" count: 1000 inputs { key: "x" value { data_type: TYPE_FP32 dims: [ 1, 1 ] zero_data: true } } }'
+        self.put("slow", graph=graph, config=warm)
+        for flags in ((), ("--in-process",)):
+            for _ in range(3):  # a machine that stands still for a moment is no fault of the server
+                self.serve(*flags, ready=False)
+                self.wait_for(lambda: json.loads(self.ask("POST", "/v2/repository/index")[1])[0]["state"] == "LOADING")
+                time.sleep(0.3)
+                began = time.monotonic()
+                self.server.send_signal(signal.SIGINT)
+                self.assertEqual(self.server.wait(60), 0, self.log.read_text()[-1500:])
+                took = time.monotonic() - began
+                self.assertNotIn("starting another", self.log.read_text(), "the worker was ended, and no other begins")
+                if took < 1:
+                    break
+            self.assertLess(took, 1, flags)
+
     def test_streams(self):
         self.put("add")
         self.serve("--exit-timeout-secs", 600, "--stuck-kill-secs", 0, "--canary-secs", 0)

@@ -31,7 +31,7 @@ TAKEN = {
               "parameters.binary_data_output": "null bool", "parameters.mine": ANY, "inputs.0.parameters": "null object", "inputs.0.parameters.mine": ANY,
               **{f"inputs.0.data.{k}": "number negative fraction huge" for k in range(4)}, "outputs": "null list", "outputs.0.parameters": "null object",
               "outputs.0.parameters.binary_data": "null bool", "outputs.0.parameters.classification": "null number", "outputs.0.parameters.mine": ANY},
-    "load": {"parameters": "null object"},
+    "load": {"parameters": "null object", "parameters.config": "null"},
     "unload": {"parameters": "null object", "parameters.unload_dependents": "null bool"},
     "index": {"ready": "null bool"},
     "trace": {"trace_level": "null list", "trace_rate": "null", "trace_count": "null"},
@@ -79,7 +79,9 @@ class Fields(Served):
                    "--otlp-endpoint", "http://127.0.0.1:9")
         self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         wrong = []
-        for name, path, request in (("infer", "/v2/models/add/infer", INFER), ("trace", "/v2/trace/setting", TRACE), ("log", "/v2/logging", LOG),
+        for name, path, request in (("infer", "/v2/models/add/infer", INFER), ("load", "/v2/repository/models/add/load", {"parameters": {"config": CONFIG}}),
+                                    ("unload", "/v2/repository/models/none/unload", {"parameters": {"unload_dependents": False}}),
+                                    ("index", "/v2/repository/index", {"ready": True}), ("trace", "/v2/trace/setting", TRACE), ("log", "/v2/logging", LOG),
                                     ("generate", "/v2/models/tiny/generate", {"text_input": ["a cat"], "id": "one", "parameters": {}}),
                                     ("embeddings", "/v1/embeddings", {"model": "tiny", "input": ["a cat"], "encoding_format": "float", "dimensions": 16, "user": "me"})):
             good = self.asked(path, request)

@@ -38,6 +38,31 @@ class Repository(Served):
         self.serve()  # the engine of the .onnx was kept
         self.assertEqual(self.value(), 2.0)
 
+    def test_a_restart_with_other_flags_serves_another_engine(self):
+        self.put("add", engine=False)
+        kept = self.folder / "kept"
+        self.environment["PERI_CACHE"] = str(kept)
+
+        def served(*flags):
+            self.serve(*flags)
+            try:
+                ports = json.loads(self.ask("GET", "/v2/models/add")[1])["inputs"]
+                return ports[0]["datatype"], self.value() if ports[0]["datatype"] == "FP32" else None
+            finally:
+                self.stop()
+        self.assertEqual(served("--no-cache"), ("FP32", 1.0))
+        self.assertEqual(list(kept.glob("serve/*")), [])
+        self.assertEqual(served(), ("FP32", 1.0))
+        first = list(kept.glob("serve/*.engine"))
+        self.assertEqual(served("--io-dtype", "f16"), ("FP16", None))
+        self.assertEqual(served("--provider", "reference"), ("FP32", 1.0))
+        self.assertEqual((len(first), len(list(kept.glob("serve/*.engine")))), (1, 3))
+        # What is kept is what is served, and --no-cache looks at nothing that is.
+        self.put("other", add=5.0)
+        first[0].write_bytes((self.repository / "other/1/model.engine").read_bytes())
+        self.assertEqual(served(), ("FP32", 5.0))
+        self.assertEqual(served("--no-cache"), ("FP32", 1.0))
+
     def test_what_cannot_be_served_says_why(self):
         self.put("good")
         self.put("config", config="max_batch_size: 4\nfoo: 3\n")
@@ -105,6 +130,20 @@ class Repository(Served):
         for key, words in (("file:1/model.onnx", "no files"), ("other", "'other' is not known")):
             status, said, _ = self.ask("POST", "/v2/repository/models/add/load", json.dumps({"parameters": {key: "{}"}}))
             self.assertEqual((status, words in said.decode()), (501, True), said)
+        self.assertEqual(self.ask("POST", "/v2/repository/models/add/load")[0], 200)
+        for body, words in (([], "the request's body is not an object: expected an object of JSON, or nothing, found array"), ("text", "no object"), (3, "no object"),
+                            ({"parameters": []}, "'parameters' is not an object: expected an object, found array"), ({"parameters": "config"}, "'parameters' is not an object"),
+                            ({"parameters": 7}, "'parameters' is not an object"),
+                            ({"parameters": {"config": {"max_batch_size": 4}}}, "'config' is not a string: expected the text of a configuration in JSON"),
+                            ({"parameters": {"config": 4}}, "found number"), ({"parameters": {"unload_dependents": 1}}, "'unload_dependents' is neither true nor false")):
+            for what in ("load", "unload"):
+                if what == "unload" and "config" in json.dumps(body):
+                    continue
+                status, said, _ = self.ask("POST", f"/v2/repository/models/add/{what}", json.dumps(body))
+                self.assertEqual((status, words in json.loads(said)["error"]), (400, True), (body, said))
+        for body in ([], 3, {"ready": 3}):
+            self.assertEqual(self.ask("POST", "/v2/repository/index", json.dumps(body))[0], 400, body)
+        self.assertEqual(self.value(), 3.0, "what was refused has changed nothing")
 
     def test_a_configuration_of_a_load(self):
         """As Triton's clients send it: it holds until the next load, names no files, and what is wrong changes nothing."""

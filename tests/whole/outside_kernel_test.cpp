@@ -266,13 +266,40 @@ TEST_F(OutsideKernel, AnyCallOfTheDriverThatFailsIsToldAndTheNextRunIsRight) {
   }
 }
 
-TEST_F(OutsideKernel, AnEngineThatNeedsOneSaysHowItIsGiven) {
-  exec::RegionPayload payload;
-  payload.kernel = "outside_nobody";
-  const auto found = exec::kernel_of(payload, "cuda");
-  ASSERT_FALSE(found.ok());
-  for (const char* part : {"outside_nobody", "--kernel FILE", "PERI_KERNELS"})
-    EXPECT_NE(found.error().text().find(part), std::string::npos) << found.error().text();
+// Before there is a run: nothing of it could be answered.
+TEST_F(OutsideKernel, AnEngineThatLacksItsKernelIsNotMade) {
+  const std::string word = "source=" + kernels::outside::hash_of(added("outside_lacked"));
+  const auto b = built();
+  ASSERT_TRUE(b.ok()) << b.error().text();
+  const auto made_with = [&](const std::string& head) {
+    plan::Program program = b->compiled.program;
+    for (plan::Step& s : program.steps)
+      for (plan::Variant& v : s.variants)
+        if (s.executor == "cuda") v.payload = "kernel " + head + v.payload.substr(v.payload.find('\n'));
+    runtime::WeightSource weights;
+    weights.tensors = b->compiled.weights;
+    const auto table = exec::table();
+    const auto engine = runtime::Engine::create(std::move(program), weights, engine_options(table, 1));
+    return engine.ok() ? "" : engine.error().text();
+  };
+  const auto& steps = b->compiled.steps;
+  const auto at = std::find_if(steps.begin(), steps.end(), [](const auto& s) { return !s.conversion; });
+  ASSERT_NE(at, steps.end());
+  EXPECT_EQ(made_with(at->chosen), "");
+  struct Case {
+    std::string head;
+    std::vector<std::string> says;
+  };
+  for (const Case& c :
+       {Case{"outside_nobody@7 {" + word + "}", {"'outside_nobody' is from outside", "--kernel FILE", "PERI_KERNELS"}},
+        {"cuda_nobody@7 {}", {"'cuda_nobody' is not in this binary", "build the engine again"}},
+        {"outside_lacked@8 {" + word + "}",
+         {"version 7 in its manifest", "outside_lacked.json", "expected 8", "--kernel FILE"}},
+        {"outside_lacked@7 {source=0}", {"another manifest or source", "outside_lacked.json", "--kernel FILE"}},
+        {"cuda_elementwise@999 {}", {"'cuda_elementwise' has version", "expected 999"}}}) {
+    const std::string said = made_with(c.head);
+    for (const std::string& part : c.says) EXPECT_NE(said.find(part), std::string::npos) << part << " in " << said;
+  }
 }
 
 TEST_F(OutsideKernel, OfABuildForTheCpuIsANote) {

@@ -7,7 +7,9 @@
 
 #include "base/clock.hpp"
 #include "base/plural.hpp"
+#include "build/outside_fates.hpp"
 #include "build/proof.hpp"
+#include "lower/variants.hpp"
 
 namespace peri::cli {
 
@@ -25,8 +27,8 @@ std::vector<Rejected> rejected_of(const build::Made& made) {
   std::set<std::string> problems;
   for (const lower::StepReport* s : lower::all_reports(made.built.compiled.steps)) {
     if (!problems.insert(s->problem).second) continue;
-    for (const auto& [id, evidence] : s->others)
-      if (!evidence.right()) out.push_back({s->name, id, evidence.rejected});
+    for (const auto& [id, reason] : s->refusals)
+      if (reason.starts_with(lower::kRejected)) out.push_back({s->name, id, reason.substr(lower::kRejected.size())});
   }
   for (const build::Refused& r : made.built.refused) out.push_back({r.name, r.candidate, "in the engine: " + r.why});
   return out;
@@ -137,6 +139,9 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
               rejected[k].why.c_str());
   if (rejected.size() > kShown)
     page.line("           and %zu more: peri explain %s --full", rejected.size() - kShown, engine.c_str());
+  const std::vector<build::OutsideFate> fates = build::outside_fates(c);
+  for (const build::OutsideFate& f : fates) page.line("kernel     %s", f.text().c_str());
+  build::write_fates(w, fates);
   if (const double worst = worst_error(made); worst >= 0) {
     page.line("errors     at most %.3g of their bound, %lld of %s verified individually%s", worst,
               static_cast<long long>(done.verified - done.by_definition), counted(done.steps, "step").c_str(),

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "kernels/outside/outside.hpp"
+
 namespace peri::exec {
 
 Status check_region(const ir::Graph& g) {
@@ -18,15 +20,32 @@ Status check_region(const ir::Graph& g) {
 
 Result<const kernels::Kernel*> kernel_of(const RegionPayload& payload, std::string_view executor) {
   const kernels::Kernel* kernel = kernels::find(payload.kernel);
+  const char* const name = payload.kernel.c_str();
+  if ((!kernel || kernel->executor != executor) && kernels::outside::is_choice(payload.config))
+    return refused("kernel '%s' is from outside, and its manifest was not given", name)
+        .advise(
+            "give the one that the engine was built with: --kernel FILE, the variable PERI_KERNELS, or "
+            "peri_kernel_add() in a program");
   if (!kernel || kernel->executor != executor)
-    return refused("kernel '%s' is not in this binary", payload.kernel.c_str())
-        .advise("build the engine again with this version; a kernel from outside needs its manifest: --kernel FILE, or "
-                "the variable PERI_KERNELS");
+    return refused("kernel '%s' is not in this binary", name).advise("build the engine again with this version");
+  const std::string manifest = kernels::outside::path_of(*kernel);
+  if (kernel->version != payload.version && !manifest.empty())
+    return refused("kernel '%s' has version %d in its manifest", name, kernel->version)
+        .in_file(manifest)
+        .expecting(std::to_string(payload.version))
+        .advise("give the manifest that the engine was built with by --kernel FILE, or build the engine again");
   if (kernel->version != payload.version)
-    return refused("kernel '%s' has version %d here", payload.kernel.c_str(), kernel->version)
+    return refused("kernel '%s' has version %d here", name, kernel->version)
         .expecting(std::to_string(payload.version))
         .advise("build the engine again with this version");
+  PERI_TRY(kernels::outside::check_choice(*kernel, payload.config));
   return kernel;
+}
+
+Status check_kernel(const plan::Variant& variant, std::string_view executor) {
+  PERI_ASSIGN(const RegionPayload payload, read_payload_head(variant.payload));
+  PERI_TRY(kernel_of(payload, executor));
+  return Ok{};
 }
 
 Status check_sharing(const kernels::Instance& instance, const kernels::Kernel& kernel, const plan::Step& step) {

@@ -34,7 +34,7 @@ std::string write_payload(std::string_view kernel, int version, std::string_view
          ir::print(region, {1024, false});
 }
 
-Result<RegionPayload> read_payload(std::string_view text) {
+Result<RegionPayload> read_payload_head(std::string_view text) {
   RegionPayload p;
   const size_t line = text.find('\n');
   const std::string_view head = text.substr(0, line == std::string_view::npos ? 0 : line);
@@ -48,7 +48,12 @@ Result<RegionPayload> read_payload(std::string_view text) {
   if (code != std::errc() || end != version.data() + version.size())
     return invalid("the payload's kernel has no version").but_found(version.substr(0, 40));
   p.config = head.substr(open + 2, head.size() - open - 3);
-  PERI_ASSIGN(p.graph, ir::parse_graph(text.substr(line + 1)));
+  return p;
+}
+
+Result<RegionPayload> read_payload(std::string_view text) {
+  PERI_ASSIGN(RegionPayload p, read_payload_head(text));
+  PERI_ASSIGN(p.graph, ir::parse_graph(text.substr(text.find('\n') + 1)));
   PERI_TRY(p.graph.sort());
   return p;
 }

@@ -19,6 +19,8 @@ struct RegionPayload {
 };
 std::string write_payload(std::string_view kernel, int version, std::string_view config, const ir::Graph& region);
 Result<RegionPayload> read_payload(std::string_view text);
+// The first line alone: no graph is read.
+Result<RegionPayload> read_payload_head(std::string_view text);
 
 // The region's arguments must be the step's: same number, dtype, shape and layout as the buffers. Checked before
 // anything runs, since kernels trust the region's types.

@@ -18,6 +18,7 @@ constexpr int64_t kMaxInlineElements = 16;  // of a constant of the pattern, as 
 constexpr std::string_view kNeeded[] = {"name",  "version", "pattern", "source",   "chips",
                                         "entry", "grid",    "threads", "arguments"};
 constexpr std::string_view kOptional[] = {"takes", "sizes", "tunables", "shared_bytes"};
+constexpr std::string_view kReserved[] = {"reference", "sized"};  // of locks, payloads and reports
 constexpr const char* kPage = "docs/outside-kernels.md says what each field holds";
 
 Error bad(std::string_view field, const char* what) { return invalid("%s", what).at_node(field); }
@@ -212,6 +213,9 @@ Result<Parameter> parameter_of(const Manifest& m, std::string_view text, const s
     if (size.ok() && !size->is_poison()) {
       out.size = *size;
       PERI_TRY(check_names(m, out.size, field));
+      const bool narrow = out.kind == Parameter::Kind::kI32 && size->is_const();
+      if (narrow && (size->value() < INT32_MIN || size->value() > INT32_MAX))
+        return bad(field, "a number that 32 bits do not hold").but_found(text);
       return out;
     }
   }
@@ -235,18 +239,34 @@ Status read_arguments(const Json& j, Manifest* m) {
   return Ok{};
 }
 
+// A block of the chip that gives most.
+int64_t most_shared_bytes() {
+  Target large;
+  large.isas = {"sm_90"};
+  return cuda::limits_of(large).shared_bytes;
+}
+
+// A size of the launch. A number that none can have is refused here, an expression where its sizes are at hand.
+Result<Dim> launch_size(const Manifest& m, const Json& j, const std::string& field, int64_t low, int64_t high) {
+  PERI_ASSIGN(const Dim d, expression(j, field));
+  PERI_TRY(check_names(m, d, field));
+  if (d.is_const() && (d.value() < low || d.value() > high))
+    return bad(field, "a number that no launch has")
+        .expecting(format("%lld to %lld", static_cast<long long>(low), static_cast<long long>(high)))
+        .but_found(std::to_string(d.value()));
+  return d;
+}
+
 Status read_launch(const Json& j, Manifest* m) {
   PERI_ASSIGN(const Json::Array* const grid, j.get_array("grid"));
   if (grid->empty() || grid->size() > 3) return bad("grid", "not one to three axes");
-  for (const Json& axis : *grid) {
-    PERI_ASSIGN(m->grid.emplace_back(), expression(axis, "grid"));
-    PERI_TRY(check_names(*m, m->grid.back(), "grid"));
+  for (size_t k = 0; k < grid->size(); ++k) {
+    PERI_ASSIGN(m->grid.emplace_back(),
+                launch_size(*m, (*grid)[k], format("grid[%zu]", k), 1, k == 0 ? INT32_MAX : kMaxOtherAxis));
   }
-  PERI_ASSIGN(m->threads, expression(*j.find("threads"), "threads"));
-  PERI_TRY(check_names(*m, m->threads, "threads"));
+  PERI_ASSIGN(m->threads, launch_size(*m, *j.find("threads"), "threads", 1, kMaxThreads));
   if (const Json* const shared = j.find("shared_bytes")) {
-    PERI_ASSIGN(m->shared_bytes, expression(*shared, "shared_bytes"));
-    PERI_TRY(check_names(*m, m->shared_bytes, "shared_bytes"));
+    PERI_ASSIGN(m->shared_bytes, launch_size(*m, *shared, "shared_bytes", 0, most_shared_bytes()));
   }
   return Ok{};
 }
@@ -273,6 +293,8 @@ Result<Manifest> read(std::string_view text) {
   PERI_TRY(check_fields(j));
   Manifest m;
   PERI_ASSIGN(m.name, name_of(j, "name"));
+  if (std::find(std::begin(kReserved), std::end(kReserved), m.name) != std::end(kReserved))
+    return bad("name", "choices have this name for what no kernel does").but_found(m.name).advise("take another one");
   PERI_ASSIGN(m.entry, name_of(j, "entry"));
   PERI_ASSIGN(const int64_t version, j.get_int("version"));
   if (version < 1 || version > INT32_MAX) return bad("version", "not a number from 1 to 2147483647");

@@ -10,6 +10,8 @@
 
 namespace peri::kernels::outside {
 
+constexpr int64_t kMaxThreads = 1024, kMaxOtherAxis = 65535;  // of a block; blocks along the second and third axis
+
 // What a named dimension of the pattern may be.
 struct SizeRule {
   int64_t multiple_of = 1, from = 1, to = INT32_MAX;

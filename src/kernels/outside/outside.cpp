@@ -18,7 +18,6 @@ namespace {
 using cuda::KernelLaunch;
 using cuda::LaunchArgument;
 constexpr size_t kMaxManifest = size_t{1} << 20, kMaxSource = size_t{64} << 20;
-constexpr int64_t kMaxThreads = 1024, kMaxOtherAxis = 65535;
 constexpr std::string_view kFormat = "outside 1";  // raised where the same files would be launched in another way
 
 struct Outside {
@@ -119,7 +118,18 @@ Result<KernelLaunch> planned(const Outside& o, const Problem& problem, std::stri
   return l;
 }
 
-std::string source_word(const Outside& o) { return "source=" + o.hash; }
+constexpr std::string_view kSource = "source=";
+std::string source_word(const Outside& o) { return std::string(kSource) + o.hash; }
+
+Status check_source_word(const Outside& o, std::string_view config) {
+  const std::string word = source_word(o);
+  if ((std::string(config) + " ").starts_with(word + " ")) return Ok{};
+  return refused("kernel '%s' has another manifest or source than it was chosen with", o.manifest.name.c_str())
+      .in_file(o.path)
+      .expecting(config.substr(0, config.find(' ')))
+      .but_found(word)
+      .advise("give the manifest that it was chosen with by --kernel FILE, or build the engine again");
+}
 
 Result<std::vector<Offer>> offer(const Outside& o, const Problem& problem, const Target& target) {
   PERI_TRY(planned(o, problem, "", target));
@@ -130,14 +140,11 @@ Result<std::vector<Offer>> offer(const Outside& o, const Problem& problem, const
 
 Result<std::unique_ptr<Instance>> instantiate(const Outside& o, const Problem& problem, std::string_view config,
                                               const InstantiateContext& context) {
-  const std::string word = source_word(o);
-  if (!(std::string(config) + " ").starts_with(word + " "))
-    return Error(ErrorKind::kInvalid,
-                 "kernel '" + o.manifest.name + "' has another manifest or source than it was chosen with")
-        .in_file(o.path)
-        .expecting(config.substr(0, config.find(' ')))
-        .but_found(word)
-        .advise("give the manifest that it was chosen with by --kernel FILE, or build the engine again");
+  if (Status same = check_source_word(o, config); !same.ok()) {
+    Error other = std::move(same).error();
+    other.kind = ErrorKind::kInvalid;  // another kernel may take what one refuses, and this is none of that
+    return other;
+  }
   PERI_ASSIGN(KernelLaunch l, planned(o, problem, config, *context.target));
   return cuda::LaunchInstance::make({std::move(l)});
 }
@@ -245,10 +252,29 @@ std::vector<std::string> added() {
   return out;
 }
 
-std::string hash_of(const Kernel& kernel) {
+namespace {
+const Outside* outside_of(const Kernel& kernel) {
   for (const auto& o : all())
-    if (&o->kernel == &kernel) return o->hash;
-  return "";
+    if (&o->kernel == &kernel) return o.get();
+  return nullptr;
+}
+}  // namespace
+
+std::string hash_of(const Kernel& kernel) {
+  const Outside* const o = outside_of(kernel);
+  return o ? o->hash : "";
+}
+
+std::string path_of(const Kernel& kernel) {
+  const Outside* const o = outside_of(kernel);
+  return o ? o->path : "";
+}
+
+bool is_choice(std::string_view config) { return config.starts_with(kSource); }
+
+Status check_choice(const Kernel& kernel, std::string_view config) {
+  const Outside* const o = outside_of(kernel);
+  return o ? check_source_word(*o, config) : Status(Ok{});
 }
 
 }  // namespace peri::kernels::outside

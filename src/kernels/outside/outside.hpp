@@ -22,5 +22,12 @@ Status add_all(std::string_view paths);
 std::vector<std::string> added();
 // The hash of manifest and source; "" for any other kernel.
 std::string hash_of(const Kernel& kernel);
+// The manifest's file; "" for any other kernel.
+std::string path_of(const Kernel& kernel);
+// Whether a configuration is one of a kernel from outside, whatever is known of that here.
+bool is_choice(std::string_view config);
+// kRefused where the configuration names other files than the kernel was read from; any other kernel's is not looked
+// at.
+Status check_choice(const Kernel& kernel, std::string_view config);
 
 }  // namespace peri::kernels::outside

@@ -105,17 +105,21 @@ Access::Access(std::vector<AccessKey> keys) : keys_(std::move(keys)), buckets_(k
   }
 }
 
-Pass Access::admit(std::string_view authorization, bool inference, int64_t now) {
-  if (keys_.empty()) return {};
+uint32_t Access::find(std::string_view authorization) const {
   constexpr std::string_view kScheme = "bearer ";
-  Pass out;
   bool scheme = authorization.size() > kScheme.size();
   for (size_t k = 0; scheme && k < kScheme.size(); ++k) scheme = (authorization[k] | 0x20) == (kScheme[k] | 0x20);
-  size_t found = keys_.size();
+  uint32_t found = kNoKey;
   const std::string_view given = scheme ? authorization.substr(kScheme.size()) : std::string_view();
   for (size_t k = 0; k < keys_.size(); ++k)
-    if (same_secret(given, keys_[k].key)) found = k;
-  if (found == keys_.size()) {
+    if (same_secret(given, keys_[k].key)) found = static_cast<uint32_t>(k);
+  return found;
+}
+
+Pass Access::admit(uint32_t found, bool inference, int64_t now) {
+  if (keys_.empty()) return {};
+  Pass out;
+  if (found >= keys_.size()) {
     out.status = 401;
     out.why = "this server asks for a key that it knows: Authorization: Bearer KEY";
     return out;

@@ -18,6 +18,8 @@ struct AccessKey {
   double burst = 0;       // that may come at once; at least 1 where there is a rate
 };
 
+constexpr uint32_t kNoKey = UINT32_MAX;
+
 struct Pass {
   int status = 200;  // 401, 429: `why`
   std::string why;
@@ -35,12 +37,13 @@ class Access {
  public:
   // No keys: everybody may ask for everything.
   explicit Access(std::vector<AccessKey> keys);
-  // `authorization`: the header's value, "Bearer KEY". `inference`: takes from the key's rate.
-  Pass admit(std::string_view authorization, bool inference, int64_t now);
-  // Why who says this is none of those; "": he is. Takes from no rate.
-  std::string refuses(std::string_view authorization) {
-    Pass pass = admit(authorization, false, 0);
-    return pass.status == 200 ? "" : std::move(pass.why);
+  // Which key the header's value, "Bearer KEY", gives; kNoKey: none that is known. Every key is looked at, so a request
+  // is asked this once.
+  uint32_t find(std::string_view authorization) const;
+  // What holds for who has that key. `inference`: takes from the key's rate.
+  Pass admit(uint32_t key, bool inference, int64_t now);
+  Pass admit(std::string_view authorization, bool inference, int64_t now) {
+    return admit(find(authorization), inference, now);
   }
   bool open() const { return keys_.empty(); }
 

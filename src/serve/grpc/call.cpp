@@ -7,15 +7,17 @@
 #include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "serve/http/expanded.hpp"
+#include "serve/kserve/told.hpp"
 
 namespace peri::serve {
 namespace {
 
-constexpr size_t kSmall = 65536;    // an answer of no more bytes is sent whatever others hold
 constexpr size_t kSentence = 2000;  // of an error: it travels in a header, which clients bound
 constexpr size_t kCopied = 16384;   // text of no more bytes is copied into the library's memory
 
-constexpr int kDrains = 5;  // after so many, a fifth of a second apart, no more is read of a stream
+// After so many, a fifth of a second apart, no more is read of a stream: whoever sends for a second after the server
+// has said that it ends would go on until --exit-timeout-secs, and those who wait for the end wait for him.
+constexpr int kDrains = 5;
 const grpc::Status kNoMore(grpc::StatusCode::UNAVAILABLE, "the server takes no more calls");
 
 grpc::StatusCode code_of(int status) {
@@ -92,14 +94,11 @@ grpc::ByteBuffer buffer_of(const std::string& head, HttpReply& reply) {
 
 Status GrpcExchange::read(const grpc::ByteBuffer& buffer, const Method& method, int64_t timeout_us) {
   const HttpLimits& limits = shared_.options.limits;
-  const auto crowded = [&] {
-    return refused("the requests under way hold more than %llu bytes (--max-total-body-bytes): it may be sent again",
-                   static_cast<unsigned long long>(limits.all_body_bytes));
-  };
-  if (!shared_.bodies->take(buffer.Length())) return crowded();
+  if (!shared_.bodies->take(buffer.Length()))
+    return refused("%s", std::string(shared_.bodies->refusal(buffer.Length())).c_str());
   claimed_ = buffer.Length();
   const auto body = body_of(buffer, limits.body_bytes, shared_.bodies);
-  if (!body.ok()) return body.error().kind == ErrorKind::kRefused ? crowded() : body.error();
+  if (!body.ok()) return body.error();
   if (method.ask) {
     PERI_ASSIGN(ask_, method.ask(body->bytes, shared_.options.message));
   } else {
@@ -141,20 +140,34 @@ static void read_metadata(const grpc::ServerContext& context, Request* request) 
 }
 
 // The library holds clients to the bound on calls once they have said that they know it, and forgets a call that was
-// reset while its request still runs. Calls that have just ended are counted: hence twice. Connections of a Unix socket
-// cannot be told apart.
+// reset while its request still runs. Nobody is looked up before all connections together have once exceeded the bound
+// of one; from then on calls are counted by connection, also those that have just ended: hence twice. Connections of a
+// Unix socket cannot be told apart.
 grpc::Status GrpcCall::admitted() {
   const GrpcOptions& options = shared_.options;
   if (const auto& refuses = options.refuses; refuses && !method_->open)
-    if (std::string why = refuses(metadata_of(context_, "authorization")); !why.empty())
+    if (std::string why = refuses(metadata_of(context_, "authorization"), &key_.emplace()); !why.empty())
       return {grpc::StatusCode::UNAUTHENTICATED, std::move(why)};
-  std::string peer = context_.peer();
-  if (!peer.starts_with("ipv")) return grpc::Status::OK;
+  let_in_ = true;
+  if (++shared_.open <= options.streams && !shared_.counts) return grpc::Status::OK;
   const std::lock_guard<std::mutex> lock(shared_.mutex);
-  peer_ = std::move(peer);
-  if (++shared_.by_peer[peer_] <= 2 * int64_t{options.streams}) return grpc::Status::OK;
+  if (!shared_.counts.exchange(true))
+    for (GrpcCall* call : shared_.calls)
+      if (call->let_in_) call->count();
+  if (count() <= 2 * int64_t{options.streams}) return grpc::Status::OK;
   return {grpc::StatusCode::RESOURCE_EXHAUSTED,
           "more calls at once on a connection than this server takes (--max-grpc-streams)"};
+}
+
+// The calls of this one's connection, it among them. REQUIRES: the mutex of all calls is held.
+int64_t GrpcCall::count() {
+  if (peer_.empty()) {
+    std::string peer = context_.peer();
+    if (!peer.starts_with("ipv")) return 0;
+    peer_ = std::move(peer);
+    ++shared_.by_peer[peer_];
+  }
+  return shared_.by_peer[peer_];
 }
 
 void GrpcCall::arrived(bool ok) {
@@ -210,11 +223,12 @@ void GrpcCall::read(bool ok) {
   }
   const auto left = left_us();
   read_metadata(context_, &exchange->request_);
+  exchange->request_.key = key_;
   const Status begun = contained([&] { return exchange->read(message_, *method_, left.value_or(0)); });
   message_.Clear();
   exchange->refused_ = !begun.ok();
   if (!begun.ok())
-    exchange->reply(error_reply(status_of(begun.error()), begun.error().message));
+    exchange->reply(error_reply(status_of(begun.error()), told(begun.error())));
   else if (!left)
     exchange->reply(error_reply(504, "the deadline of the call has passed"));
   else
@@ -280,15 +294,12 @@ void GrpcCall::take(GrpcExchange& first) {
   } else if (method_->stream) {
     put_stream_head(reply.body_bytes(), &head);
   }
-  const uint64_t size = reply.body_bytes(), most = shared_.options.limits.all_body_bytes;
-  // One that is larger than all the room goes by itself: no waiting would make it smaller.
-  if (const uint64_t others = shared_.reply_bytes.fetch_add(size);
-      others > 0 && others + size > most && size > kSmall) {
-    shared_.reply_bytes -= size;
-    finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "answers that clients have not read hold too many bytes"});
+  const auto holds = shared_.replies.take(reply.body_bytes(), shared_.options.limits.all_body_bytes);
+  if (!holds) {
+    finish({grpc::StatusCode::RESOURCE_EXHAUSTED, std::string(kUnread)});
     return open_.clear();
   }
-  replying_ = size;
+  replying_ = *holds;
   const grpc::ByteBuffer bytes = buffer_of(head, reply);
   if (method_->stream) {
     writing_ = true;

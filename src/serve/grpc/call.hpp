@@ -28,10 +28,12 @@ struct GrpcShared {
   GrpcOptions options;
   Handler handler;
   grpc::AsyncGenericService service;
-  std::shared_ptr<ByteBudget> bodies;    // of messages that came; set before the first call
-  std::atomic<uint64_t> reply_bytes{0};  // of answers that their clients have not taken
+  std::shared_ptr<ByteBudget> bodies;  // of messages that came; set before the first call
+  ReplyBudget replies;
   std::atomic<int64_t> unanswered{0};
-  std::atomic<int64_t> due{0};  // tags that the library still hands back
+  std::atomic<int64_t> due{0};      // tags that the library still hands back
+  std::atomic<int64_t> open{0};     // calls that were let in
+  std::atomic<bool> counts{false};  // calls, by connection
   std::atomic<bool> draining{false};
   std::mutex mutex;  // of all below
   std::set<GrpcCall*> calls;
@@ -81,6 +83,7 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
   ~GrpcCall() {
     const std::lock_guard<std::mutex> lock(shared_.mutex);
     shared_.calls.erase(this);
+    if (let_in_) --shared_.open;
     if (!peer_.empty() && --shared_.by_peer[peer_] == 0) shared_.by_peer.erase(peer_);
   }
   // Asks the library for a call.
@@ -115,11 +118,12 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
   void allow(int64_t ms) { limit_ns_ = now_ns() + ms * 1000000; }
   void arrived(bool ok);
   grpc::Status admitted();
+  int64_t count();
   void read(bool ok);
   void written(bool ok);
   void ended(bool ok);
   void finished(bool) { release(); }
-  void release() { shared_.reply_bytes -= replying_.exchange(0); }
+  void release() { shared_.replies.give(replying_.exchange(0)); }
   void flush();
   void take(GrpcExchange& first);
   void read_more();
@@ -137,10 +141,12 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
   Tag arrived_{&GrpcCall::arrived, nullptr}, read_{&GrpcCall::read, nullptr}, written_{&GrpcCall::written, nullptr},
       ended_{&GrpcCall::ended, nullptr}, finished_{&GrpcCall::finished, nullptr};
   const Method* method_ = nullptr;
-  std::string peer_;  // "": not counted
+  std::optional<uint32_t> key_;  // HttpRequest::key of all its requests
+  std::atomic<bool> let_in_{false};
+  std::string peer_;  // under the mutex of all calls; "": not counted
   grpc::ByteBuffer message_;
   std::atomic<int64_t> limit_ns_{0};
-  std::atomic<uint64_t> replying_{0};               // bytes of the answer that is being written
+  std::atomic<uint64_t> replying_{0};               // what the answer that is being written holds of the replies' room
   std::atomic<bool> watches_{false};                // `told_` and `about_` are set
   std::atomic<bool> streams_{false};                // `method_` is set, to one of a stream
   std::string about_;                               // the service that is watched

@@ -56,7 +56,13 @@ Result<Ask> ask_load(Bytes bytes, const MessageLimits& limits, const char* what)
   w.begin_object().key("parameters").begin_object();
   for (const auto& [key, value] : m.parameters()) {
     w.key(shown_name(key));
-    value.has_string_param() ? w.value(value.string_param()) : w.value(value.bool_param());
+    using Value = inference::ModelRepositoryParameter;
+    switch (value.parameter_choice_case()) {
+      case Value::kBoolParam: w.value(value.bool_param()); break;
+      case Value::kInt64Param: w.value(int64_t{value.int64_param()}); break;
+      case Value::kStringParam: w.value(value.string_param()); break;
+      default: w.null();  // what is none of these is refused by its name
+    }
   }
   w.end_object().end_object();
   target.replace(0, std::string_view("/v2").size(), "/v2/repository");

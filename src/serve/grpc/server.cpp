@@ -13,12 +13,12 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const GrpcOptions&, Handle
 #include <grpc/support/log.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_builder.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <condition_variable>
 #include <thread>
 
+#include "base/heap.hpp"
 #include "serve/grpc/call.hpp"
 
 namespace peri::serve {
@@ -102,16 +102,11 @@ class Server final : public GrpcServer {
       }
       for (const auto& watch : watches) watch->look();
       for (const auto& stream : streams) stream->drain();
-      give_back();
+      // What bursts have left free, as those of a client that opens calls and resets them, leaves no mark.
+      if (seconds_since(looked_ns_) < kLookSeconds) continue;
+      looked_ns_ = now_ns();
+      free_.look();
     }
-  }
-  // What bursts have left free, as those of a client that opens calls and resets them, leaves no mark.
-  void give_back() {
-    if (seconds_since(looked_ns_) < kLookSeconds) return;
-    looked_ns_ = now_ns();
-    const size_t free = mallinfo2().fordblks;
-    if (free >= free_ + kMuch) malloc_trim(0);
-    free_ = free >= free_ + kMuch ? free : std::min(free, free_);
   }
 
   GrpcShared shared_;
@@ -123,7 +118,7 @@ class Server final : public GrpcServer {
   std::condition_variable sweep_wake_;
   bool stopping_ = false, changed_ = false;
   int64_t looked_ns_ = now_ns();
-  size_t free_ = 0;  // in the program's heap when the last of it was given back, or less since
+  FreeMemory free_{kMuch};
   int port_ = -1;
 };
 

@@ -19,9 +19,9 @@ struct GrpcOptions {
   // HTTP's status for whether a model (empty: the server) is ready, for who watches it; null: it never changes. Asked
   // when a watch begins and after changed().
   std::function<int(std::string_view)> ready = nullptr;
-  // Why who asks so, by the metadata "authorization", is let in no further than to liveness; "": he is let in. null:
-  // everybody is. Asked before a message is read.
-  std::function<std::string(std::string_view)> refuses = nullptr;
+  // Why who asks so, by the metadata "authorization", is let in no further than to liveness; "": he is let in, and this
+  // is his key (HttpRequest::key). null: everybody is. Asked once a call, before a message is read.
+  std::function<std::string(std::string_view authorization, uint32_t* key)> refuses = nullptr;
   int64_t ping_ms = 300000;  // pings may come no more often; a connection that sends a third too early is closed
 };
 

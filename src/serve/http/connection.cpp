@@ -13,10 +13,8 @@ namespace peri::serve {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr std::string_view kCrowded =
-    "too many bytes of requests are under way (--max-total-body-bytes): it may be sent again";
 constexpr uint64_t kLastBytes = 1 << 20;  // at least so many are read after a refusal
-constexpr uint64_t kSmall = 65536;        // a reply of no more bytes is sent whatever others hold
+constexpr uint64_t kClaimed = 65536;  // of a body in chunks so many bytes are claimed at once, where there are so many
 constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
 
 // An exchange: outlives its connection if the model is slower than the client's patience.
@@ -131,7 +129,7 @@ bool Connection::start_body() {
     send(std::move(*no), false);
     return false;
   }
-  if (!claim(body_want_)) return refuse(503, kCrowded);
+  if (!claim(body_want_)) return refuse_body(shared_.bodies->refusal(body_want_));
   if (!body_ || body_.use_count() > 1) body_ = std::make_shared<BodyMemory>();
   const uint64_t lead = parser_.head().request.json_bytes.value_or(0) % 64;
   if (!body_->reserve(chunked ? 4096 : body_want_, lead)) return refuse(503, "no memory for the request's body");
@@ -151,8 +149,11 @@ bool Connection::start_body() {
 bool Connection::take_chunk(std::string_view piece, uint64_t lead) {
   const uint64_t need = body_have_ + piece.size();
   if (need > shared_.limits.body_bytes) return false;
-  crowded_ = need > claimed_ && !claim(std::max<uint64_t>(need - claimed_, 65536));
-  if (crowded_) return false;
+  const uint64_t most = shared_.bodies->most();
+  if (need > claimed_ && (need > most || !claim(std::min(std::max(need - claimed_, kClaimed), most - claimed_)))) {
+    no_room_ = shared_.bodies->refusal(need);
+    return false;
+  }
   if (need > body_->capacity() && !body_->reserve(std::max<uint64_t>(need, 2 * body_->capacity()), lead)) return false;
   std::memcpy(body_->data() + body_have_, piece.data(), piece.size());
   body_have_ = need;
@@ -172,7 +173,7 @@ bool Connection::fill_body() {
 bool Connection::parse_chunks() {
   using Found = RequestParser::Found;
   const Found found = begin_ < end_ ? parser_.put(buffer_.get() + begin_, end_ - begin_, &begin_) : Found::kMore;
-  if (found == Found::kTooLarge && std::exchange(crowded_, false)) return refuse(503, kCrowded);
+  if (found == Found::kTooLarge && !no_room_.empty()) return refuse_body(std::exchange(no_room_, {}));
   if (found == Found::kTooLarge)
     return refuse(
         413,
@@ -270,22 +271,16 @@ bool Connection::refuse(int status, std::string_view why) {
   return false;
 }
 
-// Room for a large reply until its client has taken it; small ones are bounded by the number of connections. One that
-// is larger than all the room goes by itself: no waiting would make it smaller.
-bool Connection::hold_reply(uint64_t bytes) {
-  if (bytes <= kSmall) return true;
-  held_ = bytes;
-  const uint64_t others = shared_.reply_bytes.fetch_add(bytes);
-  if (others == 0 || others + bytes <= shared_.limits.all_body_bytes) return true;
-  release_reply();
-  return false;
-}
+// Of a body for which there is no room: now, or ever.
+bool Connection::refuse_body(std::string_view why) { return refuse(why == kNeverFits ? 413 : 503, why); }
 
 // Most replies fit into the socket's buffer: they are written at once, without a way through the loop.
 void Connection::send(HttpReply reply, bool keep_alive) {
   keep_alive_ = keep_alive;
-  if (!hold_reply(reply.body_bytes())) {
-    reply = error_reply(503, "replies that clients have not read hold too many bytes (--max-total-body-bytes)");
+  const auto held = shared_.replies.take(reply.body_bytes(), shared_.limits.all_body_bytes);
+  held_ = held.value_or(0);
+  if (!held) {
+    reply = error_reply(503, kUnread);
     reply.retry_after_s = 1;
   }
   reply_ = std::move(reply);

@@ -22,9 +22,9 @@ using Socket = boost::asio::generic::stream_protocol::socket;
 struct Shared {
   HttpLimits limits;
   Handler handler;
-  std::shared_ptr<ByteBudget> bodies;                                   // set before the first connection
-  std::function<std::optional<HttpReply>(const HttpRequest&)> refusal;  // may be null
-  std::atomic<uint64_t> reply_bytes{0};  // of large replies that their clients have not taken
+  std::shared_ptr<ByteBudget> bodies;                             // set before the first connection
+  std::function<std::optional<HttpReply>(HttpRequest&)> refusal;  // may be null
+  ReplyBudget replies;
   std::atomic<int64_t> connections{0};
   std::atomic<bool> draining{false};
 };
@@ -97,6 +97,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool write_tls_output();
   void encrypt();
   bool refuse(int status, std::string_view why);
+  bool refuse_body(std::string_view why);
   void send(HttpReply reply, bool keep_alive);
   void sent(const boost::system::error_code& ec);
   void last();
@@ -105,8 +106,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void heard_end();
   void outlive_end();
   void release_body();
-  bool hold_reply(uint64_t bytes);
-  void release_reply() { shared_.reply_bytes -= std::exchange(held_, 0); }
+  void release_reply() { shared_.replies.give(std::exchange(held_, 0)); }
   bool claim(uint64_t bytes);
   void allow(int64_t ms, uint64_t bytes = 0) {
     told_ns_ = now_ns();
@@ -127,7 +127,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   State state_ = State::kHead;
   std::shared_ptr<BodyMemory> body_;
   uint64_t body_want_ = 0, body_have_ = 0, claimed_ = 0, held_ = 0;
-  bool crowded_ = false;  // others hold too much for the rest of this body
+  std::string_view no_room_;  // why there is none for the rest of this body
   bool reading_ = false, advancing_ = false, keep_alive_ = true, closed_ = false;
   bool no_more_ = false, watching_ = false;  // the client has said its last; its connection's end is waited for
   int64_t limit_ns_ = 0, told_ns_ = 0, first_byte_ns_ = 0;

@@ -10,8 +10,20 @@ Result<Expanded> expand(std::span<const std::byte> bytes, Compression form, size
     BudgetShare share;
     std::string text;
   };
-  const auto kept = std::make_shared<Kept>(std::move(budget));
-  PERI_ASSIGN(kept->text, decompress(bytes, form, most, [&](size_t more) { return kept->share.take(more); }));
+  const auto kept = std::make_shared<Kept>(budget);
+  size_t held = 0;
+  auto text = decompress(bytes, form, most, [&](size_t now) { return kept->share.hold(held = now); });
+  if (!text.ok() && text.error().kind == ErrorKind::kRefused && budget) {
+    const std::string why(budget->refusal(bytes.size() + held));  // as it came it is counted too
+    return Error(why == kNeverFits ? ErrorKind::kMemory : ErrorKind::kRefused, why);
+  }
+  if (!text.ok() && text.error().kind == ErrorKind::kMemory) {
+    Error large = std::move(text).error();
+    large.message += " (--max-body-bytes)";
+    return large;
+  }
+  if (!text.ok()) return std::move(text).error();
+  kept->text = std::move(*text);
   return Expanded{std::as_bytes(std::span(kept->text)), kept};
 }
 

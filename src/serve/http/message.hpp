@@ -47,7 +47,8 @@ struct HttpRequest {
   bool bad_json_bytes = false;         // that header is no number
   std::span<const std::byte> body;
   std::shared_ptr<const void> body_owner;
-  InferForm* form = nullptr;  // of an inference that another protocol brought: read and answered by it, not as JSON
+  std::optional<uint32_t> key;  // of the server's, where it was looked for before the body came (Access::find)
+  InferForm* form = nullptr;    // of an inference that another protocol brought: read and answered by it, not as JSON
 };
 
 struct HttpReply {
@@ -127,9 +128,9 @@ struct HttpOptions {
   uint32_t unix_mode = 0;           // rights of that file; 0: as the process makes files
   int threads = 1;
   HttpLimits limits;
-  // The reply to a request that nothing more is read of, asked before the memory of a body is taken. May be null, or
-  // give none.
-  std::function<std::optional<HttpReply>(const HttpRequest&)> refusal = nullptr;
+  // The reply to a request that nothing more is read of, asked before the memory of a body is taken; else the request
+  // has its `key` from then on. May be null, or give none.
+  std::function<std::optional<HttpReply>(HttpRequest&)> refusal = nullptr;
   std::function<std::unique_ptr<LoopGuest>()> guest;  // asked for each thread; may be null, or give null
   int64_t linger_ns = 20000;                          // that a thread with a guest looks for more before it sleeps
 };

@@ -46,15 +46,18 @@ static HttpReply unknown_key(std::string_view why) {
   return out;
 }
 
-std::optional<HttpReply> Api::refusal(const HttpRequest& request) const {
+std::optional<HttpReply> Api::refusal(HttpRequest& request) const {
   if (!options_.access || asks_liveness(request.target)) return std::nullopt;
-  const std::string why = options_.access->refuses(request.authorization);
-  return why.empty() ? std::nullopt : std::optional(unknown_key(why));
+  request.key = options_.access->find(request.authorization);
+  const Pass pass = options_.access->admit(*request.key, false, 0);
+  return pass.status == 200 ? std::nullopt : std::optional(unknown_key(pass.why));
 }
 
 bool Api::admitted(Exchange& exchange, bool inference, uint32_t* tenant) const {
   if (!options_.access) return true;
-  const Pass pass = options_.access->admit(exchange.request().authorization, inference, now_ns());
+  const HttpRequest& r = exchange.request();
+  const Pass pass = r.key ? options_.access->admit(*r.key, inference, now_ns())
+                          : options_.access->admit(r.authorization, inference, now_ns());
   *tenant = pass.tenant;
   if (pass.status == 200) return true;
   HttpReply out = pass.status == 401 ? unknown_key(pass.why) : error_reply(pass.status, pass.why);
@@ -199,13 +202,10 @@ Status Api::read_body(Work& work) {
   const bool gzip = same_field(r.content_encoding, "gzip");
   if (!gzip && !same_field(r.content_encoding, "deflate"))
     return Error(ErrorKind::kUnsupported, "this Content-Encoding is not known").expecting("gzip or deflate, once");
-  auto whole =
-      expand(r.body, gzip ? Compression::kGzip : Compression::kZlib, options_.expanded_bytes, work.exchange->budget());
-  if (!whole.ok() && whole.error().kind == ErrorKind::kRefused)
-    return refused("too many bytes of requests are under way (--max-total-body-bytes): it may be sent again");
-  if (!whole.ok()) return std::move(whole).error();
-  work.body = whole->bytes;
-  work.body_owner = std::move(whole->owner);
+  PERI_ASSIGN(Expanded whole, expand(r.body, gzip ? Compression::kGzip : Compression::kZlib, options_.expanded_bytes,
+                                     work.exchange->budget()));
+  work.body = whole.bytes;
+  work.body_owner = std::move(whole.owner);
   return Ok{};
 }
 
@@ -222,7 +222,7 @@ void Api::infer(const std::shared_ptr<Work>& work, std::string_view model, std::
     const ErrorKind kind = body.error().kind;
     if (kind == ErrorKind::kRefused) return reply(*work, again_reply(told(body.error())));
     const int code = kind == ErrorKind::kUnsupported ? 415 : kind == ErrorKind::kMemory ? 413 : 400;
-    return reply(*work, error_reply(code, told(body.error()) + (code == 413 ? " (--max-body-bytes)" : "")));
+    return reply(*work, error_reply(code, told(body.error())));
   }
   auto request = r.form ? r.form->parse(served.inputs(), served.outputs(), options_.limits)
                         : parse_infer(work->body, work->body_owner, r.json_bytes, served.inputs(), served.outputs(),

@@ -35,8 +35,9 @@ class Api {
   void handle(const std::shared_ptr<Exchange>& exchange, Way way = Way::kPublic);
   // Whether a request may be answered at all; else it has got its refusal. For ways in that do not end in handle().
   bool admitted(Exchange& exchange, bool inference, uint32_t* tenant) const;
-  // What a request without a key gets, where one is asked for: before its body is read.
-  std::optional<HttpReply> refusal(const HttpRequest& request) const;
+  // What a request without a key gets, where one is asked for: before its body is read. What is not refused keeps the
+  // key that was found, so that handle() looks for none again.
+  std::optional<HttpReply> refusal(HttpRequest& request) const;
   // From now on the server is live and not ready.
   void drain() { draining_ = true; }
   int64_t open() const { return open_; }  // requests not answered yet

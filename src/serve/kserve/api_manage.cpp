@@ -11,11 +11,56 @@ static Result<Json> small_json(const HttpRequest& r, const InferLimits& limits) 
                     {limits.json_depth, limits.json_bytes, limits.json_values});
 }
 
-// What a client may not ask a load or unload for. No request writes files.
-static std::string refused_parameter(const std::string& key) {
-  if (key.starts_with("file:"))
-    return "models are loaded from the repository: no files are taken; put them into the model's folder, then load it";
-  return "the parameter '" + shown_name(key) + "' is not known";
+// The same where it has to be an object, or nothing.
+static Result<Json> small_object(const HttpRequest& r, const InferLimits& limits) {
+  PERI_ASSIGN(Json out, small_json(r, limits));
+  if (!r.body.empty() && !out.is_object())
+    return invalid("the request's body is not an object")
+        .expecting("an object of JSON, or nothing")
+        .but_found(out.kind_name());
+  return out;
+}
+
+namespace {
+// What a load or an unload is asked for.
+struct Asked {
+  bool dependents = false;
+  std::optional<std::string> config;
+};
+}  // namespace
+
+// Errors: kUnsupported for what a client may not ask for. No request writes files.
+static Status take_parameter(const Json::Member& m, bool load, Asked* out) {
+  if (m.value.is_null()) return Ok{};
+  if (m.key == "unload_dependents") {
+    const auto flag = m.value.as_bool();
+    if (!flag.ok()) return invalid("'unload_dependents' is neither true nor false").but_found(m.value.kind_name());
+    out->dependents = *flag;
+    return Ok{};
+  }
+  if (m.key == "config" && load) {
+    const auto text = m.value.as_string();
+    if (!text.ok())
+      return invalid("'config' is not a string")
+          .expecting("the text of a configuration in JSON, as \"{\\\"max_batch_size\\\": 8}\"")
+          .but_found(m.value.kind_name());
+    out->config = std::string(*text);
+    return Ok{};
+  }
+  if (m.key.starts_with("file:"))
+    return unsupported(
+        "models are loaded from the repository: no files are taken; put them into the model's folder, then load it");
+  return unsupported("the parameter '%s' is not known", shown_name(m.key).c_str());
+}
+
+static Result<Asked> asked_of(const HttpRequest& r, const InferLimits& limits, bool load) {
+  PERI_ASSIGN(const Json json, small_object(r, limits));
+  const Json* const parameters = given(json, "parameters");
+  if (parameters && !parameters->is_object())
+    return invalid("'parameters' is not an object").expecting("an object").but_found(parameters->kind_name());
+  Asked out;
+  for (const Json::Member& m : (parameters ? *parameters : json).members()) PERI_TRY(take_parameter(m, load, &out));
+  return out;
 }
 
 void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const std::string_view> path) {
@@ -24,10 +69,11 @@ void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const st
   if (path.size() == 1 && path[0] == "index") {
     std::vector<IndexRow> rows = repository_.index();
     if (const HttpRequest& r = work->exchange->request(); !r.body.empty()) {
-      const auto json = small_json(r, options_.limits);
+      const auto json = small_object(r, options_.limits);
       if (!json.ok()) return reply(*work, error_reply(400, told(json.error())));
-      if (const Json* only = json->find("ready"); only && only->as_bool().ok() && *only->as_bool())
-        std::erase_if(rows, [](const IndexRow& r) { return r.state != "READY"; });
+      const Json* const only = given(*json, "ready");
+      if (only && !only->as_bool().ok()) return reply(*work, error_reply(400, "'ready' is neither true nor false"));
+      if (only && *only->as_bool()) std::erase_if(rows, [](const IndexRow& r) { return r.state != "READY"; });
     }
     return reply(*work, text_reply(describe_index(rows)));
   }
@@ -38,22 +84,9 @@ void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const st
                  error_reply(503,
                              "explicit model load / unload is not allowed if polling is enabled, or if no control is: "
                              "start the server with --model-control-mode explicit"));
-  bool dependents = false;
-  std::optional<std::string> config;
-  if (const HttpRequest& r = work->exchange->request(); !r.body.empty()) {
-    const auto json = small_json(r, options_.limits);
-    if (!json.ok()) return reply(*work, error_reply(400, told(json.error())));
-    for (const Json::Member& m : json->find("parameters") ? json->find("parameters")->members() : json->members()) {
-      const bool known = m.key == "unload_dependents";
-      if (known && m.value.as_bool().ok())
-        dependents = *m.value.as_bool();
-      else if (m.key == "config" && path[2] == "load" && m.value.is_string())
-        config = std::string(*m.value.as_string());
-      else if (m.key != "parameters")
-        return reply(*work, known ? error_reply(400, "'unload_dependents' is neither true nor false")
-                                  : error_reply(501, refused_parameter(m.key)));
-    }
-  }
+  auto asked = asked_of(work->exchange->request(), options_.limits, path[2] == "load");
+  if (!asked.ok())
+    return reply(*work, error_reply(asked.error().kind == ErrorKind::kUnsupported ? 501 : 400, told(asked.error())));
   const std::string name(path[1]);
   const auto done = [this, work, name, what = std::string(path[2])](Status s) {
     reply(*work, s.ok() ? bare_reply(200)
@@ -61,7 +94,8 @@ void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const st
                                       "failed to " + what + " '" + name + "', " + told(s.error())));
   };
   if (!plain_name(name)) return reply(*work, error_reply(400, "this is not a valid model name"));
-  path[2] == "load" ? repository_.load(name, std::move(config), done) : repository_.unload(name, dependents, done);
+  path[2] == "load" ? repository_.load(name, std::move(asked->config), done)
+                    : repository_.unload(name, asked->dependents, done);
 }
 
 // Answers with `settings`, after the changes that a POST brings.

@@ -8,6 +8,7 @@
 
 #include "base/compressed.hpp"
 #include "serve/kserve/api.hpp"
+#include "serve/kserve/told.hpp"
 
 namespace peri::serve {
 
@@ -23,14 +24,6 @@ struct Api::Work {
   Way way = Way::kPublic;
   std::unique_ptr<RequestRecord> record;  // where somebody looks on: it outlives the request's views
 };
-
-// What a client may know of an error: what it is about, and no names of files.
-inline std::string told(const Error& e) {
-  std::string out = e.node.empty() ? e.message : "'" + e.node + "': " + e.message;
-  if (!e.expected.empty()) out += ": expected " + e.expected;
-  if (!e.found.empty()) out += (e.expected.empty() ? ": found " : ", found ") + e.found;
-  return out;
-}
 
 inline int status_of(const Error& e) {
   switch (e.kind) {

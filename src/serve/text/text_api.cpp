@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "serve/kserve/told.hpp"
+
 namespace peri::serve {
 namespace {
 
@@ -217,7 +219,7 @@ std::shared_ptr<TextJob> run_texts(TextForm form, ServedPtr served, TextRequest 
     if (!result.ok()) {
       const int code = status_of(result.error());
       const int status = code == 501 ? 400 : code;  // clients try 5xx again
-      reply = openai ? openai_error(status, result.error().message) : error_reply(status, result.error().message);
+      reply = openai ? openai_error(status, told(result.error())) : error_reply(status, told(result.error()));
       if (retry_after_ns > 0) reply.retry_after_s = (retry_after_ns + 999'999'999) / 1'000'000'000;
     } else {
       reply.text = openai ? embeddings_reply(request, *result) : generate_reply(request, *served, *result);

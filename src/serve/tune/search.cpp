@@ -6,6 +6,7 @@
 #include <queue>
 
 #include "base/rng.hpp"
+#include "base/stop.hpp"
 
 namespace peri::serve {
 
@@ -170,6 +171,7 @@ Result<std::vector<TunedPoint>> find_settings(const Search& s, const Measure& me
   };
   std::vector<TunedPoint> ranked;
   for (const BatchSettings& c : candidates(s)) {
+    if (stop_asked()) return Error(ErrorKind::kCancelled, "interrupted");
     const double capacity = 1e9 * static_cast<double>(s.slots * c.most_rows) /
                             static_cast<double>(std::max<int64_t>(1, run_ns(s.times, c.most_rows)));
     PERI_ASSIGN(const TunedPoint p, largest_rate(s.objective, c, 0.8 * capacity, 8, simulated));

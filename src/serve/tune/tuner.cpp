@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "base/file.hpp"
 #include "base/rng.hpp"
+#include "base/stop.hpp"
 #include "serve/queue/rows.hpp"
 
 namespace peri::serve {
@@ -49,6 +51,7 @@ void sleep_until(int64_t when_ns) {
 Seen load_model(Model& model, const std::vector<Tensor>& row, double per_second, double seconds, uint64_t seed,
                 const std::function<bool()>& stop) {
   const auto tally = std::make_shared<Tally>();
+  std::vector<std::shared_ptr<Call>> calls;  // what waits of them is dropped where the search is stopped
   Rng rng(seed);
   const int64_t begin = now_ns(), end = begin + static_cast<int64_t>(seconds * 1e9);
   // Where the rate is more than this thread can ask for, it shows as latency, and twice the time is enough to see it.
@@ -65,10 +68,15 @@ Seen load_model(Model& model, const std::vector<Tensor>& row, double per_second,
       --tally->open;
     };
     ++tally->open;
+    calls.push_back(call);
     model.submit(call);
     due += std::max<int64_t>(1, static_cast<int64_t>(-std::log(1.0 - rng.uniform()) * 1e9 / per_second));
   }
-  while (tally->open > 0 || model.open() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (tally->open > 0 || model.open() > 0) {
+    if (stop && stop())
+      for (const auto& call : std::exchange(calls, {})) model.cancel(call);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   const std::lock_guard<std::mutex> lock(tally->mutex);
   return tally->seen;
 }
@@ -96,6 +104,7 @@ Result<RunTimes> run_times(runtime::Servable& model, const std::vector<Tensor>& 
     const std::vector<const std::vector<Tensor>*> parts(static_cast<size_t>(size), &row);
     std::vector<int64_t> took;
     for (int k = 0; k < 6; ++k) {
+      if (stop_asked()) return Error(ErrorKind::kCancelled, "interrupted");
       PERI_ASSIGN(auto joined, size == 1 ? Result<std::vector<Tensor>>(row) : join_rows(parts));
       const auto waiter = std::make_shared<Waiter>();
       const int64_t start = now_ns();
@@ -125,6 +134,7 @@ void Tuner::say(const LoadOrder& order, const std::string& what) const {
 }
 
 Result<KeptTuning> Tuner::search(const LoadOrder& order, const Loaded& loaded, const ModelOptions& options) const {
+  const StopScope stop(options_.stop);
   PERI_ASSIGN(const std::vector<Tensor> row, first_row(loaded.canary.inputs));
   Search s;
   s.objective = *options_.objective;

@@ -21,7 +21,9 @@ struct WorkerOptions {
   int64_t stuck_after_ns = 800'000'000;       // without a beat: it is in trouble
   int64_t kill_after_ns = 60'000'000'000;     // without a beat, or with work and no progress: it is ended; 0: never
   int64_t patience_ns = 10'000'000'000;  // that requests wait for a worker that cannot be had, before each is refused
-  int64_t retry_ns = 5'000'000'000;      // between attempts to load what could not be loaded again
+  // Between attempts to load what could not be loaded again: as long as a worker itself may take to be back. Each may
+  // read the whole model, and what it lacked, a device or memory, seldom comes back sooner.
+  int64_t retry_ns = 5'000'000'000;
   Log log;
 };
 

@@ -16,12 +16,13 @@ constexpr int kDeathsOverALoad = 2;  // then a model is not tried again
 }  // namespace
 
 void Worker::State::watch() {
-  while (true) {
-    {
-      const std::lock_guard<std::mutex> lock(mutex);
-      if (stopping) return;
-    }
+  const auto over = [this] {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return stopping;
+  };
+  while (!over()) {
     if (!look()) continue;
+    if (over()) return;  // end_process() buries what it has ended
     mourn();
     restore();
   }
