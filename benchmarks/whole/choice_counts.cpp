@@ -128,9 +128,7 @@ Picks picks(double slow, size_t most, const tune::Patience& patience) {
       return e;
     };
     for (size_t k = 0; k < ms.size(); ++k) found.push_back(visit(k));
-    if (patience.visits > 1)
-      tune::visit_rivals(
-          found, most, visit, [] { return true; }, patience);
+    if (patience.visits > 1) tune::visit_rivals(found, most, visit, [] { return true; }, patience);
     size_t best = 0;
     for (size_t k = 1; k < found.size(); ++k)
       if (found[k].time_ms < found[best].time_ms) best = k;

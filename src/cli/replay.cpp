@@ -56,8 +56,7 @@ const Entry replay_entry{{
               {"--backend", "", "auto|cpu|cuda", "whose kernels (auto: cpu)"},
               {"--device", "", "KIND:N", "select one of several devices, e.g. cuda:1 (default: the first)"},
               {"--budget", "", "MS", "timing of one candidate (default 200)"},
-              {"--kernel", "", "FILE", "manifest of an external kernel to try beside the built-in ones (GPU)",
-               true},
+              {"--kernel", "", "FILE", "manifest of an external kernel to try beside the built-in ones (GPU)", true},
               {"--variable", "", "NAME", "an input that is not a constant weight", true}},
     .details = "LINE is a problem as proofs and failures print it, and may end with seed=N: an anchor with its "
                "epilogue, a region with its graph, IR text alone (weights are what its ops read as such), or 'region "

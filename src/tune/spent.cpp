@@ -6,7 +6,7 @@ namespace peri::tune {
 namespace {
 struct Row {
   const char* name;
-  double Spent::*part;
+  double Spent::* part;
 };
 constexpr Row kRows[] = {{"arguments", &Spent::arguments}, {"reference", &Spent::reference},
                          {"code", &Spent::code},           {"ready", &Spent::ready},

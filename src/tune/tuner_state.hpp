@@ -47,8 +47,8 @@ struct Tuner::State {
   // Tries what had to wait for others (Turn), or says why not.
   void decide_later(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                     std::vector<Candidate> later, bool all_known, Candidates* all);
-  // Whether nothing but the order of guesses decides: then one right candidate of a problem is enough, and each more that
-  // a device tries is code to be compiled.
+  // Whether nothing but the order of guesses decides: then one right candidate of a problem is enough, and each more
+  // that a device tries is code to be compiled.
   bool first_right() const { return !options.measure && options.verify && !options.own_executor.empty(); }
   // Tries one after the other, in their order, what nothing was found out about, until one is right here and at the
   // sizes of `also`; says of the rest that it was not tried.

@@ -38,9 +38,7 @@ struct Machine {
       now += work;
       add_visit(visit(k), &out[k]);
     }
-    if (again)
-      visit_rivals(
-          out, kMaxRivals, [&](size_t k) { return visit(k); }, [&] { return more; });
+    if (again) visit_rivals(out, kMaxRivals, [&](size_t k) { return visit(k); }, [&] { return more; });
     return out;
   }
 };
@@ -87,8 +85,7 @@ TEST(Rivals, TheWrongIsNoRivalAndAVisitWithoutTimeSaysNothing) {
   }
   all[0].rejected = "wrong";
   EXPECT_EQ(rivals_among(all), (std::vector<size_t>{1, 2}));
-  visit_rivals(
-      all, kMaxRivals, [](size_t) { return Evidence(); }, [] { return true; });
+  visit_rivals(all, kMaxRivals, [](size_t) { return Evidence(); }, [] { return true; });
   EXPECT_EQ(all[1].time_ms, 1);
   EXPECT_EQ(all[1].visits, 1);
 }

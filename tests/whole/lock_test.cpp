@@ -95,9 +95,8 @@ TEST(Lock, RefusesByNameWhatIsNotHere) {
   refusal("avx1024", [](auto* o) { o->lock->regions[0].requires_isa = "avx1024"; });
   refusal("onednn 0.0.1", [](auto* o) { o->lock->regions[0].library = "onednn 0.0.1"; });
   refusal(good.regions[0].key, [](auto* o) { o->lock->regions.erase(o->lock->regions.begin()); });
-  refusal("0123456789abcdef", [](auto* o) {
-    o->lock->regions.push_back({"x", "0123456789abcdef", "reference", "", "", ""});
-  });
+  refusal("0123456789abcdef",
+          [](auto* o) { o->lock->regions.push_back({"x", "0123456789abcdef", "reference", "", "", ""}); });
   refusal("peri other", [](auto* o) { o->lock->builder = "peri other"; });
   refusal("onednn", [](auto* o) { o->tune.provider = "onednn"; });
   refusal("batch", [](auto* o) { o->dims["batch"] = 5; });

@@ -38,9 +38,9 @@ struct KernelLaunch {
   int cluster = 1;
   std::vector<LaunchArgument> arguments = {};
   std::vector<int64_t> sizes = {};
-  // Of a kernel that others wrote (kernels/outside): what stands in `text`, the other axes of the grid, and the order of
-  // parameters: k >= 0 is the address of argument k, else it is size -1 - k, of whose bytes the kernel reads as many as
-  // its type has. None: as above.
+  // Of a kernel that others wrote (kernels/outside): what stands in `text`, the other axes of the grid, and the order
+  // of parameters: k >= 0 is the address of argument k, else it is size -1 - k, of whose bytes the kernel reads as many
+  // as its type has. None: as above.
   enum class Form : uint8_t { kSource, kPtx, kCubin };
   Form form = Form::kSource;
   std::array<int64_t, 2> more_blocks = {1, 1};
