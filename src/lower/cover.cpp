@@ -300,6 +300,7 @@ struct Chooser {
   // Tries what was picked and only offered until now; where it is wrong the next guess stands there. False: all was
   // tried.
   Result<bool> try_picked(const Solved& solved, const PartProgress& progress) {
+    if (!by_guess()) return false;  // what stands by guesses in a build without time left is not tried either
     std::vector<size_t> fresh;
     for (const Picked& p : solved.picked)
       if (!able[p.piece].tried) fresh.push_back(p.piece);

@@ -121,7 +121,9 @@ TEST(Record, WhatIsNoneIsRefused) {
   };
   ASSERT_TRUE(read_record(good).ok());
   EXPECT_EQ(read_record(with("\"form\":2", "\"form\":3")).error().kind, ErrorKind::kUnsupported);
-  EXPECT_EQ(read_record("{\"model\":\"m\"}").error().kind, ErrorKind::kUnsupported) << "of the form before";
+  EXPECT_EQ(read_record(with("\"form\":2", "\"form\":1")).error().kind, ErrorKind::kUnsupported)
+      << "of the form before";
+  EXPECT_EQ(read_record("{\"model\":\"m\"}").error().kind, ErrorKind::kInvalid) << "no measurement";
   EXPECT_FALSE(read_record(with("\"samples\":40", "\"samples\":41")).ok()) << "more than there are";
   EXPECT_FALSE(read_record(with("\"samples\":40", "\"samples\":39")).ok()) << "fewer than there are";
   EXPECT_FALSE(read_record(with("\"samples\":40", "\"samples\":-1")).ok());

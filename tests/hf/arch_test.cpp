@@ -144,8 +144,8 @@ TEST_F(HostileFolder, EverySizeIsChecked) {
   const struct {
     const char *key, *value, *part;
   } cases[] = {
-      {"num_attention_heads", "3", "no multiple of the number of heads"},
-      {"num_attention_heads", "32", "no multiple of the number of heads"},
+      {"num_attention_heads", "3", "not a multiple of the number of heads"},
+      {"num_attention_heads", "32", "not a multiple of the number of heads"},
       {"hidden_size", "32",
        "'embeddings.word_embeddings.weight': shape of the weight differs from config.json: expected [50,32], found "
        "[50,16]"},

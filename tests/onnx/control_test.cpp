@@ -79,7 +79,7 @@ TEST(Control, BranchesOfOtherRanksAreRefusedByName) {
 TEST(Control, FixesThatDoNotFitAreRefused) {
   const struct {
     const char *name, *value, *why;
-  } rows[] = {{"rates", "1", "no input of the model"},
+  } rows[] = {{"rates", "1", "not an input of the model"},
               {"sr", "fast", "does not fit"},
               {"sr", "1.5", "does not fit"},
               {"sr", "1,2", "one value"},

@@ -359,11 +359,11 @@ TEST(Config, YamlThatIsNone) {
       {"max_batch_size: 4\nmax_batch_size: 5\n", "stands twice"},
       {"a: &x 1\nb: *x\n", "anchor"},
       {"input: [[{name: x}]]", "list of lists"},
-      {"- a\n", "no mapping"},
+      {"- a\n", "not a mapping"},
       {"name: a\n---\nname: b\n", "more than one"},
       {"name: !!python/object a\n", "tag"},
       {"a: b: c\n", "line 1"},
-      {"{[a, b]: c}", "no word"},
+      {"{[a, b]: c}", "not a word"},
       {"input: [{name: x, optional: true}]", "'optional' asks for"},
       {"instance_group: {kind: KIND_NONE}", "KIND_NONE"},
   };

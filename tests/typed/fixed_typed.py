@@ -51,7 +51,7 @@ class Fixed(Typed):
             self.assertEqual("executor sized" in told, executor == "sized")
 
     def test_what_does_not_fit_is_refused(self):
-        for value, words in {"k=x": "expected numbers of type i64", "k=1,2": "expected one value", "j=1": "no input of the model",
+        for value, words in {"k=x": "expected numbers of type i64", "k=1,2": "expected one value", "j=1": "not an input of the model",
                              "x=1": "cannot be fixed"}.items():
             self.assertIn(words, self.ends(2, "build", "loop.onnx", "--fix", value, "-o", "a.engine", *QUICK), value)
 

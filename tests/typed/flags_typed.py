@@ -139,7 +139,7 @@ class Flags(Typed):
     def test_what_goes_into_the_line_of_a_request(self):
         for name in ("a b", "a\r\nX-Other: 1", "../..", "a?b", "a#b", "%2e"):
             for url in ("http://127.0.0.1:1", "grpc://127.0.0.1:1"):
-                self.assertIn("no name of a model", self.wrong("bench", "--endpoint", url, "-m", name))
+                self.assertIn("not a valid model name", self.wrong("bench", "--endpoint", url, "-m", name))
         for version in ("0", "-5", "nan", " ", "1 HTTP/1.1", "99999999999999999999"):
             self.assertIn("--model-version is not in range", self.wrong("bench", "--endpoint", "http://127.0.0.1:1", "-m", "a", "--model-version", version))
 

@@ -131,7 +131,7 @@ class Repository(Served):
             status, said, _ = self.ask("POST", "/v2/repository/models/add/load", json.dumps({"parameters": {key: "{}"}}))
             self.assertEqual((status, words in said.decode()), (501, True), said)
         self.assertEqual(self.ask("POST", "/v2/repository/models/add/load")[0], 200)
-        for body, words in (([], "the request's body is not an object: expected an object of JSON, or nothing, found array"), ("text", "no object"), (3, "no object"),
+        for body, words in (([], "the request's body is not an object: expected an object of JSON, or nothing, found array"), ("text", "not an object"), (3, "not an object"),
                             ({"parameters": []}, "'parameters' is not an object: expected an object, found array"), ({"parameters": "config"}, "'parameters' is not an object"),
                             ({"parameters": 7}, "'parameters' is not an object"),
                             ({"parameters": {"config": {"max_batch_size": 4}}}, "'config' is not a string: expected the text of a configuration in JSON"),

@@ -153,8 +153,9 @@ class Sequences(Served):
                          start + ": it was over after 300000 us without a request")
         body = {"inputs": [{"name": "x", "shape": [1, SIZE], "datatype": "FP32", "data": x.tolist()}], "parameters": {"sequence_id": 9}}
         self.assertEqual(self.infer("cell", body)[0], 400)
-        body["parameters"] = {"sequence_id": [9], "sequence_start": True}
-        self.assertIn("neither a number nor a text", self.infer("cell", body)[1]["error"])
+        for wrong, words in (([9], "'sequence_id' is array"), (True, "neither a number nor a text"), (1.5, "neither a number nor a text")):
+            body["parameters"] = {"sequence_id": wrong, "sequence_start": True}
+            self.assertIn(words, self.infer("cell", body)[1]["error"])
 
     def test_a_model_that_was_loaded_anew_says_so(self):
         self.put("cell", graph=cell(), config=config("direct { }"))

@@ -72,7 +72,7 @@ class Texts(Served):
                                    (openai.BadRequestError, "embeddings have 16", {"dimensions": 8}), (openai.BadRequestError, "dimensions", {"dimensions": -16}),
                                    (openai.BadRequestError, "dimensions", {"dimensions": 0}), (openai.BadRequestError, "dimensions", {"dimensions": 2**63}),
                                    (openai.BadRequestError, "dimensions", {"dimensions": -2**63 - 1}), (openai.BadRequestError, "", {"input": [-1]}),
-                                   (openai.BadRequestError, "", {"input": [2**63]}), (openai.BadRequestError, "no token of the model", {"input": [1, 99]}),
+                                   (openai.BadRequestError, "", {"input": [2**63]}), (openai.BadRequestError, "not a token of the model", {"input": [1, 99]}),
                                    (openai.BadRequestError, "of 13 tokens", {"input": [4] * 13}), (openai.BadRequestError, "list of texts", {"input": []}),
                                    (openai.BadRequestError, "not known here", {"extra_body": {"stream": True}})):
             with self.assertRaisesRegex(error, words):

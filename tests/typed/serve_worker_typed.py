@@ -152,7 +152,7 @@ class Worker(Served):
             r = self.peri("serve", "--model-repository", self.repository, "--http-port", 0, "--grpc-port", -1, "--metrics-port", -1, flag, "cuda:77")
             self.assertIn(r.returncode, (1, 2), "it does not stay up")
             self.assertRegex(r.stderr.decode(), f"FAILED serve: {flag} cuda:77: .*; .*, or leave {flag} out")
-        for wrong, want in (("gpu:0", "no device"), ("cpu,", "no device"), ("cuda:x", "cuda:0"), ("cpu,cpu:7", "there is no cpu:7"), ("cuda:99999999999", "names no device")):
+        for wrong, want in (("gpu:0", "not a device"), ("cpu,", "not a device"), ("cuda:x", "cuda:0"), ("cpu,cpu:7", "there is no cpu:7"), ("cuda:99999999999", "names no device")):
             self.assertIn(want, self.ends(2, "serve", "--model-repository", self.repository, "--worker-devices", wrong))
         self.assertIn("--in-process", self.ends(2, "serve", "--model-repository", self.repository, "--worker-devices", "cpu", "--in-process"))
 

@@ -141,7 +141,7 @@ Result<serve::LoadSubject> subject_of(const Arguments& a) {
   if (std::any_of(s.model.begin(), s.model.end(), [](unsigned char c) {
         return c <= ' ' || c == 0x7f || c == '/' || c == '?' || c == '#' || c == '%';
       }))
-    return usage("this is not a name of a model").expecting("no spaces, '/', '?', '#' or '%'").but_found(s.model);
+    return usage("this is not a valid model name").expecting("no spaces, '/', '?', '#' or '%'").but_found(s.model);
   if (a.has("--model-version")) {
     PERI_ASSIGN(const int64_t version, a.number("--model-version", 1, INT64_MAX, 1));
     s.version = std::to_string(version);

@@ -21,7 +21,7 @@ constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
     {"--calib", "a model that is quantised is run as it is; there is no calibration"},
     {"--workspace", "memory is planned and needs no bound: leave it out"},
     {"--mem-pool-size", "memory is planned and needs no bound: leave it out"},
-    {"--builder-optimization-level", "--budget SECONDS bounds the time a build tunes, --no-tune takes first offers"},
+    {"--builder-optimization-level", "--budget SECONDS bounds the time a build tunes, --no-tune measures nothing"},
     {"--timing-cache-file", "PERI_CACHE names the folder of times, for all models; see peri cache"},
     {"--dump-profile", "peri bench ENGINE --layers"},
     {"--export-profile", "peri bench ENGINE --layers --json FILE"},
