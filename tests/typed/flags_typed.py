@@ -73,11 +73,11 @@ class Flags(Typed):
     def test_nothing_in_place_of_a_value(self):
         """As `-o "$OUT"` is read where the variable is not set: the flag is not ignored, and nothing passes that was not done."""
         for flag in ("-o", "--lock", "--locked", "--json", "--log", "--dtype", "--provider", "--device", "--dump-passes", "--backend"):
-            self.assertIn(f"{flag} is given nothing", self.wrong("build", DIGITS, "--no-tune", "--no-cache", flag, ""))
-        self.assertIn("--json is given nothing", self.wrong("inspect", "a.engine", "--json="))
+            self.assertIn(f"{flag} has an empty value", self.wrong("build", DIGITS, "--no-tune", "--no-cache", flag, ""))
+        self.assertIn("--json has an empty value", self.wrong("inspect", "a.engine", "--json="))
         for words in (("--proof", ""), ("--html", "")):
-            self.assertIn(f"{words[0]} is given nothing", self.wrong("explain", "a.engine", *words))
-        self.assertIn("--model is given nothing", self.wrong("verify", "a.engine", "--onnxruntime", "--model", ""))
+            self.assertIn(f"{words[0]} has an empty value", self.wrong("explain", "a.engine", *words))
+        self.assertIn("--model has an empty value", self.wrong("verify", "a.engine", "--onnxruntime", "--model", ""))
         self.assertIn("'image': --input names no file", self.wrong("run", "a.engine", "-i", "image="))
         for words in (("build", ""), ("inspect", ""), ("compare", "", "b.json"), ("replay", ""), ("completion", "")):
             self.assertIn("an argument is empty", self.wrong(*words))
@@ -111,7 +111,7 @@ class Flags(Typed):
             self.assertIn(f"{words[0]} is for the times of a proof", self.wrong("explain", "a.engine", "--measured", *words))
         self.assertIn("--top is not in range", self.wrong("explain", DIGITS, "--top", "0"))
         for words in (("--version", "--json", "-"), ("-V", "build"), ("help", "build", "run")):
-            self.assertIn("takes nothing more", self.wrong(*words))
+            self.assertIn("takes no further arguments", self.wrong(*words))
         self.assertFalse((self.folder / "c.engine").exists())
 
     def test_an_input_or_a_device_that_there_is_not(self):
