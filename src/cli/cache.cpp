@@ -1,4 +1,4 @@
-// peri cache: where measured times and packed weights are kept, how many there are, and how to forget them.
+// peri cache: shows where measured times and packed weights are stored, how many there are, and deletes them.
 #include "tune/cache.hpp"
 #include "base/json.hpp"
 #include "base/knobs.hpp"
