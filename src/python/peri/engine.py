@@ -31,7 +31,7 @@ def _log(warning: bool, message: str) -> None:
 
 
 def _number(value: Any, what: str, least: int, most: int) -> int:
-    """A whole number within a range: 2.7 and "2" are none."""
+    """A whole number within a range; 2.7 and "2" are refused."""
     number = operator.index(value)
     if not least <= number <= most:
         raise wrong_usage(f"{what} is not in range", expected=f"{least} to {most}", found=str(number))
@@ -45,7 +45,7 @@ def _sizes(dims: Mapping[str, int] | None) -> list[tuple[str, int]]:
 
 
 def _path(path: Path, what: str) -> bytes:
-    """As the native half takes it: a path need not be UTF-8."""
+    """A path for the native part, which need not be UTF-8."""
     name = os.fsencode(path)
     if not name:
         raise UsageError(f"{what} is an empty path")
@@ -67,7 +67,7 @@ def _dtype(dtype: Any) -> str:
 
 @dataclass(frozen=True)
 class Port:
-    """An input or output. A size that is not fixed is -1 in `shape`; `dims` says what it is: "batch"."""
+    """An input or output. A size that is not fixed is -1 in `shape`, and an expression in `dims`: "batch"."""
 
     name: str
     dtype: str
@@ -80,7 +80,7 @@ class Port:
 
 
 def _by_name(given: Any, ports: Sequence[Port], what: str) -> dict[str, Any]:
-    """The values for the ports: a mapping by name, a sequence in their order, or the only one by itself."""
+    """The values for the ports, by name: from a mapping, a sequence in their order, or a single value."""
     names = [port.name for port in ports]
     if isinstance(given, Mapping):
         unknown = [str(name) for name in given if name not in names]
@@ -97,18 +97,18 @@ def _by_name(given: Any, ports: Sequence[Port], what: str) -> dict[str, Any]:
 
 
 class _Closed:
-    """The native half of an engine after close()."""
+    """The native part of an engine after close()."""
 
     def __getattr__(self, name: str) -> Any:
         raise UsageError("the engine is closed")
 
 
 class Engine:
-    """A program ready to run: immutable, and shared by any number of threads. close(), or the end of a `with`, frees it.
+    """A program ready to run: immutable, can be shared by threads. close(), or the end of a `with` block, frees it.
 
-    `Engine(path)` loads a file of `peri build`; `peri.build(model)` makes one. `threads` 0: the CPUs this process may use;
-    `device`: "cuda:1", which one of several; `check_weights`: the hash of every weight is recomputed first;
-    `max_iterations`: of one loop in one run, more is an error."""
+    `Engine(path)` loads a file of `peri build`; `peri.build(model)` makes one. `threads` 0: the CPUs available to this process;
+    `device`: the device to run on, e.g. "cuda:1"; `check_weights`: verify the hash of every weight at load;
+    `max_iterations`: limit for one loop in one run."""
 
     def __init__(self, path: Path, *, threads: int = 0, device: str = "", check_weights: bool = False, max_iterations: int = 0):
         self._begin(_native.load(_path(path, "the engine"), threads, device, check_weights, max_iterations, _log))
@@ -127,12 +127,12 @@ class Engine:
 
     @property
     def inputs(self) -> list[Port]:
-        """What a run takes, in order."""
+        """The inputs of a run, in order."""
         return list(self._inputs)
 
     @property
     def outputs(self) -> list[Port]:
-        """What a run gives, in order."""
+        """The outputs of a run, in order."""
         return list(self._outputs)
 
     def __repr__(self) -> str:
@@ -142,7 +142,7 @@ class Engine:
         return f"<peri.Engine ({words(self.inputs)}) -> ({words(self.outputs)})>"
 
     def close(self) -> None:
-        """Frees the engine and its memory, once no run is under way; arrays that runs gave stay."""
+        """Frees the engine and its memory once no run is in progress; arrays that runs returned stay valid."""
         self._native = _Closed()
         self._idle.clear()
 
@@ -156,7 +156,7 @@ class Engine:
     # ---- runs
 
     def _session(self) -> _native.Session:
-        """One that no other thread has; there come to be as many as run at once."""
+        """A session that no other thread uses; as many are created as run concurrently."""
         try:
             return self._idle.pop()
         except IndexError:
@@ -174,7 +174,7 @@ class Engine:
             self._idle.append(session)
 
     def _taken(self, inputs: Any) -> list[tuple[Any, Any]]:
-        """Inputs in the engine's order, as the native half takes them, each with what keeps its memory; none for None."""
+        """Inputs in the engine's order for the native part, each with the object that owns its memory; empty for None."""
         if inputs is None:
             return []
         by_name = _by_name(inputs, self._inputs, "input")
@@ -197,17 +197,17 @@ class Engine:
         }
 
     def run(self, inputs: Any, outputs: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
-        """The outputs by name, for inputs by name (or in the engine's order, or the only one by itself).
+        """Returns the outputs by name, for inputs by name (or in the engine's order, or a single one).
 
-        Arrays of NumPy, of PyTorch and of whoever speaks DLPack are read where they are. An output is a new array that is
-        yours to keep; one that `outputs` names is written to the array that stands there. No array is cast."""
+        Arrays of NumPy, of PyTorch and of other libraries with DLPack are read in place. An output is a new array, owned by the
+        caller; an output listed in `outputs` is written to the given array. Arrays are never cast."""
         return self._with_session(lambda session: self._run_on(session, inputs, outputs))
 
     __call__ = run
 
     async def run_async(self, inputs: Any, outputs: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
-        """As run(), in a thread of the event loop's executor: `await engine.run_async(...)`; many may be under way. A task
-        that is cancelled ends its run before the next step."""
+        """As run(), in a thread of the event loop's executor: `await engine.run_async(...)`; many can run concurrently.
+        Cancelling the task ends its run before the next step."""
         session, lock = self._session(), threading.Lock()
         mine = [session]  # empty once the session is anybody's
 
@@ -228,13 +228,13 @@ class Engine:
             raise
 
     def tokenize(self, texts: Iterable[str]) -> dict[str, np.ndarray]:
-        """Inputs of a text model, made of texts by the tokenizer that travels in its engine."""
+        """Inputs of a text model, made from texts by the tokenizer in its engine."""
         words = [texts] if isinstance(texts, str) else list(texts)
         made = self._with_session(lambda session: session.tokenize(words))
         return {port.name: array for port, array in zip(self._inputs, made)}
 
     def embed(self, texts: Iterable[str]) -> np.ndarray:
-        """The answers of a text model to texts, one row each."""
+        """The output of a text model for texts, one row each."""
         words = [texts] if isinstance(texts, str) else list(texts)
         return self._with_session(lambda session: session.embed(words))
 
@@ -246,9 +246,10 @@ class Engine:
         nan_equal: bool = False, against: Path | None = None, threads: int = 0, progress: Progress | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> Verification:  # fmt: skip
-        """Holds answers on seeded inputs, or on `inputs`, against the float64 reference, or against ONNX Runtime's of the model
-        `against`. `max_error`: the largest allowed, as a share of an output's range (1e-4 by itself). True if all lie within the budget; an answer outside is no exception. `stop`: once true the call ends with
-        a CancelledError; Ctrl-C ends it with KeyboardInterrupt."""
+        """Compares outputs on seeded inputs, or on `inputs`, with the float64 reference, or with ONNX Runtime's of the model
+        `against`. `max_error`: the largest error allowed, as a share of an output's range (default: 1e-4). The result is true if
+        all outputs are within the budget; an output outside raises no exception. `stop`: true ends the call with a
+        CancelledError; Ctrl-C ends it with KeyboardInterrupt."""
         if max_error is not None:
             max_error = float(max_error) or math.ulp(0.0)  # of the library 0 means its own; none is less than every error
         floats = {"max_error": max_error or 0, "min_cosine": min_cosine, "max_change": max_change, "rtol": rtol, "atol": atol}
@@ -268,7 +269,7 @@ class Engine:
         layers: bool = False, processes: int = 0, warm_up: float = 0, tolerance: float = 0, threads: int = 0,
         progress: Progress | None = None, stop: Callable[[], bool] | None = None,
     ) -> Measurement:  # fmt: skip
-        """Times runs on seeded inputs, or on `inputs`. A comparison takes processes=5."""
+        """Times runs on seeded inputs, or on `inputs`. A comparison needs processes=5."""
         options = {
             "seconds": float(seconds), "max_runs": max_runs, "dims": _sizes(dims), "layers": layers, "processes": processes,
             "warm_up": float(warm_up), "tolerance": float(tolerance), "threads": threads,
@@ -277,26 +278,26 @@ class Engine:
         return Measurement(json.loads(self._native.bench(options, [array for array, _ in taken], progress, stop)))
 
     def explain(self, *, compare: bool = False) -> Explanation:
-        """Where the time goes, by the proof of the build. `compare`: that may be of another machine."""
+        """The time of each step, by the proof of the build. `compare`: also accept the proof of another machine."""
         return Explanation(json.loads(self._native.explain(compare)))
 
     def proof(self) -> Record:
-        """What was verified and measured, and every choice with what it was chosen from."""
+        """What was verified and measured, and every choice with its alternatives."""
         return Record(json.loads(self._native.proof()))
 
     def describe(self) -> Record:
-        """What the engine is: backend, precision, the sizes it was tuned for, steps."""
+        """A description of the engine: backend, precision, the sizes it was tuned for, steps."""
         return Record(json.loads(self._native.describe()))
 
 
 def _options(given: dict[str, Any]) -> dict[str, Any]:
-    """Options of a build as the native half takes them: what is None is not given."""
+    """Options of a build for the native part, without those that are None."""
     sizes = ("dims", "min_dims", "max_dims")
     paths = ("output", "lock", "locked", "cache_folder", "dump_folder")
     made = {name: value for name, value in given.items() if value is not None}
     for name in ("dtype", "io_dtype", "backend", "device", "provider"):
         if made.get(name) == "":
-            raise UsageError(f"{name} is empty: None leaves it as it is by itself")
+            raise UsageError(f"{name} is empty: use None for the default")
     made.update({name: _dtype(made[name]) for name in ("dtype", "io_dtype") if name in made})
     made.update({name: _sizes(made[name]) for name in sizes if name in made})
     made.update({name: _path(made[name], name) for name in paths if name in made})
@@ -315,13 +316,13 @@ def build(
     dump_folder: Path | None = None, fixed: Mapping[str, object] | None = None, max_iterations: int = 0,
     strict_placement: bool = False, progress: Progress | None = None, stop: Callable[[], bool] | None = None,
 ) -> Engine:  # fmt: skip
-    """Makes an engine of an ONNX file or a Hugging Face folder: imports it, tries every kernel, drops wrong ones, times the
-    rest, and judges the whole. Takes seconds.
+    """Builds an engine from an ONNX file or a Hugging Face folder: imports it, verifies every kernel, times the correct ones,
+    and verifies the whole engine. Takes seconds.
 
-    `dims`: the shape to tune for (any runs), by a dimension's name, INPUT.AXIS, "batch" or "sequence"; `min_dims`, `max_dims`:
-    the smallest and largest sizes that the engine takes. `fixed`: inputs that become constants. `output`: also write the engine here, and its proof beside it. `progress`: called with
-    (done, total, what). `stop`: once true the build ends with the best so far; Ctrl-C ends it with KeyboardInterrupt.
-    The others are the flags of `peri build`."""
+    `dims`: the shape to tune for, by a dimension's name, INPUT.AXIS, "batch" or "sequence"; `min_dims`, `max_dims`: limits of
+    the sizes that the engine runs (default: none). `fixed`: inputs to replace by constants. `output`: also write the engine to
+    this file, and its proof beside it. `progress`: called with (done, total, what). `stop`: true ends the build with the best
+    engine so far; Ctrl-C ends it with KeyboardInterrupt. The other arguments are the flags of `peri build`."""
     options = _options({**locals(), "disabled_passes": _names(disabled_passes, "disabled_passes"), "budget": float(budget)})
     for name in ("model", "progress", "stop"):
         options.pop(name, None)
@@ -338,19 +339,19 @@ def inspect(
 
 
 def add_kernel(manifest: Path) -> None:
-    """Adds a kernel from outside, as `--kernel` does, for all that this process builds, loads and runs from then on. Not while
-    any thread builds, loads or runs an engine: the list of kernels that they read has no lock."""
+    """Adds a kernel from outside, as `--kernel` does, for everything this process builds, loads and runs afterwards. Do not call
+    it while any thread builds, loads or runs an engine: the list of kernels that they read has no lock."""
     _native.add_kernel(_path(manifest, "the manifest"))
 
 
 def _measured(given: Measurement | Mapping[str, Any], what: str) -> str:
     if not isinstance(given, Mapping):
-        raise TypeError(f"'{what}' is what Engine.bench() gives, or its JSON object, not {type(given).__name__}")
+        raise TypeError(f"'{what}' must be a result of Engine.bench(), or its JSON object, not {type(given).__name__}")
     return json.dumps(dict(given), default=Record.to_dict)
 
 
 def compare(before: Measurement | Mapping[str, Any], after: Measurement | Mapping[str, Any], *, limit: float = 1.03) -> Comparison:
-    """Whether `after` took more than `limit` of `before` by more than chance. Both need processes=5 to tell. Each is what
-    Engine.bench() gave, or the object that `peri bench --json` wrote."""
+    """Whether `after` took significantly more than `limit` times `before`. Both need processes=5 for a verdict. Each is a
+    result of Engine.bench(), or the object that `peri bench --json` wrote."""
     passed, outside, text = _native.compare(_measured(before, "before"), _measured(after, "after"), limit)
     return Comparison(json.loads(text), passed, outside)

@@ -1,9 +1,9 @@
-"""What a call of peri raises: an Error of the kind that says who can mend it, with the parts of the message as fields."""
+"""The exceptions of peri: an Error of a kind, with the parts of the message as attributes."""
 import re
 
 
 class Error(Exception):
-    """Why a call failed. str() is everything on one line; a part that was not given is ""."""
+    """Why a call failed. str() is everything on one line; a part that does not apply is ""."""
 
     code: str = "internal"
 
@@ -27,13 +27,13 @@ class UsageError(Error, ValueError):
 
 
 class InvalidError(Error, ValueError):
-    """A file or an array breaks its format or its rules."""
+    """A file or an array violates its format or its rules."""
 
     code = "invalid"
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """Valid, but this version cannot do it."""
+    """Valid, but not supported by this version."""
 
     code = "unsupported"
 
@@ -45,43 +45,43 @@ class FileError(Error, OSError):
 
 
 class AccuracyError(Error):
-    """An answer lies outside its bound."""
+    """An output is outside its bound."""
 
     code = "accuracy"
 
 
 class RefusedError(Error):
-    """Locked, another version or machine, or an executor that is not here."""
+    """A lock does not match, another version or machine, or a missing executor."""
 
     code = "refused"
 
 
 class CancelledError(Error):
-    """The call was stopped before there was an answer."""
+    """The call was stopped before it had a result."""
 
     code = "cancelled"
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """There is no memory."""
+    """Not enough memory."""
 
     code = "memory"
 
 
 class InternalError(Error):
-    """A fault of peri's own."""
+    """An internal fault of peri."""
 
     code = "internal"
 
 
 class RegressionError(Error):
-    """Something became slower."""
+    """A comparison found a slowdown."""
 
     code = "regression"
 
 
 class UnstableError(Error):
-    """A measurement does not tell."""
+    """A measurement is not conclusive."""
 
     code = "unstable"
 
@@ -110,7 +110,7 @@ _COMMAND = re.compile(r"(\bperi (?:bench|build|cache|compare|explain|inspect|rep
 
 
 def in_words_of_python(text: str) -> str:
-    """A message of the library that names parameters as they are called here: "the option lock_path" is `lock`."""
+    """A message of the library with the parameter names of this package: "the option lock_path" is `lock`."""
 
     def translated(part: str) -> str:
         part = re.sub(r"the option (\w+)\b(?! \")", lambda found: _NAMES.get(found[1], found[1]), part)
@@ -122,13 +122,13 @@ def in_words_of_python(text: str) -> str:
 
 
 def of(kind: int, text: str, message: str, file: str, node: str, *rest: str) -> Error:
-    """The error of a kind of the C interface."""
+    """The exception for an error kind of the C interface."""
     made = _KINDS[kind] if 0 <= kind < len(_KINDS) else InternalError
     return made(in_words_of_python(text), in_words_of_python(message), file, node, *map(in_words_of_python, rest))
 
 
 def wrong_usage(message: str, *, node: str = "", expected: str = "", found: str = "") -> UsageError:
-    """One that this package finds, told as the library tells its own."""
+    """A usage error found by this package, in the form of the library's."""
     text = (f"'{node}': " if node else "") + message
     about = [f"{what} {said}" for what, said in (("expected", expected), ("found", found)) if said]
     return UsageError(text + (": " + ", ".join(about) if about else ""), message, "", node, expected, found)

@@ -1,4 +1,4 @@
-"""What calls find out, as objects: the members of the JSON object that the command line writes, by attribute and by name."""
+"""Results of calls as objects: the members of the JSON object that the command line writes, as attributes and by key."""
 from __future__ import annotations
 
 import json
@@ -17,7 +17,7 @@ _MOST_SHOWN = 160  # characters of a member
 
 
 def _shown(value: Any) -> str:
-    """A member in a line of its record: what is long by the number of its parts."""
+    """A member as one line of its record; long ones by their number of elements."""
     text = repr(value)
     if len(text) <= _MOST_SHOWN:
         return text
@@ -61,7 +61,7 @@ class Record(Mapping):
 
 
 class Verdict(Record):
-    """A record with an outcome: true if it passed; `outside` says in words what did not."""
+    """A record with an outcome: true if it passed; `outside` describes what did not."""
 
     passed: bool
     outside: str
@@ -74,7 +74,7 @@ class Verdict(Record):
 
 
 class Verification(Verdict):
-    """Answers held against the float64 reference, or another runtime: one of `outputs` for each output of each run."""
+    """Outputs compared with the float64 reference or another runtime: one element of `outputs` per output of each run."""
 
     against: str
     max_error: float
@@ -88,7 +88,7 @@ class Verification(Verdict):
 
 
 class Measurement(Record):
-    """Times of runs: latency_ms.median, latency_ms.p99, runs_per_s, items_per_s, and layers where they were asked for."""
+    """Times of runs: latency_ms.median, latency_ms.p99, runs_per_s, items_per_s, and layers if requested."""
 
     latency_ms: Record
     runs_per_s: float
@@ -96,7 +96,7 @@ class Measurement(Record):
 
 
 class Explanation(Record):
-    """Where the time goes: a row of `layers` for each step, the slowest first, beside the least the machine could take."""
+    """Time per step: a row of `layers` for each step, the slowest first, with its hardware minimum."""
 
     total_ms: float
     floor_ms: float
@@ -105,4 +105,4 @@ class Explanation(Record):
 
 
 class Comparison(Verdict):
-    """Two measurements of one model, and whether the second is slower by more than chance."""
+    """Two measurements of one model, and whether the second is significantly slower."""
