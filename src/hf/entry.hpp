@@ -1,4 +1,4 @@
-// What an architecture states: the model_type it builds and how. The folder src/hf/arch is the list.
+// The interface of an architecture: the model_type it builds, and how. The folder src/hf/arch is the list.
 #pragma once
 
 #include <span>

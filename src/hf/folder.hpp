@@ -1,5 +1,5 @@
-// A Hugging Face folder as described by its JSON files: architecture, sizes, and how sentence vectors are made of token
-// vectors. Nothing is executed; what a file says is checked or refused by name.
+// A Hugging Face folder as described by its JSON files: architecture, sizes, and how sentence vectors are computed from
+// token vectors. Nothing is executed; every statement of a file is checked or refused by name.
 #pragma once
 
 #include <cstdint>

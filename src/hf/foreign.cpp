@@ -1,4 +1,4 @@
-// What other formats look like, and the way from each of them to one we read.
+// How to recognise other formats, and how to convert each of them to a supported one.
 #include "hf/foreign.hpp"
 
 #include <algorithm>

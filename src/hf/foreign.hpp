@@ -1,5 +1,5 @@
-// Files we do not read, told by what is in them and by what they are called: above all pickles, whose reading would run
-// code that stands in the file. We never do; the error says how to convert them.
+// Recognises unsupported files by content and by name: above all pickles, since reading one can execute code in the
+// file. They are never read; the error says how to convert them.
 #pragma once
 
 #include <cstddef>

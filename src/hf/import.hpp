@@ -1,5 +1,5 @@
-// The importer of Hugging Face folders: configuration, weights and tokenizer become a typed graph and what a text needs
-// on its way to the graph's inputs.
+// The importer of Hugging Face folders: configuration, weights and tokenizer become a typed graph and the conversion of
+// texts to the graph's inputs.
 #pragma once
 
 #include <memory>

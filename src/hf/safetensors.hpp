@@ -1,5 +1,5 @@
-// safetensors: named tensors of one file or of a folder's shards, as views of the mapped files. Everything a header
-// says is checked before it is believed; no byte of a tensor is copied.
+// safetensors: named tensors of one file or of a folder's shards, as views of the mapped files. Every statement of a
+// header is checked before it is used; no byte of a tensor is copied.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// Attributes of ONNX nodes as attributes of the IR, checked against what the operator's definition (or an older version
-// of the operator) says, so that upgrades may rely on their kinds.
+// Attributes of ONNX nodes as attributes of the IR, checked against the operator's definition (or an older version of
+// the operator), so that upgrades can rely on their kinds.
 #pragma once
 
 #include "onnx/tensor_data.hpp"

@@ -1,5 +1,5 @@
-// Sequences and optionals, which are resolved while a model is completed: a sequence is the list of values that it
-// holds, or the tensor of all of them where a loop makes it; an optional is what it holds, or nothing.
+// Sequences and optionals, which are resolved when a model is completed: a sequence becomes the list of its values, or
+// the tensor of all of them if a loop produces it; an optional becomes its content, or nothing.
 #pragma once
 
 #include "ir/graph.hpp"

@@ -1,5 +1,5 @@
-// If and Loop: bodies become graphs of their own, what they take from outside inputs of theirs and arguments of the
-// node. Constants they hold themselves.
+// If and Loop: bodies become graphs of their own, captured values become their inputs and arguments of the node. Bodies
+// hold constants themselves.
 #include <algorithm>
 
 #include "ir/bodies.hpp"

@@ -1,5 +1,5 @@
-// What a model declares of a graph input or output, as a type: dimensions are numbers, names, expressions over names,
-// or of their own where nothing is known.
+// The declared type of a graph input or output: dimensions are numbers, names, expressions over names, or new names if
+// nothing is known.
 #include <algorithm>
 #include <set>
 

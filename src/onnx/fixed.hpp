@@ -1,4 +1,4 @@
-// Inputs that a caller fixes: they become constants, and what hangs on them folds.
+// Inputs that a caller fixes: they become constants, and what depends on them is folded.
 #pragma once
 
 #include "onnx/survey.hpp"

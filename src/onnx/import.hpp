@@ -1,5 +1,5 @@
-// The ONNX importer: a model file becomes a typed graph with symbolic shapes in the newest form of every operator, or a
-// list of all that stands in the way.
+// The ONNX importer: converts a model file to a typed graph with symbolic shapes in the newest form of every operator,
+// or reports everything that prevents this.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// Why an operator of a model cannot run here, and what its owner can do about it.
+// Why an operator of a model is not supported, and what its owner can do about it.
 #pragma once
 
 #include <string>

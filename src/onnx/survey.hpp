@@ -1,5 +1,5 @@
-// What a model needs, found before anything is built: names and order checked, functions resolved and their expansion
-// bounded, every operator looked up.
+// The requirements of a model, determined before anything is built: names and order checked, functions resolved and
+// their expansion bounded, every operator looked up.
 #pragma once
 
 #include <set>

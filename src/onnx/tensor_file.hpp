@@ -1,4 +1,4 @@
-// Test data and inputs as ONNX keeps them: a file that is one TensorProto, SequenceProto or OptionalProto.
+// Test data and inputs in ONNX's format: a file that is one TensorProto, SequenceProto or OptionalProto.
 #pragma once
 
 #include <string>

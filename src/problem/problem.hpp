@@ -1,5 +1,5 @@
 // Problem: a region as a value: its graph and which inputs are weights. It has one text that parses back and one hash;
-// tuner, cache, wire, lock, proof and replay name a region by these and by nothing else.
+// tuner, cache, wire, lock, proof and replay identify a region by these only.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Text in, model inputs out: the tokenizer of a model and what the model's inputs are called, as they travel with an
-// engine.
+// From texts to model inputs: the tokenizer of a model and the names of the model's inputs, as an engine stores
+// them.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// tokenizer.json → Tokenizer. What we lack is refused by name; what contradicts itself is refused with its field.
+// tokenizer.json → Tokenizer. Unsupported features are refused by name; contradictions are refused with their field.
 #include <algorithm>
 
 #include "base/json.hpp"

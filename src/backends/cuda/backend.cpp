@@ -1,4 +1,4 @@
-// The value, and the machine as one target: the host's CPU with the GPU beside it.
+// The backend's value, and the machine as one target: the host's CPU with its GPU.
 #include "backends/cuda/backend.hpp"
 
 #include "device/cuda/cuda.hpp"

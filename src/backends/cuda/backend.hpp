@@ -1,4 +1,4 @@
-// A GPU of NVIDIA's as a backend: what has a kernel for it runs there, all else on the host, with copies between.
+// An NVIDIA GPU as a backend: regions with a CUDA kernel run there, all others on the host, with copies between.
 #pragma once
 
 #include "lower/backend.hpp"

@@ -1,4 +1,4 @@
-// Every key is compared in full, whatever differs first, so that time says nothing of how far a guess was right.
+// Every key is compared in full, whatever differs first, so that timing reveals nothing about a guess.
 #include "serve/access/access.hpp"
 
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-// Access: who may ask, how often, as whom. One place for every protocol: what has no key, or a wrong one, gets no
-// further than this; a key's owner is the tenant whose share of a queue its requests take.
+// Access control for every protocol: who may send requests, how often, and as which tenant. A request without a valid
+// key is rejected here; a key's owner is the tenant whose share of a queue its requests use.
 #pragma once
 
 #include <map>

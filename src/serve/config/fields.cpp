@@ -1,4 +1,4 @@
-// What the table lacks is looked up by spelling, so that a slip names what was meant.
+// Unknown keys are looked up by spelling, so that the error for a misspelt key names the right one.
 #include "serve/config/fields.hpp"
 
 #include <algorithm>

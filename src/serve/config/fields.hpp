@@ -1,5 +1,5 @@
-// Readers of keys: each message of a configuration is a table of its keys, and what a table lacks, or refuses, is
-// refused by one sentence for all.
+// Readers of keys: each message of a configuration is a table of its keys, and a key that is missing there, or refused,
+// gives the same error everywhere.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// A model's keys, but those of how its requests are put together (scheduling.cpp).
+// The keys of a model, except those for scheduling (scheduling.cpp).
 #include "serve/config/model_config.hpp"
 
 #include <algorithm>

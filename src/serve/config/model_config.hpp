@@ -1,5 +1,5 @@
-// ModelConfig: what config.pbtxt says of a model, in the subset of Triton's that means something here. A key that is
-// not known, or means nothing here, is an error that names it and its line.
+// ModelConfig: the content of a config.pbtxt, in the subset of Triton's keys that is supported. A key that is unknown
+// or unsupported is an error that names it and its line.
 #pragma once
 
 #include <map>

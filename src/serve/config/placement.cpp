@@ -1,5 +1,5 @@
-// Groups of instances add up. What would say two things of one model is refused: an engine is made for one kind of
-// device, and its runs make one claim.
+// Groups of instances add up. Contradicting statements are refused: an engine is made for one kind of device, and its
+// runs make one claim.
 #include "serve/config/placement.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The parts of a configuration that say where a model runs, and what it may claim beside others: instances, GPUs, the
-// rate limiter, priority.
+// The parts of a configuration about where a model runs and its share of a device: instances, GPUs, the rate limiter,
+// priority.
 #pragma once
 
 #include "serve/config/model_config.hpp"

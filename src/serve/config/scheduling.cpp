@@ -1,4 +1,4 @@
-// A sequence's keys are Triton's; what needs a model that keeps its own state is refused.
+// The keys of sequences are Triton's; those that need a model with its own state are refused.
 #include "serve/config/scheduling.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The parts of a configuration that say how requests are put together: queues, sequences, batches of unlike requests.
+// The parts of a configuration about scheduling: queues, sequences, batches of unlike requests.
 #pragma once
 
 #include "serve/config/model_config.hpp"

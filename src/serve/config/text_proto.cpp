@@ -1,4 +1,4 @@
-// One recursive descent, at most 16 messages deep.
+// One recursive descent parser, at most 16 messages deep.
 #include "serve/config/text_proto.hpp"
 
 #include <algorithm>

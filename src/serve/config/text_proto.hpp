@@ -1,5 +1,5 @@
-// Protobuf's text form as a tree of fields with their lines, whatever the message: what config.pbtxt is written in.
-// Bounded in bytes, depth and fields; bytes of strings stay as they are.
+// Protobuf's text format as a tree of fields with their lines, for any message: the format of config.pbtxt. Bytes,
+// depth and fields are limited; bytes of strings are unchanged.
 #pragma once
 
 #include <string>

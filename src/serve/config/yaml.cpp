@@ -1,5 +1,5 @@
-// Events of yaml-cpp make a bounded tree, from which the message is made: what protobuf writes as a list of keys and
-// values is a mapping here.
+// Events of yaml-cpp become a bounded tree, from which the message is made: a protobuf list of keys and values is a
+// mapping in YAML.
 #include "serve/config/yaml.hpp"
 
 #include <yaml-cpp/eventhandler.h>

@@ -1,4 +1,4 @@
-// A request's tensors lie in a map by name; who brings the last input of a step sends the step.
+// The tensors of a request are in a map by name; whoever adds the last input of a step starts the step.
 #include "serve/ensemble/ensemble.hpp"
 
 #include <algorithm>

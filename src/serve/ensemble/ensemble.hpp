@@ -1,6 +1,6 @@
-// An ensemble: models put together as a graph whose edges are named tensors. It is checked when it is loaded (every
-// tensor made once, every input of every step there and of its type, no circle), and runs each step as soon as its
-// inputs are there, by the queue of that step's model.
+// An ensemble: a graph of models whose edges are named tensors. It is checked when it is loaded (every tensor produced
+// once, every input of every step present with its type, no cycle), and runs each step as soon as its inputs are
+// available, through the queue of that step's model.
 #pragma once
 
 #include <functional>

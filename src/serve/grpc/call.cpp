@@ -1,4 +1,4 @@
-// Bytes in and out of the library, and the steps of a call.
+// Transfer of bytes to and from the library, and the steps of a call.
 #include "serve/grpc/call.hpp"
 
 #include <algorithm>

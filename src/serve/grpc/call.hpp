@@ -1,5 +1,5 @@
-// A gRPC call and its requests. Every call is taken by one generic service: its bytes are checked and read here, by
-// bounds that the library does not have. Headers of gRPC stand here and in server.cpp alone.
+// A gRPC call and its requests. One generic service receives every call: its bytes are checked and read here, with
+// limits that the library does not have. Only this file and server.cpp include gRPC's headers.
 #pragma once
 
 #ifdef PERI_GRPC

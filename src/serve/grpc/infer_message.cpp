@@ -1,4 +1,4 @@
-// Parameters go the way of JSON's, so that both protocols know the same ones.
+// Parameters are handled like those of JSON, so that both protocols support the same ones.
 #include "serve/grpc/infer_message.hpp"
 
 #include <kserve.pb.h>

@@ -1,5 +1,5 @@
-// An inference that gRPC brought: a ModelInferRequest made into what every protocol's request becomes, and the answer
-// as a ModelInferResponse. Raw contents are views of the message that came; large answers are the model's own memory.
+// Inference over gRPC: converts a ModelInferRequest to the common request of all protocols, and the response to a
+// ModelInferResponse. Raw contents are views of the received message; large outputs are the model's own memory.
 #pragma once
 
 #include <memory>

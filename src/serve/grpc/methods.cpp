@@ -1,4 +1,4 @@
-// Answers are the JSON that HTTP gives, read into the message by the names of its fields.
+// Responses are the JSON of HTTP, converted to the message by the names of its fields.
 #include "serve/grpc/methods.hpp"
 
 #include <google/protobuf/util/json_util.h>

@@ -1,5 +1,5 @@
-// The calls of the service but inference, as the requests that HTTP has for them: one API answers both, so that what
-// one protocol may not do, the other may not either.
+// The calls of the service except inference, as the corresponding HTTP requests: one API answers both, so that both
+// protocols have the same permissions.
 #pragma once
 
 #include <string>

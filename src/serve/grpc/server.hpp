@@ -1,4 +1,4 @@
-// gRPC: calls of KServe v2 handed to the same handler that HTTP's requests go to. No header of the library stands here.
+// gRPC: passes calls of KServe v2 to the same handler as HTTP requests. Includes no header of the library.
 #pragma once
 
 #include "serve/grpc/wire.hpp"

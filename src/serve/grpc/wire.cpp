@@ -1,4 +1,4 @@
-// One walk over tags and lengths; what a field is follows from the type's description.
+// One walk over tags and lengths; the meaning of a field follows from the type's description.
 #include "serve/grpc/wire.hpp"
 
 #include <google/protobuf/descriptor.h>

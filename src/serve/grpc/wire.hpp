@@ -1,4 +1,4 @@
-// Messages of protobuf held against bounds before they are parsed: a few bytes may stand for objects of hundreds.
+// Checks protobuf messages against limits before they are parsed: a few bytes may describe objects of hundreds.
 #pragma once
 
 #include <cstddef>

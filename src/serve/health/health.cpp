@@ -1,4 +1,4 @@
-// A canary goes the way of every request, so that what stands between a client and an answer is asked too.
+// A canary takes the path of every request, so that everything between a client and a response is checked too.
 #include "serve/health/health.hpp"
 
 #include "base/clock.hpp"

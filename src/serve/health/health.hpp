@@ -1,6 +1,6 @@
-// Health: what is known of each model beyond that it is loaded: whether its work gets done, whether its worker lives,
-// whether it still answers a known question as it did when it was loaded. What is wrong takes it out of "ready", with
-// the reason; what mends itself brings it back.
+// Health of each loaded model: whether its work makes progress, whether its worker is alive, and whether it still
+// answers a known request as it did when it was loaded. A failure makes it not "ready", with the reason; recovery makes
+// it ready again.
 #pragma once
 
 #include "serve/memory/ram.hpp"

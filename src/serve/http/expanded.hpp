@@ -1,4 +1,4 @@
-// What a compressed body holds, counted among the bytes of requests under way for as long as its memory is held.
+// The content of a compressed body, counted among the bytes of current requests as long as its memory is held.
 #pragma once
 
 #include <memory>

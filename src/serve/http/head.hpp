@@ -1,4 +1,4 @@
-// The header fields that this server reads, taken one by one as a parser finds them, their number bounded.
+// The header fields that this server reads, received one by one from a parser, with a limit on their number.
 #pragma once
 
 #include "serve/http/message.hpp"

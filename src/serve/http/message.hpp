@@ -1,5 +1,5 @@
-// HTTP as the rest of the server sees it: a request's words and body as views, a reply of text and tensors' bytes. No
-// header of a library stands here.
+// HTTP for the rest of the server: a request's fields and body as views, a reply of text and tensor bytes. Includes no
+// header of a library.
 #pragma once
 
 #include <cstddef>

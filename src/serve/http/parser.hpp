@@ -1,5 +1,5 @@
 // RequestParser: HTTP/1.1 requests in memory of the caller. Their fields become views of it; chunks of a body are
-// handed out as they are found.
+// passed on as they are found.
 #pragma once
 
 #include "serve/http/head.hpp"

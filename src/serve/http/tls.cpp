@@ -1,4 +1,4 @@
-// The session's two ends are memory: OpenSSL never waits and never sees a descriptor.
+// Both ends of the session are in memory: OpenSSL never waits and never sees a descriptor.
 #include "serve/http/tls.hpp"
 
 #include <openssl/err.h>

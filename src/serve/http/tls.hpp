@@ -1,5 +1,5 @@
-// TLS between a socket's bytes and a connection's: bytes go in and come out, and no socket is seen here. OpenSSL stands
-// in this room alone.
+// TLS between a socket's bytes and a connection's: bytes go in and come out, and no socket is used here. Only this
+// folder uses OpenSSL.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A request's parts live in one piece of memory from its path to its reply.
+// All parts of a request are in one object from its path to its reply.
 #include <algorithm>
 
 #include "base/clock.hpp"

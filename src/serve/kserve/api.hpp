@@ -1,5 +1,5 @@
-// The protocol: every path of KServe v2 and of its extensions that this server has, from request to reply. One way in
-// for all requests, whatever brought them here.
+// The protocol: every path of KServe v2 and of its extensions that this server supports, from request to reply. All
+// requests enter here, whatever transport they use.
 #pragma once
 
 #include <atomic>

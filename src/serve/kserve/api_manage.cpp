@@ -1,4 +1,4 @@
-// What is asked of the server itself: its repository, its traces, its log.
+// Requests about the server itself: its repository, its traces, its log.
 #include "serve/kserve/api_work.hpp"
 #include "serve/kserve/describe.hpp"
 

@@ -1,4 +1,4 @@
-// What the protocol tells of the server and its models: metadata, configuration, statistics, the index, as JSON.
+// Descriptions of the server and its models in the protocol: metadata, configuration, statistics, the index, as JSON.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The answer of a model as KServe's protocol has it: JSON, and behind it the bytes of outputs asked for in binary,
-// which are the model's own memory.
+// A model's response in the KServe protocol: JSON, followed by the bytes of outputs requested in binary, which are the
+// model's own memory.
 #pragma once
 
 #include "serve/kserve/infer_request.hpp"

@@ -1,5 +1,5 @@
-// The body of an inference request, read and checked against a model's ports: from then on tensors are right in type,
-// rank, constant dims and bytes, or the request was refused by a sentence that names the tensor.
+// The body of an inference request, read and checked against a model's ports: afterwards all tensors are valid in type,
+// rank, constant dims and bytes, or the request was refused with an error that names the tensor.
 #pragma once
 
 #include <span>

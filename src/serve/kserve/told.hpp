@@ -1,4 +1,4 @@
-// What a client may know of an error: what it is about and what to do, and no names of files.
+// What a client may see of an error: its subject and its remedy, and no file names.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The loop: send what is due on connections that are free, sleep until the next is due or a socket speaks, hear.
+// The loop: send what is due on free connections, sleep until the next is due or a socket is ready, read.
 #include "serve/load/load.hpp"
 
 #include <sys/epoll.h>

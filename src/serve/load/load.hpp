@@ -1,5 +1,5 @@
-// A load on a server and what came of it: so many requests at once, or so many a second whether the server keeps up or
-// not. One thread, one loop, sockets that never block: what is measured is the server.
+// A load on a server and its results: a number of concurrent requests, or a rate of requests whether the server keeps
+// up or not. One thread, one loop, non-blocking sockets: the measurement is of the server.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// Wire: what one connection of the load tool says and hears, whatever the protocol: bytes of the next request, and when
-// its answer is whole. A protocol is a file with a maker of these.
+// Wire: one connection of the load client, for any protocol: the bytes of the next request, and when its response is
+// complete. A protocol is a file with a factory for these.
 #pragma once
 
 #include <functional>

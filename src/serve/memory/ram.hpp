@@ -1,4 +1,4 @@
-// Memory of this machine, or of the control group that this process was put into: what there is and what is left.
+// Memory of this machine, or of the control group of this process: its total and what is available.
 #pragma once
 
 #include <cstdint>

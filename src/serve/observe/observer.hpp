@@ -1,5 +1,5 @@
-// Observer: where the server's requests are told of: a log, a line of JSON each, and a collector of traces, by OTLP in
-// JSON. Neither can hold a request up: what cannot be sent in time is dropped and counted.
+// Observer: the log of requests, one line of JSON each, and their export to a trace collector, by OTLP in JSON. Neither
+// can delay a request: what cannot be sent in time is dropped and counted.
 #pragma once
 
 #include <functional>

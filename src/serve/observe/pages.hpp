@@ -1,4 +1,4 @@
-// The metrics' own server: /metrics for collectors, /dashboard for people, /dashboard/data for `peri top` and others.
+// The metrics server: /metrics for collectors, /dashboard for users, /dashboard/data for `peri top` and other programs.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// A file of /proc that cannot be read leaves zeros: nobody is refused an answer for it.
+// A file of /proc that cannot be read gives zeros: a request never fails because of it.
 #include "serve/observe/process.hpp"
 
 #include <dirent.h>

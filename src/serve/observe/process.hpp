@@ -1,4 +1,4 @@
-// What this process and its machine use now, as the kernel tells it.
+// Current resource use of this process and its machine, from the kernel.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// RequestRecord: what became of a request, step by step: the source of its line in the log and of its spans.
+// RequestRecord: the history of a request, step by step: the source of its line in the log and of its spans.
 #pragma once
 
 #include <array>

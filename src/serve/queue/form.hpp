@@ -1,5 +1,5 @@
-// Form: a model's ports as its clients see them, where those are not its own: other dims, tensors that the server makes
-// (a request's place in its sequence, states, what a batch is made of), rows of unlike lengths put end to end.
+// Form: a model's ports as its clients see them, where they differ from its own: other dims, tensors that the server
+// makes (a request's position in its sequence, states, properties of a batch), concatenated rows of different lengths.
 #pragma once
 
 #include <memory>

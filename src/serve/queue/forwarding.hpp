@@ -1,5 +1,5 @@
-// Forwarding: a servable that hands its requests on to the queues of other models. What a request says beside its
-// tensors goes with it, so that those queues treat it as they would the client's own.
+// Forwarding: a servable that passes its requests to the queues of other models. Everything a request states besides
+// its tensors is passed on, so that those queues treat it like the client's own.
 #pragma once
 
 #include "runtime/servable.hpp"

@@ -1,5 +1,5 @@
 // Model: one loaded version of a model that answers calls. It queues them by its policy, runs batches on a thread for
-// each slot of its Servable, or on the caller's where that is cheaper than waking another, and counts what it did.
+// each slot of its Servable, or on the caller's where that is cheaper than waking another, and counts what it does.
 #pragma once
 
 #include <atomic>

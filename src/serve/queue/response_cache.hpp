@@ -1,5 +1,5 @@
-// ResponseCache: answers by the questions they were given to, compared in full. What was not asked for longest goes
-// first; all of it together has a bound. Any thread may use it.
+// ResponseCache: responses keyed by their requests, compared in full. The least recently used is removed first; the
+// total size is limited. Any thread may use it.
 #pragma once
 
 #include <list>

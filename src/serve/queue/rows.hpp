@@ -1,4 +1,4 @@
-// Rows: requests put together along axis 0 and their answers taken apart again.
+// Rows: joins requests along axis 0 and splits their responses.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// Scheduler: which waiting requests run together and when. A pure state machine on the times it is told: the same calls
-// give the same cuts, and each cut says why it was made.
+// Scheduler: which waiting requests run together and when. A pure state machine on the times passed in: the same calls
+// give the same batches, and each batch has the reason for its end.
 #pragma once
 
 #include <cstdint>

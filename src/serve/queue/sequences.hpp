@@ -1,6 +1,6 @@
-// Sequences: whose turn it is among requests that belong together. A sequence has a slot from its first request to its
-// last, one of its requests at a time runs, in the order they came, and what it keeps goes from each to the next. A
-// pure state machine on the times it is told.
+// Sequences: the order of requests that belong together. A sequence has a slot from its first request to its last, one
+// of its requests runs at a time, in order of arrival, and its state is passed from each to the next. A pure state
+// machine on the times passed in.
 #pragma once
 
 #include <compare>

@@ -1,4 +1,4 @@
-// What a model has done since it was loaded, as counts and sums of times: the source of statistics and metrics alike.
+// Counts and sums of times of a model since it was loaded: the source of both statistics and metrics.
 #pragma once
 
 #include <array>

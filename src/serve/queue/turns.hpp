@@ -1,6 +1,6 @@
-// Turns: models on one device share its time fairly, or by their weights. While more want to run than may, the next run
-// is that of the model that had the least time; alone, a model has all of it. Resources that models name have so many
-// copies, and a run begins when the copies that it holds are free.
+// Turns: models on one device share its time fairly, or by weights. If more want to run than may, the next run is of
+// the model that had the least time; a single model has all of it. Resources that models name have a number of units,
+// and a run begins when the units it needs are free.
 #pragma once
 
 #include <algorithm>

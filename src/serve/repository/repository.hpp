@@ -1,5 +1,5 @@
-// Repository: the models that are served now. Lookups never wait for a load; a version that is replaced answers what it
-// has taken and goes when the last call on it has ended; a load that fails leaves what was there.
+// Repository: the models that are currently served. Lookups never wait for a load; a version that is replaced answers
+// the requests it has accepted and is removed when its last call has ended; a failed load leaves everything as it was.
 #pragma once
 
 #include <condition_variable>

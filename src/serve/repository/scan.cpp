@@ -1,4 +1,4 @@
-// Folders are listed by name, so that what is found does not hang on the order of a disk.
+// Folders are listed by name, so that results do not depend on the order of a disk.
 #include "serve/repository/scan.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Texts in place of tensors: Triton's generate and OpenAI's embeddings and models, over models that have a tokenizer.
+// Texts instead of tensors: Triton's generate and OpenAI's embeddings and models, for models with a tokenizer.
 #pragma once
 
 #include "serve/kserve/infer_request.hpp"

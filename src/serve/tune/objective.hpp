@@ -1,4 +1,4 @@
-// What `peri serve --tune` looks for, and what it found for a version of a model: kept in a file beside it.
+// The objective of `peri serve --tune`, and the result for a version of a model: stored in a file beside it.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Tuner: settles batch size and delay of a version that is being loaded: by the file that an earlier search left beside
-// it, or by a search now, which leaves one.
+// Tuner: chooses batch size and delay of a version that is being loaded: from the file of an earlier search beside it,
+// or by a search now, which writes one.
 #pragma once
 
 #include "serve/repository/repository.hpp"

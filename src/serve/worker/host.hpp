@@ -1,5 +1,5 @@
-// The worker's end: loads models as it is told and answers requests that come through the shared region, until its
-// server goes away. One process for each device, so that what ends it costs nothing but what it was at.
+// The worker's side: loads models on order and answers requests that arrive through the shared region, until its server
+// ends. One process per device, so that a crash affects only the work in progress there.
 #pragma once
 
 #include "serve/repository/repository.hpp"

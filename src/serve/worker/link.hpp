@@ -1,5 +1,5 @@
-// Link: the requests of one worker process, from its start to its end. Their tensors go through a region that dies
-// with the last answer that lies in it.
+// Link: the requests of one worker process, from its start to its end. Their tensors are passed through a region that
+// exists until the last response in it is released.
 #pragma once
 
 #include <mutex>

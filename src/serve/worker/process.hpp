@@ -1,4 +1,4 @@
-// A worker process as its server sees it: started with its ends of a socket and a region, and how it ended.
+// A worker process from the server's side: started with its ends of a socket and a region, and how it ended.
 #pragma once
 
 #include <sys/types.h>

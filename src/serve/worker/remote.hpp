@@ -1,5 +1,5 @@
-// RemoteServable: a model that a worker process runs, as a Servable. It outlives that process: requests come to its
-// successor once the model is loaded there, and what meets its end unsent waits for that.
+// RemoteServable: a model that a worker process runs, as a Servable. It outlives that process: requests go to its
+// successor once the model is loaded there, and requests not yet sent when it ends wait for that.
 #pragma once
 
 #include "runtime/seen_costs.hpp"

@@ -1,5 +1,5 @@
-// What server and worker say on their socket: orders to load a model, what became of them. A frame is a text of JSON
-// and bytes behind it.
+// The messages between server and worker on their socket: orders to load a model, and their results. A frame is a JSON
+// text followed by bytes.
 #pragma once
 
 #include "base/json.hpp"

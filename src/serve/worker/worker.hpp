@@ -1,5 +1,5 @@
-// Worker: a process that runs models for the server, started, watched and replaced by it. When it ends, each request
-// it was at gets an error that says so; those that still wait for a slot wait for its successor.
+// Worker: a process that runs models for the server, which starts, monitors and replaces it. When it ends, each request
+// in progress gets an error that says so; those still waiting for a slot wait for its successor.
 #pragma once
 
 #include <sys/types.h>

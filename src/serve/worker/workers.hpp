@@ -1,5 +1,5 @@
-// Workers: one worker process for each device, and every model in each of them. A request goes where there is most
-// room; a worker that falls leaves the others to answer.
+// Workers: one worker process per device, with every model in each of them. A request goes where there is most room; if
+// a worker fails, the others continue to answer.
 #pragma once
 
 #include "serve/worker/worker.hpp"
