@@ -1,4 +1,4 @@
-// Blocks are processes.
+// The blocks of the bootstrap are processes.
 #include "bench/compare.hpp"
 
 namespace peri::bench {

@@ -1,4 +1,4 @@
-// Differences of counters, and when they count.
+// Differences of counters, and the thresholds from which they are reported.
 #include "bench/conditions.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// One loop for all: a batch of runs between events, enqueued without waiting, then their times.
+// One loop for all cases: a batch of runs between events, enqueued without waiting, then their times.
 #include "bench/device_runs.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Starting a command, hearing it out, and reading what it said.
+// Starts a command, reads its output to the end, and parses it.
 #include "bench/fresh.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Two events round a replay.
+// Two events around a replay.
 #include "bench/graph_clock.hpp"
 
 #include "base/clock.hpp"

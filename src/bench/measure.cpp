@@ -1,4 +1,4 @@
-// The one loop.
+// The timing loop.
 #include "bench/measure.hpp"
 
 #include <algorithm>

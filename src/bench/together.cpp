@@ -1,4 +1,4 @@
-// Threads that begin together, and the best of tries.
+// Threads that start together, and the best of several tries.
 #include "bench/together.hpp"
 
 #include <sched.h>

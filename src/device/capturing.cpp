@@ -1,4 +1,4 @@
-// Each lane knows how much of the others comes before it; a record keeps that, a wait takes it over.
+// Each lane knows how much of the others precedes it; a record stores that, a wait takes it over.
 #include "device/capturing.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Kept for the whole process, as that is what has to end: never destroyed, since a worker's detached threads ask and
-// tell until the very end of it.
+// Kept for the whole process, which has to end, and never destroyed, since a worker's detached threads read and write
+// it until the process ends.
 #include "device/lost.hpp"
 
 #include <atomic>

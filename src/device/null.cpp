@@ -1,4 +1,4 @@
-// Two places for every allocation: the address, in pages that nobody may touch, and the bytes, which no address tells.
+// Two places per allocation: the address, in pages that are not accessible, and the bytes, which no address reveals.
 #include "device/null.hpp"
 
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// The list.
+// The list of devices.
 #include "device/open.hpp"
 
 #include <charconv>

@@ -1,4 +1,4 @@
-// The calls of a device over queues: each checked, counted, and under the device's lock.
+// The calls of a device over queues: each is checked, counted, and protected by the device's lock.
 #include "device/queue_device.hpp"
 
 #include <algorithm>

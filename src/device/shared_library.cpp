@@ -1,4 +1,4 @@
-// The loader's own words are the reason.
+// The reason of a failure is the loader's message.
 #include "device/shared_library.hpp"
 
 #include <dlfcn.h>

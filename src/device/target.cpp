@@ -1,4 +1,4 @@
-// Targets as text, and what follows from one. Detection stands in cpu.cpp.
+// Targets as text, and properties derived from one. Detection is in cpu.cpp.
 #include "device/target.hpp"
 
 #include <algorithm>

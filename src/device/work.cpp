@@ -1,4 +1,4 @@
-// Running one piece of work, and the order within a replay.
+// Runs one piece of work, and orders the work of a replay.
 #include "device/work.hpp"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Launches are planned without weights, which no text holds: see PackedWeight.
+// Launches are planned without weights, since no text contains them: see PackedWeight.
 #include "exec/cuda_code.hpp"
 
 #include <algorithm>

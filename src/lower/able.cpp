@@ -1,4 +1,4 @@
-// Offers and trials of a part, sorted by whether they may run it.
+// Offers and trials of a part, divided into usable candidates and refusals.
 #include "lower/able.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a region that is being cut may become.
+// What a region may become while it is cut.
 #include "lower/accepts.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Sizes for which bodies are tuned, and the steps that run them.
+// The sizes that bodies are tuned for, and the steps that run them.
 #include "lower/control.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The puzzle of a graph's parts, and what its solution means.
+// States the search problem of a graph's parts, and interprets its solution.
 #include "lower/cover.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Assumed sizes and the executor for what makes them.
+// Assumed sizes, and the executor for the steps that produce them.
 #include "lower/data_sizes.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A choice as a lock has it, and the candidate that is meant by it.
+// A choice of a lock, and the candidate that it names.
 #include "exec/region/region_payload.hpp"
 #include "lower/cover.hpp"
 

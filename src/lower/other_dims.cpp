@@ -1,4 +1,4 @@
-// Sizes other than the tuned ones at which a choice must hold.
+// Sizes other than the tuned ones at which a choice must be valid.
 #include "lower/region.hpp"
 
 namespace peri::lower {

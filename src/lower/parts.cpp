@@ -1,4 +1,4 @@
-// Splits and joins of a cut.
+// Splits and joins of the regions of a cut.
 #include "lower/parts.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// First which memory lies where, then copies in front of whoever needs a value of the other side, then the order.
+// First the device of each buffer, then copies before steps that need a value of the other side, then the order.
 #include "lower/place.hpp"
 
 #include <algorithm>

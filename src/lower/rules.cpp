@@ -1,4 +1,4 @@
-// What counts in a choice beside times: which parts are tried at all, and by how much what is not of the cut has to
+// What affects a choice besides times: which parts are tried at all, and by how much a part that is not of the cut must
 // win.
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// Steps of one place in long runs: a device is waited for as seldom as may be, and captures more at once.
+// Groups steps of one place: fewer waits for a device, and more steps in one capture.
 #include <algorithm>
 #include <map>
 #include <numeric>

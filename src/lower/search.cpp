@@ -1,4 +1,4 @@
-// The walk: beginnings of covers, extended atom by atom.
+// Extends partial covers piece by piece.
 #include "lower/search.hpp"
 
 #include <algorithm>

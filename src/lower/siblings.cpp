@@ -1,4 +1,4 @@
-// A sibling may move up where all that feeds it stands before the first one.
+// A sibling may move up if everything it reads is produced before the first one.
 #include "lower/siblings.hpp"
 
 #include <algorithm>

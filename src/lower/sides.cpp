@@ -1,4 +1,4 @@
-// A region is on the host's side where its kernel is, or where there is none.
+// A region is on the host if its kernel is, or if it has none.
 #include "lower/sides.hpp"
 
 #include <algorithm>

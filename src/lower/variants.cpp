@@ -1,4 +1,4 @@
-// Sorting of candidates by where they hold.
+// Divides candidates by the sizes they are valid for.
 #include "lower/variants.hpp"
 
 #include <algorithm>

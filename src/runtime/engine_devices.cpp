@@ -1,4 +1,4 @@
-// Opening, and one copy on a device of each weight that steps read there.
+// Opens devices, and copies each weight that steps read there once.
 #include "runtime/engine_devices.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Sessions wait in a stack: the one used last runs next, its memory still in the caches.
+// Sessions are kept in a stack: the last one used runs next, with its memory still in the caches.
 #include "runtime/engine_servable.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Guard bytes between buffers and between parts of scratch: their pattern, and what damage to them says.
+// Guard bytes between buffers and between parts of scratch: their pattern, and how damage is reported.
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -1,4 +1,4 @@
-// One run in flight: places what only the run itself tells, and walks the steps.
+// One run: allocates data-dependent sizes and runs the steps.
 #include <algorithm>
 #include <atomic>
 #include <cstring>

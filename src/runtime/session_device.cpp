@@ -1,4 +1,4 @@
-// What a session opens on a device, and how it waits.
+// Opens the device objects of a session, and waits for them.
 #include "runtime/session_device.hpp"
 
 #include <algorithm>

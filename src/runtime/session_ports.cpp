@@ -1,5 +1,5 @@
-// Inputs and outputs that lie on a device: brought there and back by the session, or used where the caller has them,
-// with captures of their own for each set of places that is named again.
+// Inputs and outputs on a device: copied there and back by the session, or used in the caller's memory, with separate
+// captures for each set of addresses that is used again.
 #include <algorithm>
 #include <cstring>
 

@@ -1,5 +1,5 @@
-// What depends on the input dims alone, and is kept between runs for the last shapes: binding, arena plan, instances of
-// the steps, addresses. Going back to one only puts its addresses right where memory has moved.
+// Everything that depends on the input dims only, kept between runs for the last shapes: binding, arena plan, instances
+// of the steps, addresses. Returning to a shape only updates addresses of memory that has moved.
 #include <algorithm>
 #include <cstring>
 #include <map>

@@ -1,5 +1,5 @@
-// A run over devices: memory of a shape on them, segments captured once a shape and replayed, and the walk over steps
-// of the host and segments.
+// A run over devices: the memory of a shape on them, segments captured once per shape and replayed, and the sequence of
+// host steps and segments.
 #include <algorithm>
 
 #include "base/fault.hpp"

@@ -1,4 +1,4 @@
-// Runs end where their caller says so: before the next step, in the bodies of control steps too.
+// Runs end when their caller asks for it: before the next step, also in the bodies of control steps.
 #include "base/stop.hpp"
 #include "runtime/session_state.hpp"
 

@@ -1,4 +1,4 @@
-// Who has answers, and with whose they were compared.
+// Which candidates have results, and with whose they were compared.
 #include "tune/apart.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Roles of a region's inputs, and the numbers that suit them.
+// The roles of a region's inputs, and suitable numbers for them.
 #include "tune/arguments.hpp"
 
 #include <algorithm>

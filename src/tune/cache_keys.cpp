@@ -1,4 +1,4 @@
-// Texts and hashes put together.
+// Keys composed of texts and hashes.
 #include "tune/cache_keys.hpp"
 
 #include <algorithm>

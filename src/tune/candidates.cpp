@@ -1,4 +1,4 @@
-// What a candidate is called, who offers any, and the order of those that were judged.
+// Ids of candidates, the kernels that offer any, and the order of judged ones.
 #include "tune/candidates.hpp"
 
 #include <algorithm>

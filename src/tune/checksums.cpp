@@ -1,4 +1,4 @@
-// One kernel of CUDA's, whose additions of whole numbers give the same sum in any order.
+// One CUDA kernel, whose integer additions give the same sum in any order.
 #include "tune/checksums.hpp"
 
 #include <algorithm>

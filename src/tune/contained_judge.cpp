@@ -1,4 +1,4 @@
-// Rounds of a judge over the candidates that have no verdict yet.
+// Repeats judging for the candidates that have no verdict yet.
 #include "tune/contained_judge.hpp"
 
 #include <algorithm>

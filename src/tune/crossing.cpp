@@ -1,4 +1,4 @@
-// Copies timed by the host's clock, as a step of the host that waits for them sees it.
+// Copies timed by the host's clock, as a host step that waits for them sees it.
 #include "tune/crossing.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How a problem's candidates are decided: what the cache knows, the worker's verdicts, settings of the fastest, other
+// Decides the candidates of a problem: cache entries, verdicts of the worker, settings of the fastest, other
 // sizes.
 #include "tune/tuner_state.hpp"
 

@@ -1,4 +1,4 @@
-// The list of facts, and what is done with each.
+// The list of facts, and how each is written, read and checked.
 #include "tune/evidence.hpp"
 
 #include <cmath>

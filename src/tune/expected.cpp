@@ -1,4 +1,4 @@
-// Positions of expensive answers, the budget of the reference, and comparisons.
+// Positions of expensive results, the budget of the reference, and comparisons.
 #include "tune/expected.hpp"
 
 #include <algorithm>

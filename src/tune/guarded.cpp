@@ -1,4 +1,4 @@
-// Guards on both sides.
+// Guard bytes on both sides.
 #include "tune/guarded.hpp"
 
 namespace peri::tune {

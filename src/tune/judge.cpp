@@ -1,4 +1,4 @@
-// Arguments and expected answers are made once for a problem; then candidate after candidate.
+// Arguments and expected results are made once per problem; then the candidates are tried one by one.
 #include "tune/judge.hpp"
 
 #include <algorithm>

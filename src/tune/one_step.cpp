@@ -1,4 +1,4 @@
-// Buffers, copies and the step.
+// Makes the buffers, the copies and the step.
 #include "tune/one_step.hpp"
 
 #include "exec/region/region_payload.hpp"

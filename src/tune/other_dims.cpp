@@ -1,4 +1,4 @@
-// The same offer at other dims, and what its verdict means at home.
+// The same offer at other dims, and the effect of its verdict on the candidate.
 #include "tune/other_dims.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Whole answers beside each other.
+// Compares whole results with each other.
 #include "tune/peers.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Choices of libraries as configurations, checked against the offers they come of.
+// Choices of libraries as configurations, checked against the offers they were made for.
 #include "tune/resolved.hpp"
 
 #include <algorithm>

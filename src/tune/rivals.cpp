@@ -1,4 +1,4 @@
-// Rounds of visits, forwards and backwards in turn.
+// Rounds of visits, alternately forwards and backwards.
 #include "tune/rivals.hpp"
 
 #include <algorithm>

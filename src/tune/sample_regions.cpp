@@ -1,4 +1,4 @@
-// Texts of anchors, the steps behind them, and how a text becomes a problem.
+// Texts of anchors with steps after them, and the conversion of a text to a problem.
 #include "tune/sample_regions.hpp"
 
 #include <algorithm>

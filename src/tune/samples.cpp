@@ -1,4 +1,4 @@
-// The run of a kernel's samples.
+// Runs the samples of a kernel.
 #include "tune/samples.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Offers of sharing, held against the region's types.
+// Checks offers of memory sharing against the region's types.
 #include "tune/sharing.hpp"
 
 #include <algorithm>

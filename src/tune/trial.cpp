@@ -1,4 +1,4 @@
-// Forms in which a candidate is run, what each of them must leave as it was, and timing.
+// The forms in which a candidate is run, the checks of each, and timing.
 #include "tune/trial.hpp"
 
 #include <algorithm>

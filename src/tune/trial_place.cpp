@@ -1,4 +1,4 @@
-// Devices by the executors' table; what a GPU adds to the host's target is its chip.
+// Devices according to the executors' table; a GPU adds its chip to the host's target.
 #include "tune/trial_place.hpp"
 
 #include "bench/gpu_ceilings.hpp"

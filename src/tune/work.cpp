@@ -1,4 +1,4 @@
-// Costs of the nodes, put together for a region.
+// Costs of the nodes, summed for a region.
 #include "tune/work.hpp"
 
 #include <algorithm>

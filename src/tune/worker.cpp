@@ -1,4 +1,4 @@
-// Starting, asking and replacing of workers.
+// Starts, queries and replaces workers.
 #include "tune/worker.hpp"
 
 #include <dlfcn.h>

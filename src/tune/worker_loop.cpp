@@ -1,4 +1,4 @@
-// The worker's own loop: questions of the build that started it, one after the other, each answered.
+// The worker's loop: answers the requests of the build that started it, one after the other.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
-// The library's objects, made for a call and given back with it. The library counts columns first: it is asked for the
-// transposed product d' = b' a', whose rows are our columns, where its bias runs.
+// The library's objects, made for a call and released with it. The library is column-major: it is asked for the
+// transposed product d' = b' a', whose rows are our columns, along which its bias runs.
 #include "device/cuda/blaslt.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A map of what is there, under way or waiting, and the threads that work it off.
+// A map of code that is finished, in progress or waiting, and the threads that compile it.
 #include "device/cuda/code_shelf.hpp"
 
 #include <algorithm>

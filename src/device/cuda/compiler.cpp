@@ -1,4 +1,4 @@
-// NVRTC's functions (nvrtc.h), one program each call.
+// NVRTC's functions (nvrtc.h), one program per call.
 #include "device/cuda/compiler.hpp"
 
 #include <algorithm>

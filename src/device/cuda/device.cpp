@@ -1,4 +1,4 @@
-// The device over one context: memory from a pool of its own, pinned memory by sizes, and the doors to streams, events,
+// The device over one context: memory from its own pool, pinned memory by size classes, and access to streams, events,
 // graphs and modules.
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-// Codes become errors here; the list of sticky ones is that of cuda.h, where each says that the process must end.
+// Converts codes to errors; the list of sticky ones is that of cuda.h, which says for each that the process must end.
 #include "device/cuda/driver.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Candidates by place, the order among them, and the question of each library to itself which version it is.
+// Candidates by location, their order, and the query of each library for its own version.
 #include "device/cuda/library.hpp"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// Code of the driver's: loaded, its kernels found, and launched with what each needs said to the driver before.
+// Code of the driver: loaded, its kernels found, and launched after the attributes each needs are set.
 #include <algorithm>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// Numbers and names from nvml.h (12.x and 13.x give the same); every reading may be missing on its own.
+// Numbers and names from nvml.h (12.x and 13.x agree); each reading may be missing independently.
 #include "device/cuda/nvml.hpp"
 
 namespace peri::device::cuda {

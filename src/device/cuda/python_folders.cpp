@@ -1,4 +1,4 @@
-// One question to python3, with a deadline.
+// One query to python3, with a deadline.
 #include "device/cuda/python_folders.hpp"
 
 #include <fcntl.h>

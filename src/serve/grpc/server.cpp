@@ -1,4 +1,4 @@
-// Threads of completion queues carry calls from step to step; one more ends what waits too long for its client.
+// Threads of completion queues advance calls step by step; one more ends calls that wait too long for their client.
 #include "serve/grpc/server.hpp"
 
 #ifndef PERI_GRPC

@@ -1,4 +1,4 @@
-// What a drain still accepts: connections that the kernel made before it may have brought a request, and are answered.
+// Connections that a drain still accepts: those made before it may have sent a request, and are answered.
 #pragma once
 
 namespace peri::serve {

@@ -1,4 +1,4 @@
-// Most requests come whole and are answered whole: one read, one write, nothing allocated but the exchange.
+// Most requests and replies are one piece: one read, one write, no allocation except the exchange.
 #include "serve/http/connection.hpp"
 
 #include <poll.h>

@@ -1,5 +1,5 @@
-// A connection of the HTTP server and what all of them share. It lives on one thread; its memory is made once and used
-// for all its requests; a body is read to where its tensors will lie. Boost.Asio stands in this room alone.
+// A connection of the HTTP server and the state that all of them share. It belongs to one thread; its memory is reused
+// for all its requests; a body is read directly into its tensors. Only this folder uses Boost.Asio.
 #pragma once
 
 #include <atomic>
