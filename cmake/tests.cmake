@@ -13,7 +13,7 @@ inline constexpr const char* kBuildDir = \"${CMAKE_BINARY_DIR}\";
 ")
 
 add_library(peri_test_main STATIC "${CMAKE_SOURCE_DIR}/tests/main.cpp")
-target_link_libraries(peri_test_main PUBLIC GTest::gtest)
+target_link_libraries(peri_test_main PUBLIC GTest::gtest PRIVATE peri_base)
 target_compile_options(peri_test_main PRIVATE ${PERI_WARNINGS})
 if(PERI_PCH)  # GoogleTest's header takes longer to read than most tests
   add_library(peri_test_pch OBJECT "${PERI_GEN}/pch.cpp")
