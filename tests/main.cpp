@@ -50,7 +50,8 @@ int main(int argc, char** argv) {
     }
     GTEST_FLAG_SET(filter, filter);
   }
-  const auto folder = peri::TemporaryFolder::create("tests");
+  // Static, so that it goes after the threads of what tests have opened: they may still write there.
+  static const auto folder = peri::TemporaryFolder::create("tests");
   if (!folder.ok()) {
     std::fprintf(stderr, "%s\n", folder.error().text().c_str());
     return 1;

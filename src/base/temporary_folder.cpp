@@ -58,13 +58,13 @@ Result<TemporaryFolder> TemporaryFolder::create(std::string_view name) {
     if (!::mkdtemp(path.data())) return os_error("make a folder", path);
     Fd lock = open_folder(path);
     while (lock.valid() && ::flock(lock.get(), LOCK_EX) != 0 && errno == EINTR) continue;
-    if (!lock.valid()) {
+    if (!lock.valid() && errno != ENOENT) {
       const Error why = os_error("open the folder", path);
       (void)::rmdir(path.c_str());
       return why;
     }
     // Another process may have found it before it was locked: then it is gone.
-    if (has_name(lock, path)) return TemporaryFolder(std::move(path), std::move(lock));
+    if (lock.valid() && has_name(lock, path)) return TemporaryFolder(std::move(path), std::move(lock));
   }
 }
 

@@ -7,8 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 namespace peri {
 namespace {
@@ -65,6 +68,22 @@ TEST(TemporaryFolder, WhatAKilledProcessLeftGoesWithTheNext) {
   EXPECT_FALSE(fs::exists(path));
   close(ends[0]);
   close(ends[1]);
+}
+
+// Each looks for what others left while they are between making and locking theirs.
+TEST(TemporaryFolder, ManyMakeOnesAtOnce) {
+  std::vector<std::thread> threads;
+  std::atomic<int> made_well = 0;
+  constexpr int kThreads = 8, kTimes = 200;
+  for (int k = 0; k < kThreads; ++k)
+    threads.emplace_back([&] {
+      for (int n = 0; n < kTimes; ++n) {
+        const auto one = TemporaryFolder::create("many");
+        made_well += one.ok() && fs::exists(one->path());
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(made_well, kThreads * kTimes);
 }
 
 TEST(TemporaryFolder, OtherThingsStay) {
