@@ -6,6 +6,7 @@
 #include "base/file.hpp"
 #include "base/hash.hpp"
 #include "base/json.hpp"
+#include "base/kept_files.hpp"
 #include "base/knobs.hpp"
 #include "base/this_program.hpp"
 #include "base/version.hpp"
@@ -28,7 +29,9 @@ bool changes_engines(Knob knob) {
     case Knob::kCache:
     case Knob::kPython:
     case Knob::kWorker:
-    case Knob::kPackedCacheMib: return false;
+    case Knob::kPackedCacheMib:
+    case Knob::kEngineCacheMib:
+    case Knob::kCodeCacheMib: return false;
   }
   return true;
 }
@@ -106,13 +109,14 @@ Result<std::string> engine_terms(const Request& request) {
 
 Result<std::string> kept_engine(const Request& request, uint64_t stamp) {
   const std::string root = request.cache_folder ? *request.cache_folder : cache_folder();
-  if (root.empty() || !request.cache || !request.dump_dir.empty()) return std::string();
+  if (root.empty() || !request.cache || !request.dump_dir.empty() || kept_limit_bytes(kServedEngines) == 0)
+    return std::string();
   PERI_ASSIGN(const std::string terms, engine_terms(request));
-  const std::string folder = root + "/serve";
+  const std::string folder = kept_folder(kServedEngines, root);
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) return std::string();
-  return folder + "/" + hex64(Hasher(stamp).add(terms).digest()) + ".engine";
+  return folder + "/" + hex64(Hasher(stamp).add(terms).digest()) + std::string(kServedEngines.suffix);
 }
 
 }  // namespace peri::build

@@ -63,6 +63,48 @@ class Repository(Served):
         self.assertEqual(served(), ("FP32", 5.0))
         self.assertEqual(served("--no-cache"), ("FP32", 1.0))
 
+    def test_kept_engines_have_a_limit(self):
+        """The least recently used go first. What a server uses stays, whoever else loads and whoever clears."""
+        kept = self.folder / "cache/serve"
+        kept.mkdir(parents=True)
+        self.environment["PERI_ENGINE_CACHE_MIB"] = "1"
+        other = kept / "0123456789abcdef.engine"
+
+        def put_other(when):
+            other.write_bytes(bytes(2 << 20))
+            os.utime(other, (when, when))
+
+        put_other(1000)
+        self.put("m", engine=False)
+        self.serve()
+        (mine,) = kept.glob("*.engine")
+        self.assertNotEqual(mine, other)
+        os.utime(mine, (1000, 1000))
+        put_other(2000)
+        first, self.server = self.server, None
+        try:
+            self.serve("--io-dtype", "f16")  # writes another engine
+            self.assertTrue(mine.exists())
+            self.assertFalse(other.exists())
+            self.ends(0, "cache", "list", "--json", self.folder / "list.json")
+            listed = json.loads((self.folder / "list.json").read_text())["serve"]
+            self.assertEqual((listed["files"], listed["in_use"], listed["most_bytes"]), (2, 2, 1 << 20))
+            self.kill()
+            self.assertIn("1 file in use left", self.ends(0, "cache", "clear"))
+            self.assertEqual(list(kept.glob("*.engine")), [mine])
+        finally:
+            self.kill()
+            self.server = first
+        self.kill()
+        self.assertIn("deleted", self.ends(0, "cache", "clear"))
+        self.assertFalse(mine.exists())
+        # Where it cannot be written it is served all the same.
+        kept.mkdir(exist_ok=True)
+        os.mkfifo(mine)
+        self.serve()
+        self.assertEqual(self.value("m"), 1.0)
+        self.assertIn("the engine is not kept", self.log.read_text())
+
     def test_what_cannot_be_served_says_why(self):
         self.put("good")
         self.put("config", config="max_batch_size: 4\nfoo: 3\n")
