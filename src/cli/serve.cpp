@@ -13,7 +13,6 @@
 #include "build/servable.hpp"
 #include "cli/console/limits.hpp"
 #include "cli/console/model.hpp"
-#include "cli/console/profile.hpp"
 #include "cli/console/serving.hpp"
 #include "cli/console/tuning.hpp"
 #include "cli/console/watching.hpp"
@@ -213,8 +212,7 @@ Outcome outcome_of(const serve::Repository& repository, double seconds) {
   return out;
 }
 
-Result<Outcome> run(const Arguments& typed) {
-  PERI_ASSIGN(const Arguments arguments, with_profile(typed, serve_entry.command.flags));
+Result<Outcome> run(const Arguments& arguments) {
   mallopt(M_MMAP_MAX, 65536);  // bodies of requests go back to the system
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   PERI_ASSIGN(Plan plan, plan_of(arguments));
