@@ -163,6 +163,26 @@ class Lives(Package):
         self.assertEqual(calls, ["taking", "cancelled"])
         np.testing.assert_array_equal(engine.run(IMAGES)["logits"], self.logits)
 
+    def test_arguments_of_another_type(self):
+        path = self.folder / "digits.engine"
+        for call in (lambda: peri.Engine(path, threads="2"), lambda: peri.Engine(path, max_iterations=1.5)):
+            self.raises(TypeError, call, "cannot be interpreted as an integer")
+        for threads in (-1, 2**40):
+            self.raises(peri.UsageError, lambda: peri.Engine(path, threads=threads), "the number of threads is not in range", str(threads))
+        for limit, words in ((float("inf"), "a limit that nothing reaches: found inf"), (float("nan"), "a limit below 1: found nan")):
+            self.raises(peri.UsageError, lambda: peri.compare({}, {}, limit=limit), words)
+
+    def test_a_sub_interpreter(self):
+        """Is told so, and the process ends as it would have."""
+        said = self.script("""
+            import _xxsubinterpreters as interpreters
+            try:
+                interpreters.run_string(interpreters.create(), f"import sys; sys.path[:] = {sys.path!r}; import peri")
+            except interpreters.RunFailedError as error:
+                print(error)
+        """ if sys.version_info < (3, 13) else "print('ImportError main interpreter')")
+        self.assertRegex(said, "ImportError.*main interpreter")
+
     def script(self, text):
         """What a program of its own says on this engine, which has to end by itself."""
         head = f"""

@@ -129,7 +129,8 @@ class Engine:
     `max_iterations`: of one loop in one run, more is an error."""
 
     def __init__(self, path: Path, *, threads: int = 0, device: str | None = None, check_weights: bool = False, max_iterations: int = 0):
-        self._begin(_native.load(_path(path, "the engine"), threads, _word(device or "", "device"), check_weights, max_iterations, _log))
+        number, most = _number(threads, "the number of threads", 0, 1024), _number(max_iterations, "max_iterations", 0, 2**63 - 1)
+        self._begin(_native.load(_path(path, "the engine"), number, _word(device or "", "device"), bool(check_weights), most, _log))
 
     @classmethod
     def _of(cls, native: _native.Engine) -> Engine:
@@ -393,5 +394,5 @@ def _measured(given: Measurement | Mapping[str, Any], what: str) -> str:
 def compare(before: Measurement | Mapping[str, Any], after: Measurement | Mapping[str, Any], *, limit: float = 1.03) -> Comparison:
     """Whether `after` took more than `limit` of `before` by more than chance. Both need processes=5 to tell. Each is what
     Engine.bench() gave, or the object that `peri bench --json` wrote."""
-    passed, outside, text = _native.compare(_measured(before, "before"), _measured(after, "after"), limit)
+    passed, outside, text = _native.compare(_measured(before, "before"), _measured(after, "after"), float(limit))
     return Comparison(json.loads(text), passed, outside)
