@@ -203,8 +203,7 @@ void wait_for_signal(const serve::Repository& repository, serve::Observer* obser
 }
 
 Outcome outcome_of(const serve::Repository& repository, double seconds) {
-  uint64_t answered = 0;
-  for (const auto& served : repository.all()) answered += served->model->statistics().success.count;
+  const uint64_t answered = repository.answered();
   Outcome out;
   out.summary = counted(static_cast<int64_t>(answered), "inference") + format(" in %.1f s", seconds);
   JsonWriter w;

@@ -6,8 +6,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <stdexcept>
-
 #include "python/convert.hpp"
 #include "python/lock.hpp"
 
@@ -245,7 +243,7 @@ void add_engines(nb::module_& m) {
 NB_MODULE(_native, m) {
   // The bindings live as long as the process, what they belong to would not.
   if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0)
-    throw std::runtime_error("peri is imported by the main interpreter alone: not by a sub-interpreter");
+    nanobind::raise("peri is imported by the main interpreter alone: not by a sub-interpreter");
   nanobind::set_leak_warnings(false);  // an engine that lives to the end of a script is none
   peri::python::watch_the_end();
   m.attr("version") = peri_version();

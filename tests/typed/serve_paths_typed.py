@@ -52,6 +52,13 @@ class Paths(Served):
             said = self.raw(b"GET %s HTTP/1.1\r\nHost: a\r\n%sConnection: close\r\n\r\n" % (target, field))
             self.assertEqual(said[9:12], status, (target, said))
 
+    def test_openais_paths_that_are_none(self):
+        self.put("add")
+        self.serve()
+        for method, path, status, code in (("GET", "/v1/none", 404, None), ("GET", "/v1/models/none", 404, "model_not_found"), ("GET", "/v1/embeddings", 405, None)):
+            found, said, _ = self.ask(method, path)
+            self.assertEqual((found, json.loads(said)["error"]["code"]), (status, code), path)
+
     def test_names_with_quoted_characters(self):
         """Triton's client quotes a '+'."""
         name, x = "a+b.c-d_e", numpy.zeros((1, 4), numpy.float32)

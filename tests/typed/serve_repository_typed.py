@@ -146,6 +146,7 @@ class Repository(Served):
         for body in ([], 3, {"ready": 3}):
             self.assertEqual(self.ask("POST", "/v2/repository/index", json.dumps(body))[0], 400, body)
         self.assertEqual(self.value(), 3.0, "what was refused has changed nothing")
+        self.assertIn("PASSED serve: 5 inferences", self.stop(), "of versions that are no more too")
 
     def test_a_configuration_of_a_load(self):
         """As Triton's clients send it: it holds until the next load, names no files, and what is wrong changes nothing."""

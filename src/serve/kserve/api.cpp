@@ -307,14 +307,15 @@ void Api::route_openai(const std::shared_ptr<Work>& work, std::span<const std::s
   if (path.size() == 1 && path[0] == "models" && get) return reply(*work, text_reply(list_models(repository_.all())));
   if (path.size() == 2 && path[0] == "models" && get) {
     const ServedPtr served = repository_.find(path[1], "", &status, &why);
-    return reply(*work, served ? text_reply(show_model(*served)) : openai_error(status, why));
+    return reply(*work, served ? text_reply(show_model(*served))
+                               : openai_error(status, why, status == 404 ? "model_not_found" : ""));
   }
   if (path.size() != 1 || path[0] != "embeddings") return reply(*work, openai_error(404, "no such path"));
   if (work->exchange->request().method != "POST") return reply(*work, openai_error(405, "embeddings take POST"));
   auto request = read_texts(*work, TextForm::kEmbeddings);
   if (!request.ok()) return reply(*work, openai_error(status_of(request.error()), told(request.error())));
   ServedPtr served = repository_.find(request->model, "", &status, &why);
-  if (!served) return reply(*work, openai_error(status, why));
+  if (!served) return reply(*work, openai_error(status, why, status == 404 ? "model_not_found" : ""));
   texts(work, TextForm::kEmbeddings, std::move(served), std::move(*request));
 }
 
