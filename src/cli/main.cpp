@@ -18,6 +18,7 @@
 #include "base/version.hpp"
 #include "build/request.hpp"
 #include "cli/console/arguments.hpp"
+#include "cli/console/profile.hpp"
 #include "cli/console/terminal.hpp"
 #include "exec/weights/packed_files.hpp"
 #include "kernels/outside/outside.hpp"
@@ -208,6 +209,7 @@ int run(int argc, char** argv) {
   const Command* command = find(argv[1]);
   if (!command) return finish(&unread, no_command(argv[1]), "peri");
   auto arguments = parse_arguments(*command, words);
+  if (arguments.ok() && !arguments->has("--help")) arguments = with_profile(*arguments, command->flags);
   if (!arguments.ok()) return finish(&unread, std::move(arguments).error(), command->name);
   if (arguments->has("--help")) {
     return tell(help_text(*command, help_columns()), command->name);

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import _native, arrays
-from .errors import UsageError, in_words_of_python, wrong_usage
+from .errors import CancelledError, UsageError, in_words_of_python, wrong_usage
 from .results import Comparison, Explanation, Measurement, Record, Verification
 
 Path = str | os.PathLike[str]
@@ -38,10 +38,28 @@ def _number(value: Any, what: str, least: int, most: int) -> int:
     return number
 
 
+def _word(given: Any, what: str) -> str:
+    """A text as C takes it, which would end at a NUL."""
+    text = str(given)
+    if "\0" in text:
+        raise wrong_usage(f"{what} holds a NUL", found=repr(text))
+    return text
+
+
+def _texts(given: str | Iterable[str]) -> list[str]:
+    words = [given] if isinstance(given, str) else list(given)
+    for k, text in enumerate(words):
+        if not isinstance(text, str):
+            raise TypeError(f"text {k} is no str, but {type(text).__name__}")
+        if any("\ud800" <= c <= "\udfff" for c in text):
+            raise wrong_usage(f"text {k} is no Unicode: it holds half of a surrogate pair")
+    return words
+
+
 def _sizes(dims: Mapping[str, int] | None) -> list[tuple[str, int]]:
     if dims is not None and not isinstance(dims, Mapping):
         raise TypeError(f"sizes are a mapping such as {{'batch': 8}}, not {type(dims).__name__}")
-    return [(str(name), _number(value, f"the size of '{name}'", 1, 2**63 - 1)) for name, value in (dims or {}).items()]
+    return [(_word(name, "a dimension's name"), _number(value, f"the size of '{name}'", 1, 2**63 - 1)) for name, value in (dims or {}).items()]
 
 
 def _path(path: Path, what: str) -> bytes:
@@ -57,7 +75,7 @@ def _path(path: Path, what: str) -> bytes:
 def _names(given: Sequence[str], what: str) -> list[str]:
     if isinstance(given, str):
         raise TypeError(f"{what} is a list of names, not one name: [{given!r}]")
-    return [str(name) for name in given]
+    return [_word(name, what) for name in given]
 
 
 def _dtype(dtype: Any) -> str:
@@ -110,8 +128,9 @@ class Engine:
     `device`: "cuda:1", which one of several; `check_weights`: the hash of every weight is recomputed first;
     `max_iterations`: of one loop in one run, more is an error."""
 
-    def __init__(self, path: Path, *, threads: int = 0, device: str = "", check_weights: bool = False, max_iterations: int = 0):
-        self._begin(_native.load(_path(path, "the engine"), threads, device, check_weights, max_iterations, _log))
+    def __init__(self, path: Path, *, threads: int = 0, device: str | None = None, check_weights: bool = False, max_iterations: int = 0):
+        number, most = _number(threads, "the number of threads", 0, 1024), _number(max_iterations, "max_iterations", 0, 2**63 - 1)
+        self._begin(_native.load(_path(path, "the engine"), number, _word(device or "", "device"), bool(check_weights), most, _log))
 
     @classmethod
     def _of(cls, native: _native.Engine) -> Engine:
@@ -140,6 +159,15 @@ class Engine:
             return ", ".join(f"{p.name}: {p.dtype}[{','.join(p.dims)}]" for p in ports)
 
         return f"<peri.Engine ({words(self.inputs)}) -> ({words(self.outputs)})>"
+
+    def __copy__(self) -> Engine:
+        return self  # nothing changes it
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Engine:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("an engine is not pickled: hand over the path of its file, and load it there with peri.Engine(path)")
 
     def close(self) -> None:
         """Frees the engine and its memory, once no run is under way; arrays that runs gave stay."""
@@ -208,34 +236,45 @@ class Engine:
     async def run_async(self, inputs: Any, outputs: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
         """As run(), in a thread of the event loop's executor: `await engine.run_async(...)`; many may be under way. A task
         that is cancelled ends its run before the next step."""
-        session, lock = self._session(), threading.Lock()
+        loop, session, lock = asyncio.get_running_loop(), self._session(), threading.Lock()
         mine = [session]  # empty once the session is anybody's
+        begun, stopped = threading.Event(), threading.Event()
 
         def work() -> dict[str, np.ndarray]:
+            begun.set()
             try:
+                if stopped.is_set():
+                    raise CancelledError("the task was cancelled")
                 return self._run_on(session, inputs, outputs)
             finally:
                 with lock:
                     self._put_back(mine.pop())
 
-        future = asyncio.get_running_loop().run_in_executor(None, work)
-        try:
-            return await future
-        except asyncio.CancelledError:
+        def cancel() -> None:
+            """Until the session is back: one that still takes its inputs does not hear it."""
             with lock:
                 for held in mine:
                     held.cancel()
+                    if begun.is_set():
+                        loop.call_later(0.01, cancel)
+
+        future = loop.run_in_executor(None, work)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            stopped.set()
+            cancel()
             raise
 
     def tokenize(self, texts: Iterable[str]) -> dict[str, np.ndarray]:
         """Inputs of a text model, made of texts by the tokenizer that travels in its engine."""
-        words = [texts] if isinstance(texts, str) else list(texts)
+        words = _texts(texts)
         made = self._with_session(lambda session: session.tokenize(words))
         return {port.name: array for port, array in zip(self._inputs, made)}
 
     def embed(self, texts: Iterable[str]) -> np.ndarray:
         """The answers of a text model to texts, one row each."""
-        words = [texts] if isinstance(texts, str) else list(texts)
+        words = _texts(texts)
         return self._with_session(lambda session: session.embed(words))
 
     # ---- evidence
@@ -298,10 +337,13 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
         if made.get(name) == "":
             raise UsageError(f"{name} is empty: None leaves it as it is by itself")
     made.update({name: _dtype(made[name]) for name in ("dtype", "io_dtype") if name in made})
+    made.update({name: _word(made[name], name) for name in ("dtype", "io_dtype", "backend", "device", "provider") if isinstance(made.get(name), str)})
     made.update({name: _sizes(made[name]) for name in sizes if name in made})
     made.update({name: _path(made[name], name) for name in paths if name in made})
     if "fixed" in made:
-        made["fixed"] = [(str(name), str(value)) for name, value in made["fixed"].items()]
+        if not isinstance(made["fixed"], Mapping):
+            raise TypeError(f"'fixed' is a mapping such as {{'sr': 16000}}, not {type(made['fixed']).__name__}")
+        made["fixed"] = [(_word(name, "an input's name"), _word(value, f"the value of '{name}'")) for name, value in made["fixed"].items()]
     return made
 
 
@@ -322,7 +364,7 @@ def build(
     the smallest and largest sizes that the engine takes. `fixed`: inputs that become constants. `output`: also write the engine here, and its proof beside it. `progress`: called with
     (done, total, what). `stop`: once true the build ends with the best so far; Ctrl-C ends it with KeyboardInterrupt.
     The others are the flags of `peri build`."""
-    options = _options({**locals(), "disabled_passes": _names(disabled_passes, "disabled_passes"), "budget": float(budget)})
+    options = _options({**locals(), "disabled_passes": _names(disabled_passes, "disabled_passes"), "budget": float(budget or 0)})
     for name in ("model", "progress", "stop"):
         options.pop(name, None)
     return Engine._of(_native.build(_path(model, "the model"), options, progress, stop, _log))
@@ -352,5 +394,5 @@ def _measured(given: Measurement | Mapping[str, Any], what: str) -> str:
 def compare(before: Measurement | Mapping[str, Any], after: Measurement | Mapping[str, Any], *, limit: float = 1.03) -> Comparison:
     """Whether `after` took more than `limit` of `before` by more than chance. Both need processes=5 to tell. Each is what
     Engine.bench() gave, or the object that `peri bench --json` wrote."""
-    passed, outside, text = _native.compare(_measured(before, "before"), _measured(after, "after"), limit)
+    passed, outside, text = _native.compare(_measured(before, "before"), _measured(after, "after"), float(limit))
     return Comparison(json.loads(text), passed, outside)
