@@ -131,7 +131,7 @@ void Api::route(const std::shared_ptr<Work>& work) {
   if (is(1, "health") && !get) return reply(*work, error_reply(405, "health is asked for by GET"));
   if (is(1, "health") && is(2, "live") && path.size() == 3) return reply(*work, bare_reply(200));
   if (is(1, "health") && is(2, "ready") && path.size() <= 4) {
-    const int status = readiness(path.size() == 4 ? path[3] : "");
+    const int status = readiness(path.size() == 4 ? percent_decoded(path[3]) : "");
     return reply(*work, status == 404 ? error_reply(404, "no model of this name") : bare_reply(status));
   }
   if (is(1, "trace") && is(2, "setting") && path.size() == 3) return route_traces(work, "");
@@ -148,7 +148,7 @@ void Api::route_models(const std::shared_ptr<Work>& work, std::span<const std::s
   if (path.size() == 1 && path[0] == "stats" && get)
     return reply(*work, text_reply(describe_statistics(repository_.all())));
   if (path.empty()) return reply(*work, error_reply(404, "no such path: expected /v2/models/NAME"));
-  const std::string_view name = path[0];
+  const std::string name = percent_decoded(path[0]);
   path = path.subspan(1);
   std::string_view version;
   if (path.size() >= 2 && path[0] == "versions") {
@@ -282,7 +282,7 @@ void Api::route_openai(const std::shared_ptr<Work>& work, std::span<const std::s
   std::string why;
   if (path.size() == 1 && path[0] == "models" && get) return reply(*work, text_reply(list_models(repository_.all())));
   if (path.size() == 2 && path[0] == "models" && get) {
-    const ServedPtr served = repository_.find(path[1], "", &status, &why);
+    const ServedPtr served = repository_.find(percent_decoded(path[1]), "", &status, &why);
     return reply(*work, served ? text_reply(show_model(*served)) : openai_error(status, why));
   }
   if (path.size() != 1 || path[0] != "embeddings") return reply(*work, openai_error(404, "no such path"));

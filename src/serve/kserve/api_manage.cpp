@@ -1,4 +1,5 @@
 // What is asked of the server itself: its repository, its traces, its log.
+#include "serve/http/head.hpp"
 #include "serve/kserve/api_work.hpp"
 #include "serve/kserve/describe.hpp"
 
@@ -87,7 +88,7 @@ void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const st
   auto asked = asked_of(work->exchange->request(), options_.limits, path[2] == "load");
   if (!asked.ok())
     return reply(*work, error_reply(asked.error().kind == ErrorKind::kUnsupported ? 501 : 400, told(asked.error())));
-  const std::string name(path[1]);
+  const std::string name = percent_decoded(path[1]);
   const auto done = [this, work, name, what = std::string(path[2])](Status s) {
     reply(*work, s.ok() ? bare_reply(200)
                         : error_reply(s.error().kind == ErrorKind::kUnsupported ? 404 : 400,
