@@ -17,6 +17,8 @@
 namespace peri::build {
 
 namespace {
+constexpr std::string_view kTail = ".engine";
+constexpr const char* kFolder = "/serve";
 constexpr int64_t kMaxLockBytes = int64_t{1} << 30;
 
 // A variable that comes new does not compile until it is said here whether engines hang on it.
@@ -76,8 +78,8 @@ Result<std::string> engine_terms(const Request& request) {
   // A member that comes new does not compile until it has a name here; those that change no engine are not written.
   const auto& [model, dims, min_dims, max_dims, at_hand, backend, device, dtype, io_dtype, fixed, max_iterations,
                provider, budget, settings, threads, tune, verify, worker, cache, strict_placement, retune, cache_folder,
-               disabled_passes, dump_dir, locked_path, engine_path, lock_path, proof, force, progress, log, stop] =
-      request;
+               disabled_passes, dump_dir, locked_path, engine_path, lock_path, proof, force, progress, log, stop,
+               admits] = request;
   PERI_ASSIGN(const compile::Options options, options_of(request));
   JsonWriter w;
   w.begin_object().field("model", model).field("backend", backend).field("device", device);
@@ -108,11 +110,53 @@ Result<std::string> kept_engine(const Request& request, uint64_t stamp) {
   const std::string root = request.cache_folder ? *request.cache_folder : cache_folder();
   if (root.empty() || !request.cache || !request.dump_dir.empty()) return std::string();
   PERI_ASSIGN(const std::string terms, engine_terms(request));
-  const std::string folder = root + "/serve";
+  const std::string folder = root + kFolder;
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) return std::string();
-  return folder + "/" + hex64(Hasher(stamp).add(terms).digest()) + ".engine";
+  return folder + "/" + hex64(Hasher(stamp).add(terms).digest()) + std::string(kTail);
+}
+
+namespace {
+struct Kept {
+  std::filesystem::path path;
+  int64_t bytes;
+};
+// Engines by the names that kept_engine() gives, and their proofs.
+std::vector<Kept> kept_files(const std::string& cache) {
+  std::vector<Kept> out;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator at(cache + kFolder, failed);
+       !failed && at != std::filesystem::directory_iterator(); at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    const size_t stem = name.find_first_not_of("0123456789abcdef");
+    std::error_code gone;  // a server makes them anew meanwhile
+    if (stem != 16 || !std::string_view(name).substr(stem).starts_with(kTail)) continue;
+    if (at->symlink_status(gone).type() != std::filesystem::file_type::regular) continue;
+    const uintmax_t bytes = at->file_size(gone);
+    if (!gone) out.push_back({at->path(), static_cast<int64_t>(bytes)});
+  }
+  return out;
+}
+}  // namespace
+
+KeptFacts kept_facts(const std::string& cache) {
+  KeptFacts out;
+  for (const Kept& k : kept_files(cache)) {
+    out.engines += k.path.string().ends_with(kTail);
+    out.bytes += k.bytes;
+  }
+  return out;
+}
+
+Result<int64_t> clear_kept(const std::string& cache) {
+  int64_t bytes = 0;
+  for (const Kept& k : kept_files(cache)) {
+    std::error_code failed;
+    if (std::filesystem::remove(k.path, failed)) bytes += k.bytes;
+    if (failed) return io_error("cannot delete: %s", failed.message().c_str()).in_file(k.path.string());
+  }
+  return bytes;
 }
 
 }  // namespace peri::build

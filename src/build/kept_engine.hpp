@@ -14,4 +14,11 @@ Result<std::string> engine_terms(const Request& request);
 // the request wants the build itself (--no-cache, --dump-passes). With --retune it is written and not read.
 Result<std::string> kept_engine(const Request& request, uint64_t stamp);
 
+struct KeptFacts {
+  int64_t engines = 0, bytes = 0;  // with their proofs
+};
+KeptFacts kept_facts(const std::string& cache_folder);
+// Deletes kept engines with their proofs and nothing else; returns how many bytes went. Errors: kIo for one that stays.
+Result<int64_t> clear_kept(const std::string& cache_folder);
+
 }  // namespace peri::build

@@ -1,8 +1,10 @@
-// peri cache: where measured times and packed weights are kept, how many there are, and how to forget them.
+// peri cache: where measured times, packed weights and the engines of servers are kept, how many there are, and how to
+// forget them.
 #include "tune/cache.hpp"
 #include "base/json.hpp"
 #include "base/knobs.hpp"
 #include "base/plural.hpp"
+#include "build/kept_engine.hpp"
 #include "cli/console/page.hpp"
 #include "exec/weights/packed_files.hpp"
 
@@ -41,13 +43,20 @@ Result<Outcome> run(const Arguments& arguments) {
     w.key("packed").begin_object().field("files", packed.files).field("bytes", packed.bytes).end_object();
     page.line("%8lld packed weights, %s", static_cast<long long>(packed.files),
               bytes_text(static_cast<double>(packed.bytes)).c_str());
-    out.summary = f.exists
-                      ? format("%s, %s: %s of %s", f.file.c_str(), bytes_text(static_cast<double>(f.bytes)).c_str(),
-                               counted(f.rows, "timing").c_str(), counted(f.problems, "problem").c_str())
-                      : "empty: " + f.file + " does not exist yet";
+    const build::KeptFacts kept = build::kept_facts(folder);
+    w.key("engines").begin_object().field("files", kept.engines).field("bytes", kept.bytes).end_object();
+    page.line("%8lld engine%s that peri serve built, %s", static_cast<long long>(kept.engines),
+              kept.engines == 1 ? "" : "s", bytes_text(static_cast<double>(kept.bytes)).c_str());
+    out.summary =
+        f.exists
+            ? format("%s, %s: %s of %s", f.file.c_str(), bytes_text(static_cast<double>(f.bytes)).c_str(),
+                     counted(f.rows, "timing").c_str(), counted(f.problems, "problem").c_str())
+            : std::string(packed.files + kept.engines ? "no timings: " : "empty: ") + f.file + " does not exist yet";
   } else {
     PERI_ASSIGN(int64_t bytes, tune::clear_cache(folder));
-    bytes += exec::clear_packed(folder);
+    PERI_ASSIGN(const int64_t packed, exec::clear_packed(folder));
+    PERI_ASSIGN(const int64_t engines, build::clear_kept(folder));
+    bytes += packed + engines;
     w.field("freed_bytes", bytes);
     out.summary = bytes ? bytes_text(static_cast<double>(bytes)) + " deleted" : "nothing to delete";
   }
@@ -60,7 +69,7 @@ Result<Outcome> run(const Arguments& arguments) {
 extern const Entry cache_entry;
 const Entry cache_entry{{
     .name = "cache",
-    .summary = "show or clear the cache of measured times and packed weights",
+    .summary = "show or clear the cache of measured times, packed weights and the engines that peri serve built",
     .positional = "[path|list|clear]",
     .min_positional = 0,
     .max_positional = 1,

@@ -192,7 +192,7 @@ TEST_F(PackedFilesTest, TheOldestGoFirst) {
     packed(&store, 1, &made);
   }
   EXPECT_EQ(made, 0);
-  EXPECT_GT(clear_packed(cache_), 0);
+  EXPECT_GT(clear_packed(cache_).value(), 0);
   EXPECT_FALSE(fs::exists(cache_ + "/packed"));
 }
 

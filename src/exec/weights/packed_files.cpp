@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
@@ -267,11 +268,15 @@ PackedFacts packed_facts(const std::string& cache) {
   return f;
 }
 
-int64_t clear_packed(const std::string& cache) {
+Result<int64_t> clear_packed(const std::string& cache) {
   int64_t bytes = 0;
   if (cache.empty()) return bytes;
-  for (const Kept& k : list(folder_in(cache)))
-    if (unlink(k.path.c_str()) == 0) bytes += static_cast<int64_t>(k.bytes);
+  for (const Kept& k : list(folder_in(cache))) {
+    if (unlink(k.path.c_str()) == 0)
+      bytes += static_cast<int64_t>(k.bytes);
+    else if (errno != ENOENT)  // another process trims too
+      return os_error("delete", k.path);
+  }
   (void)rmdir(folder_in(cache).c_str());
   return bytes;
 }

@@ -44,8 +44,8 @@ struct PackedFacts {
   int64_t files = 0, bytes = 0;
 };
 PackedFacts packed_facts(const std::string& cache_folder);
-// Deletes the files of packed weights and nothing else; returns how many bytes went.
-int64_t clear_packed(const std::string& cache_folder);
+// Deletes the files of packed weights and nothing else; returns how many bytes went. Errors: kIo for one that stays.
+Result<int64_t> clear_packed(const std::string& cache_folder);
 
 // One step's view of the files: its key and its weights. `sound` says whether the weights are what the key names, so
 // that a damaged engine leaves nothing behind; it is asked before a file is written.
