@@ -32,9 +32,13 @@ std::vector<Listed> list(const KeptKind& kind, const std::string& folder) {
     if (name.size() != kind.digits + kind.suffix.size() || !name.ends_with(kind.suffix) ||
         at->symlink_status(gone).type() != fs::file_type::regular)
       continue;
-    const uintmax_t bytes = at->file_size(gone);
+    uintmax_t bytes = at->file_size(gone);
     const fs::file_time_type used = gone ? fs::file_time_type() : at->last_write_time(gone);
-    if (!gone) out.push_back({at->path().string(), bytes, used});
+    if (gone) continue;
+    const std::string path = at->path().string();
+    if (!kind.beside.empty())
+      if (const uintmax_t more = fs::file_size(path + std::string(kind.beside), gone); !gone) bytes += more;
+    out.push_back({path, bytes, used});
   }
   return out;
 }
@@ -46,14 +50,21 @@ Fd open_listed(const std::string& path) {
 // The lock is tried and, where it is had, kept with `fd`.
 bool is_held(const Fd& fd) { return fd.valid() && flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; }
 
-bool remove_unheld(const std::string& path) {
+// Whether it went. Errors: kIo for one that nobody holds and that stays.
+Result<bool> remove_unheld(const KeptKind& kind, const std::string& path) {
   const Fd fd = open_listed(path);  // locked until the name is gone: who waits for it finds that it is
-  return !is_held(fd) && unlink(path.c_str()) == 0;
+  if (is_held(fd)) return false;
+  if (unlink(path.c_str()) != 0) {
+    if (errno == ENOENT) return false;  // another process trims too
+    return os_error("delete", path);
+  }
+  if (!kind.beside.empty()) (void)unlink((path + std::string(kind.beside)).c_str());
+  return true;
 }
 }  // namespace
 
 const KeptKind kPackedWeights = {"packed", "packed weights", ".packed", 32, Knob::kPackedCacheMib, 4096};
-const KeptKind kServedEngines = {"serve", "engines of peri serve", ".engine", 16, Knob::kEngineCacheMib, 8192};
+const KeptKind kServedEngines = {"serve", "engines of peri serve", ".engine", 16, Knob::kEngineCacheMib, 8192, ".proof"};
 const KeptKind kMachineCode = {"cubin", "kernels for GPUs", ".cubin", 32, Knob::kCodeCacheMib, 512};
 
 std::span<const KeptKind* const> kept_kinds() {
@@ -79,7 +90,8 @@ void trim_kept(const KeptKind& kind, const std::string& folder, uint64_t limit_b
   std::sort(files.begin(), files.end(), [](const Listed& a, const Listed& b) { return a.used < b.used; });
   for (const Listed& f : files) {
     if (sum <= limit_bytes) return;
-    if (remove_unheld(f.path)) sum -= f.bytes;
+    const Result<bool> gone = remove_unheld(kind, f.path);
+    if (gone.ok() && *gone) sum -= f.bytes;
   }
 }
 
@@ -102,12 +114,14 @@ KeptFacts kept_facts(const KeptKind& kind, const std::string& cache) {
   return f;
 }
 
-int64_t clear_kept(const KeptKind& kind, const std::string& cache) {
+Result<int64_t> clear_kept(const KeptKind& kind, const std::string& cache) {
   int64_t bytes = 0;
   if (cache.empty()) return bytes;
   const std::string folder = kept_folder(kind, cache);
-  for (const Listed& k : list(kind, folder))
-    if (remove_unheld(k.path)) bytes += static_cast<int64_t>(k.bytes);
+  for (const Listed& k : list(kind, folder)) {
+    PERI_ASSIGN(const bool gone, remove_unheld(kind, k.path));
+    if (gone) bytes += static_cast<int64_t>(k.bytes);
+  }
   (void)rmdir(folder.c_str());
   return bytes;
 }

@@ -20,6 +20,7 @@ struct KeptKind {
   size_t digits;
   Knob limit;  // its value: the most MiB; 0: none are kept
   uint64_t default_mib;
+  std::string_view beside = "";  // suffix of the file beside each that goes with it
 };
 extern const KeptKind kPackedWeights, kServedEngines, kMachineCode;
 // All that there are.
@@ -39,7 +40,8 @@ struct KeptFacts {
   int64_t files = 0, bytes = 0, held = 0;
 };
 KeptFacts kept_facts(const KeptKind& kind, const std::string& cache);
-// Deletes the files of this kind that nobody holds, and nothing else; returns how many bytes went.
-int64_t clear_kept(const KeptKind& kind, const std::string& cache);
+// Deletes the files of this kind that nobody holds, and nothing else; returns how many bytes went. Errors: kIo for one
+// that cannot be deleted.
+Result<int64_t> clear_kept(const KeptKind& kind, const std::string& cache);
 
 }  // namespace peri

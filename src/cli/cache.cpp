@@ -10,7 +10,8 @@
 namespace peri::cli {
 namespace {
 
-void list_kept(const KeptKind& kind, const std::string& folder, const Page& page, JsonWriter* w) {
+// How many files of the kind there are.
+int64_t list_kept(const KeptKind& kind, const std::string& folder, const Page& page, JsonWriter* w) {
   const KeptFacts f = kept_facts(kind, folder);
   const auto limit = static_cast<int64_t>(kept_limit_bytes(kind));
   w->key(kind.folder).begin_object().field("files", f.files).field("bytes", f.bytes);
@@ -18,6 +19,7 @@ void list_kept(const KeptKind& kind, const std::string& folder, const Page& page
   page.line("%8lld %s, %s of at most %s%s", static_cast<long long>(f.files), std::string(kind.words).c_str(),
             bytes_text(static_cast<double>(f.bytes)).c_str(), bytes_text(static_cast<double>(limit)).c_str(),
             f.held ? format(", %lld in use", static_cast<long long>(f.held)).c_str() : "");
+  return f.files;
 }
 
 Result<Outcome> run(const Arguments& arguments) {
@@ -48,16 +50,18 @@ Result<Outcome> run(const Arguments& arguments) {
       w.field(machine, rows);
     }
     w.end_object();
-    for (const KeptKind* kind : kept_kinds()) list_kept(*kind, folder, page, &w);
+    int64_t kept = 0;
+    for (const KeptKind* kind : kept_kinds()) kept += list_kept(*kind, folder, page, &w);
     out.summary = f.exists
                       ? format("%s, %s: %s of %s", f.file.c_str(), bytes_text(static_cast<double>(f.bytes)).c_str(),
                                counted(f.rows, "timing").c_str(), counted(f.problems, "problem").c_str())
-                      : "empty: " + f.file + " does not exist yet";
+                      : (kept ? "no timings: " : "empty: ") + f.file + " does not exist yet";
   } else {
     PERI_ASSIGN(int64_t bytes, tune::clear_cache(folder));
     int64_t held = 0;
     for (const KeptKind* kind : kept_kinds()) {
-      bytes += clear_kept(*kind, folder);
+      PERI_ASSIGN(const int64_t went, clear_kept(*kind, folder));
+      bytes += went;
       held += kept_facts(*kind, folder).held;
     }
     w.field("freed_bytes", bytes).field("files_in_use", held);

@@ -81,7 +81,7 @@ TEST_F(KeptFiles, WhatAProcessHoldsStaysUntilItEnds) {
   trim(1);
   EXPECT_EQ(there(), std::set{'a'}) << "it counts, so that the others go";
   EXPECT_EQ(kept_facts(kServedEngines, cache_).held, 1);
-  EXPECT_EQ(clear_kept(kServedEngines, cache_), 0);
+  EXPECT_EQ(clear_kept(kServedEngines, cache_).value(), 0);
   EXPECT_EQ(there(), std::set{'a'});
   kill(holder, SIGKILL);
   int status = 0;
@@ -113,7 +113,7 @@ TEST_F(KeptFiles, NothingElseIsTouched) {
   put('a', 1);
   EXPECT_EQ(kept_facts(kServedEngines, cache_).files, 1);
   trim(0);
-  EXPECT_EQ(clear_kept(kServedEngines, cache_), 0);
+  EXPECT_EQ(clear_kept(kServedEngines, cache_).value(), 0);
   EXPECT_FALSE(fs::exists(path('a')));
   EXPECT_TRUE(fs::exists(own));
   EXPECT_TRUE(fs::is_symlink(link));
@@ -121,7 +121,7 @@ TEST_F(KeptFiles, NothingElseIsTouched) {
   fs::remove(own);
   fs::remove(link);
   put('a', 1);
-  EXPECT_EQ(clear_kept(kServedEngines, cache_), static_cast<int64_t>(kBytes));
+  EXPECT_EQ(clear_kept(kServedEngines, cache_).value(), static_cast<int64_t>(kBytes));
   EXPECT_FALSE(fs::exists(folder())) << "an empty folder goes too";
   EXPECT_FALSE(hold_kept(path('a')).valid());
 }

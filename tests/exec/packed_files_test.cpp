@@ -194,7 +194,7 @@ TEST_F(PackedFilesTest, TheOldestGoFirst) {
     packed(&store, 1, &made);
   }
   EXPECT_EQ(made, 0);
-  EXPECT_GT(clear_kept(kPackedWeights, cache_), 0);
+  EXPECT_GT(clear_kept(kPackedWeights, cache_).value(), 0);
   EXPECT_FALSE(fs::exists(cache_ + "/packed"));
 }
 
