@@ -67,6 +67,8 @@ const std::vector<Form> kForms = {{"[3,701]", "[]", ""},
                                   {"[3,701]", "[701]", "axis=1"},
                                   {"[3,7,67]", "[7]", "axis=1"},
                                   {"[3,99]", "[3,4]", "axis=1, block_size=32"},
+                                  {"[29,99]", "[29,13]", "axis=1, block_size=8"},
+                                  {"[130,11]", "[130,4]", "axis=1, block_size=3"},
                                   {"[3,37,21]", "[3,3,21]", "axis=1, block_size=16"}};
 
 std::string braced(const std::string& attributes) { return attributes.empty() ? "" : " {" + attributes + "}"; }
@@ -88,6 +90,21 @@ TEST(Quantised, EveryFloatFromEveryType) {
         for (const Form& form : kForms)
           is_taken("graph { input x: " + from + form.x + "; " + scales(to, form.scale, 0.37, from) +
                    "y = dequantize_linear(x, s, z)" + braced(form.attributes) + "; output y }");
+}
+
+// Each scale and zero point serves a few neighbours and differs from the next one's; rows end within a block.
+TEST(Quantised, BlocksOfAFewNeighbours) {
+  for (const std::string type : {"u8", "i8", "u16", "i16", "u4", "i4", "u2", "i2"})
+    for (const std::string wide : {"f32", "f16", "bf16"})
+      for (const int block : {1, 3, 8, 20, 63}) {
+        constexpr int kRow = 131;
+        const std::string blocks = "[19," + std::to_string((kRow + block - 1) / block) + "]",
+                          given = "const s: " + wide + blocks + " = seeded(0.3, 1); const z: " + type + blocks +
+                                  " = seeded(" + (type.size() == 2 && type[1] < '8' ? "1.5" : "40") + ", 2); ",
+                          attributes = " {axis=1, block_size=" + std::to_string(block) + "}; output y }";
+        is_taken("graph { input x: " + wide + "[19,131]; " + given + "y = quantize_linear(x, s, z)" + attributes);
+        is_taken("graph { input x: " + type + "[19,131]; " + given + "y = dequantize_linear(x, s, z)" + attributes);
+      }
 }
 
 TEST(Quantised, BeyondTheRangeAndWithoutAZeroPoint) {
