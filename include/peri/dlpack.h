@@ -1,6 +1,6 @@
-/* The structs of DLPack, the exchange format of array libraries, as its specification lays them out (version 0.x,
- * unversioned managed tensors). The project's own header, dlpack/dlpack.h, is taken where there is one: include it
- * first if it stands elsewhere. */
+/* The structs of DLPack, the exchange format of array libraries, as its specification defines them (version 0.x,
+ * unversioned managed tensors). The project's own header, dlpack/dlpack.h, is used if it is found; include it first if
+ * it has another path. */
 #ifndef PERI_DLPACK_H_
 #define PERI_DLPACK_H_
 

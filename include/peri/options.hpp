@@ -1,5 +1,5 @@
-// What calls of the C++ interface take and give beside engines and sessions: memory, ports, and the options of a build,
-// a load, a verification and a bench.
+// Arguments and results of the C++ interface besides engines and sessions: memory, ports, and the options of a build, a
+// load, a verification and a bench.
 #pragma once
 
 #include <peri/peri.h>
@@ -20,14 +20,14 @@ namespace peri {
 inline namespace v1 {
 
 namespace detail {
-// The names live in `dims`.
+// The names point into `dims`.
 inline std::vector<peri_dim> raw_dims(const std::vector<std::pair<std::string, int64_t>>& dims) {
   std::vector<peri_dim> out;
   for (const auto& [name, value] : dims) out.push_back({name.c_str(), value});
   return out;
 }
 
-// A progress callback whose user is options with a function of that name.
+// A progress callback whose `user` is options with a member `progress`.
 template <class Options>
 void tell(void* user, size_t done, size_t total, const char* what) {
   static_cast<Options*>(user)->progress(done, total, what);
@@ -62,7 +62,7 @@ constexpr peri_dtype dtype_of() {
 }
 }  // namespace detail
 
-// Dense, row-major memory that somebody else owns.
+// Dense, row-major memory, not owned.
 struct View {
   peri_dtype dtype = PERI_DTYPE_INVALID;
   std::vector<int64_t> dims;
@@ -79,7 +79,7 @@ struct View {
     return {detail::dtype_of<Element>(), std::move(dims),  const_cast<Element*>(values.data()),
             values.size_bytes(),         PERI_DEVICE_HOST, 0};
   }
-  // Memory of another array library, which must outlive the run. Include <peri/dlpack.h> for the struct.
+  // Memory of another array library, which must stay valid during the run. <peri/dlpack.h> defines the struct.
   static Result<View> from_dlpack(const DLManagedTensor& tensor) {
     return detail::guarded([&]() -> Result<View> {
       peri_tensor t = {};
@@ -88,7 +88,7 @@ struct View {
       return View{t.dtype, {t.dims, t.dims + t.rank}, t.data, t.bytes, t.device, t.device_index};
     });
   }
-  // The elements, or nothing if they are of another type or lie on a device.
+  // The elements; empty if they are of another type or in device memory.
   template <class T>
   std::span<const T> as() const {
     if (dtype != detail::dtype_of<T>() || device != PERI_DEVICE_HOST) return {};
@@ -97,7 +97,7 @@ struct View {
 };
 
 namespace detail {
-// The dims and memory are those of the views.
+// The dims and memory belong to the views.
 inline peri_tensor raw_of(const View& v) {
   return {sizeof(peri_tensor), v.dtype, v.device, v.dims.data(), v.dims.size(), v.data, v.bytes, v.device_index};
 }
@@ -108,7 +108,7 @@ inline std::vector<peri_tensor> raw_tensors(std::span<const View> views) {
 }
 }  // namespace detail
 
-// An input or output of an engine. A size that is not fixed is -1 in `dims`; dim_texts says what it is: "batch".
+// An input or output of an engine. A size that is not fixed is -1 in `dims`, and an expression in dim_texts: "batch".
 struct Port {
   std::string name;
   peri_dtype dtype = PERI_DTYPE_INVALID;
@@ -116,45 +116,45 @@ struct Port {
   std::vector<std::string> dim_texts;
 };
 
-// Hooks of an engine, as in peri.h. What they point to outlives the engine, its sessions and their outputs.
+// Hooks of an engine, as in peri.h. What they point to must outlive the engine, its sessions and their outputs.
 struct Hooks {
   const peri_allocator* allocator = nullptr;
   peri_log_function log = nullptr;
   void* log_user = nullptr;
 };
 
-// Values of dimensions: by name, INPUT.AXIS, "batch" or "sequence".
+// Values of dimensions, by name, INPUT.AXIS, "batch" or "sequence".
 using Dims = std::vector<std::pair<std::string, int64_t>>;
 
 struct BuildOptions {
-  int threads = 0;                // 0: the CPUs this process may use
-  Dims dims, min_dims, max_dims;  // the shape to tune for (any runs); the smallest and largest that the engine takes
+  int threads = 0;                // 0: the CPUs available to this process
+  Dims dims, min_dims, max_dims;  // the shape to tune for; limits of the shapes that run (default: none)
   std::string provider;           // "peri", "onednn", "reference"; empty: all
-  bool tune = true;               // false: each kernel's first offer, nothing is measured
-  bool verify = true;             // false: nothing is held against the reference, and the proof says so
-  bool cache = true;              // false: the timing cache is neither read nor written
+  bool tune = true;               // false: choose each kernel's first offer, measure nothing
+  bool verify = true;             // false: compare nothing with the reference; the proof says so
+  bool cache = true;              // false: neither read nor write the timing cache
   std::string cache_folder;       // of the timing cache; empty: the environment's
-  std::string backend, dtype;     // as --backend and --dtype; empty: not given
+  std::string backend, dtype;     // as --backend and --dtype; empty: the default
   std::vector<std::string> disabled_passes;
   std::string engine_path, lock_path, locked_path, dump_folder;  // as in peri_build_options; empty: none
-  bool proof = false;                                            // make the proof though no engine is written
+  bool proof = false;                                            // make the proof also if no engine is written
   std::function<void(size_t done, size_t total, const char* what)> progress;
-  std::function<bool()> stop;  // once true the build ends with the best so far
+  std::function<bool()> stop;  // true ends the build with the best engine so far
   Hooks hooks;
   std::string device;    // as in LoadOptions
-  std::string io_dtype;  // as --io-dtype; empty: the model's own
-  double budget = 0;     // seconds to tune for, then the best so far; 0: until all is tried
-  int settings = 0;      // of a kernel's tunables to try beside what it derives
-  bool retune = false;   // candidates are tried anew, and the timing cache gets what is found
-  bool worker = true;    // false: candidates are judged in this process
-  bool force = false;    // files of another kind at engine_path and lock_path are overwritten
-  std::vector<std::pair<std::string, std::string>> fixed;  // inputs that become constants: name and value
+  std::string io_dtype;  // as --io-dtype; empty: the model's
+  double budget = 0;     // tuning time in seconds; 0: no limit
+  int settings = 0;      // how many settings of a kernel's tunables to try besides its defaults
+  bool retune = false;   // try all candidates again and update the timing cache
+  bool worker = true;    // false: judge candidates in this process
+  bool force = false;    // overwrite files of another kind at engine_path and lock_path
+  std::vector<std::pair<std::string, std::string>> fixed;  // inputs to replace by constants: name and value
   int64_t max_iterations = 0;                              // as in LoadOptions
-  bool strict_placement = false;                           // steps that the host would run are refused
+  bool strict_placement = false;                           // refuse a model if steps would have to run on the host
 };
 
 namespace detail {
-// BuildOptions as the C interface takes them; the options outlive it.
+// BuildOptions in the form of the C interface; the options must outlive it.
 struct RawBuild {
   std::vector<peri_dim> dims, low, high;
   std::vector<peri_fixed> fixed;
@@ -220,28 +220,28 @@ struct RawBuild {
 }  // namespace detail
 
 struct LoadOptions {
-  int threads = 0;             // 0: the CPUs this process may use
-  bool check_weights = false;  // recompute the hash of every weight first
+  int threads = 0;             // 0: the CPUs available to this process
+  bool check_weights = false;  // verify the hash of every weight at load
   Hooks hooks;
-  std::string device;          // "cuda:1": which one of several; empty: the first
-  int64_t max_iterations = 0;  // of one loop in one run, more is an error; 0: 2147483648
+  std::string device;          // the device to run on, e.g. "cuda:1"; empty: the first
+  int64_t max_iterations = 0;  // limit for one loop in one run; 0: 2147483648
 };
 
 struct VerifyOptions {
   int threads = 0;
   std::vector<uint64_t> seeds;  // of the inputs, one run each; empty: 1 and 2
-  Dims dims;                    // the shape of the runs; what is not named is as it was tuned for
+  Dims dims;                    // the shape of the runs; other dimensions have their tuned sizes
   double max_error = 0;         // as a share of an output's range; 0: 1e-4
   bool bisect = false;          // also judge every step of the last run
   std::string peer_model;       // as in peri_verify_options; empty: the float64 reference
   std::function<void(size_t done, size_t total, const char* what)> progress;
-  bool nan_equal = false;      // NaN where NaN is wanted is agreement; else it proves nothing, and fails
-  std::function<bool()> stop;  // once true the call ends with PERI_ERROR_CANCELLED
+  bool nan_equal = false;      // NaN where NaN is expected is agreement; false: it proves nothing, and fails
+  std::function<bool()> stop;  // true ends the call with PERI_ERROR_CANCELLED
   double min_cosine = 0, max_change = 0, rtol = 0, atol = 0;  // as in peri_verify_options
-  std::vector<View> inputs;                                   // one run on these; empty: seeded ones
+  std::vector<View> inputs;                                   // one run on these; empty: seeded inputs
 };
 
-// What a verification found: whether all lies within the budget, the first that does not in words, and a JSON object.
+// The result of a verification: whether everything is within the budget, the first that is not, and a JSON object.
 struct Report {
   bool passed = false;
   std::string outside, json;
@@ -249,14 +249,14 @@ struct Report {
 
 struct BenchOptions {
   int threads = 0, processes = 0;  // as in peri_bench_options
-  double seconds = 3;              // to sample for, in each process
+  double seconds = 3;              // of sampling, in each process
   int64_t max_runs = 0;            // in each process; 0: 100000
-  Dims dims;                       // the shape of the runs; what is not named is as it was tuned for
-  bool layers = false;             // also the time of every step
+  Dims dims;                       // the shape of the runs; other dimensions have their tuned sizes
+  bool layers = false;             // also measure the time of every step
   std::function<void(size_t done, size_t total, const char* what)> progress;
-  std::function<bool()> stop;         // once true it ends with the samples so far
+  std::function<bool()> stop;         // true ends it with the samples so far
   double warm_up = 0, tolerance = 0;  // as in peri_bench_options
-  std::vector<View> inputs;           // runs on these, in this process; empty: seeded ones
+  std::vector<View> inputs;           // run on these, in this process; empty: seeded inputs
 };
 
 }  // namespace v1

@@ -5,7 +5,7 @@
 //   auto session = peri::Session::create(*engine);
 //   auto outputs = session->run({{peri::View::of(std::span(pixels), {1, 3, 224, 224})}});
 //
-// An Engine is immutable and may be shared by threads; a Session runs one call at a time. Both are movable handles.
+// An Engine is immutable and can be shared by threads; a Session runs one call at a time. Both are movable handles.
 #pragma once
 
 #include <peri/options.hpp>
@@ -49,7 +49,7 @@ inline std::optional<Error> raw_texts(std::span<const std::string> texts, std::v
 
 class Engine {
  public:
-  // Maps an engine file. `threads` 0: the CPUs this process may use.
+  // Maps an engine file. `threads` 0: the CPUs available to this process.
   static Result<Engine> load(const std::string& path, int threads = 0, const Hooks& hooks = {}) {
     LoadOptions options;
     options.threads = threads;
@@ -77,7 +77,7 @@ class Engine {
     return detail::guarded([&] { return build_model(model, options); });
   }
 
-  // What `peri inspect` says of a model, as a JSON object: whether it runs here, and what it needs.
+  // The result of `peri inspect MODEL` as a JSON object: whether a model runs here, and what it needs.
   static Result<std::string> inspect(const std::string& model, const BuildOptions& options = {}) {
     return detail::guarded([&] {
       const detail::RawBuild raw(options);
@@ -109,7 +109,7 @@ class Engine {
     }
     return out;
   }
-  // The proof as a JSON object: of the build that made it, or beside the engine's file.
+  // The proof as a JSON object: that of the build, or the one beside the engine's file.
   Result<std::string> proof() const {
     return detail::guarded([&]() -> Result<std::string> {
       const char* text = nullptr;
@@ -117,8 +117,8 @@ class Engine {
       return std::string(text);
     });
   }
-  // What the engine is, and where its time goes by its proof, as JSON objects. `compare`: also by the proof of another
-  // machine.
+  // A description of the engine, and the time of each step by its proof, as JSON objects. `compare`: also accept the
+  // proof of another machine.
   Result<std::string> describe() const {
     return detail::guarded(
         [&] { return detail::json_of([&](peri_report** out) { return peri_engine_describe(handle(), out); }); });
@@ -129,11 +129,11 @@ class Engine {
       return detail::json_of([&](peri_report** out) { return peri_engine_explain(handle(), &o, out); });
     });
   }
-  // Holds answers on seeded inputs against the float64 reference. An answer outside its budget is no error.
+  // Compares outputs on seeded inputs with the float64 reference. An output outside its budget is not an error.
   Result<Report> verify(const VerifyOptions& options = {}) const {
     return detail::guarded([&] { return verify_engine(options); });
   }
-  // Times runs on seeded inputs: the JSON object of `peri bench`.
+  // Times runs on seeded inputs. Returns the JSON object of `peri bench`.
   Result<std::string> bench(const BenchOptions& options = {}) const {
     return detail::guarded([&] { return bench_engine(options); });
   }
@@ -200,8 +200,8 @@ class Engine {
   std::unique_ptr<peri_engine, void (*)(peri_engine*)> raw_;
 };
 
-// Adds a kernel from outside by its manifest, for all that this process builds, loads and runs from then on; not while
-// any thread builds, loads or runs an engine. Nothing: it is there.
+// Adds a kernel from outside by its manifest, for everything this process builds, loads and runs afterwards. Must not
+// be called while any thread builds, loads or runs an engine. Returns nothing on success.
 inline std::optional<Error> add_kernel(const std::string& manifest) {
   return detail::guarded([&]() -> std::optional<Error> {
     if (peri_error* e = peri_kernel_add(manifest.c_str())) return detail::take(e);
@@ -209,7 +209,7 @@ inline std::optional<Error> add_kernel(const std::string& manifest) {
   });
 }
 
-// `peri compare` of two objects of `peri bench`: not passed where the second regressed, or too few processes can tell.
+// `peri compare` of two objects of `peri bench`: not passed if the second regressed, or with too few processes.
 inline Result<Report> compare_benches(const std::string& before, const std::string& after, double limit = 1.03) {
   return detail::guarded([&]() -> Result<Report> {
     peri_report* raw = nullptr;
@@ -222,7 +222,7 @@ inline Result<Report> compare_benches(const std::string& before, const std::stri
 
 class Session {
  public:
-  // `threads` 0: as the engine was loaded for. The engine may go before its sessions.
+  // `threads` 0: as in the engine's options. The engine may be destroyed before its sessions.
   static Result<Session> create(const Engine& engine, int threads = 0) {
     peri_session* raw = nullptr;
     return detail::guarded([&]() -> Result<Session> {
@@ -231,9 +231,9 @@ class Session {
     });
   }
 
-  // Runs the inputs, in the engine's order. The views returned live until the next run or the session's end. `outputs`,
-  // if not empty, one for each: memory of the caller to write to, or a View{} for memory of the session (on the device
-  // that View::device names). `stream`: as peri_session_run() takes it; then wait() tells errors of the run.
+  // Runs the inputs, in the engine's order. The returned views are valid until the next run or the end of the session.
+  // `outputs`, if not empty, has one for each output: memory of the caller to write to, or a View{} for memory of the
+  // session (on the device that View::device names). `stream`: see peri_session_run(); wait() then returns the errors.
   Result<std::vector<View>> run(std::span<const View> inputs, std::span<const View> outputs = {},
                                 void* stream = nullptr) {
     return detail::guarded([&]() -> Result<std::vector<View>> {
@@ -251,12 +251,12 @@ class Session {
     return run(std::span<const View>(inputs.begin(), inputs.size()));
   }
 
-  // The device that all inputs and outputs lie on, and which one of its kind; PERI_DEVICE_HOST: none.
+  // The device that holds all inputs and outputs, and its index among its kind; PERI_DEVICE_HOST: none.
   std::pair<peri_device, int32_t> device() const {
     int32_t index = 0;
     return {peri_session_device(raw_.get(), &index), index};
   }
-  // Makes what runs of inputs of these types and dims need. Nothing: it is there.
+  // Prepares runs of inputs of these types and dims. Returns nothing on success.
   std::optional<Error> prepare(std::span<const View> inputs) {
     return detail::guarded([&]() -> std::optional<Error> {
       const std::vector<peri_tensor> in = detail::raw_tensors(inputs);
@@ -266,9 +266,9 @@ class Session {
   }
   Result<View> input_memory(size_t index) { return port_memory(peri_session_input_memory, index); }
   Result<View> output_memory(size_t index) { return port_memory(peri_session_output_memory, index); }
-  // Ends the run that another thread has under way, with PERI_ERROR_CANCELLED.
+  // Ends a run in another thread with PERI_ERROR_CANCELLED.
   void cancel() { peri_session_cancel(raw_.get()); }
-  // Waits for runs that were given a stream; the first of their errors, if there is one.
+  // Waits for runs that were given a stream. Returns the first of their errors, if any.
   std::optional<Error> wait() {
     return detail::guarded([&]() -> std::optional<Error> {
       if (peri_error* e = peri_session_wait(raw_.get())) return detail::take(e);
@@ -276,7 +276,7 @@ class Session {
     });
   }
 
-  // Inputs of a text model, made of texts by its own tokenizer; they live until the next call or the session's end.
+  // Inputs of a text model, made from texts by its tokenizer; valid until the next call or the end of the session.
   Result<std::vector<View>> inputs_of(std::span<const std::string> texts) {
     return detail::guarded([&]() -> Result<std::vector<View>> {
       std::vector<const char*> raw;
@@ -290,7 +290,7 @@ class Session {
     });
   }
 
-  // The answers of a text model to texts, one row each, in memory of the session until the next run, or in `out`.
+  // The output of a text model for texts, one row each, in memory of the session until the next run, or in `out`.
   Result<View> embed(std::span<const std::string> texts, const View& out = {}) {
     return detail::guarded([&]() -> Result<View> {
       std::vector<const char*> raw;
@@ -301,7 +301,7 @@ class Session {
     });
   }
 
-  // Output `index` of the last run, sharing its memory; the caller calls its deleter.
+  // Output `index` of the last run, sharing its memory; the caller must call its deleter.
   Result<DLManagedTensor*> output_to_dlpack(size_t index) const {
     DLManagedTensor* made = nullptr;
     if (peri_error* e = peri_session_output_to_dlpack(raw_.get(), index, &made)) return detail::take(e);

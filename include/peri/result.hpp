@@ -1,4 +1,4 @@
-// Values or errors of Perihelion's C++ interface, which throws nothing of its own. peri.hpp includes it.
+// Result<T> of Perihelion's C++ interface, which throws no exceptions of its own. Included by peri.hpp.
 #pragma once
 
 #include <peri/peri.h>
@@ -18,7 +18,7 @@ struct Error {
   std::string text, message, file, node, expected, found, remedy;
 };
 
-// A value or an Error. value() and * need ok(); error() needs !ok().
+// A value or an Error. value() and * require ok(); error() requires !ok().
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -41,7 +41,7 @@ class [[nodiscard]] Result {
 };
 
 namespace detail {
-// Runs `f`, a function that returns a Result; a lack of memory on this side becomes an error as well.
+// Runs `f`, a function that returns a Result; a std::bad_alloc in it becomes an error too.
 template <class F>
 auto guarded(F f) -> decltype(f()) {
 #if defined(__cpp_exceptions)

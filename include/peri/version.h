@@ -1,4 +1,4 @@
-/* Which version of the library is linked; for C and C++. */
+/* The version of the linked library; for C and C++. */
 #ifndef PERI_VERSION_H
 #define PERI_VERSION_H
 

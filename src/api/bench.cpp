@@ -1,4 +1,4 @@
-// Measuring and comparing across the C interface.
+// Measurements and comparisons through the C interface.
 #include "build/bench.hpp"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Builds across the C interface: a caller's options are a request, as a command line's are.
+// Builds through the C interface: the caller's options become a request, as for the command line.
 #include <algorithm>
 #include <cstddef>
 

@@ -1,4 +1,4 @@
-// What an engine is, and where its time goes, across the C interface.
+// Descriptions and explanations of engines through the C interface.
 #include <algorithm>
 
 #include "api/handles.hpp"

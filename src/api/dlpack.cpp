@@ -1,4 +1,4 @@
-// Tensors of other array libraries across the C interface, without a copy: DLPack on the CPU.
+// Tensors of other array libraries through the C interface, without a copy: DLPack.
 #include "peri/dlpack.h"
 
 #include "api/session_device.hpp"

@@ -1,4 +1,4 @@
-// Engines across the C interface: loaded from a file, and what they take and give.
+// Engines through the C interface: loading, and their inputs and outputs.
 #include <algorithm>
 
 #include "api/handles.hpp"

@@ -1,4 +1,4 @@
-// What stands behind the handles of the C interface, and how failures become error objects.
+// The implementation of the C interface's handles, and the conversion of failures to error objects.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// The flags that messages name, and what peri.h calls them.
+// The flags that messages name, and the corresponding options of peri.h.
 #include "api/option_names.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Messages of the rooms below name an option as the command line does, "--dims"; a program has no command line.
+// Messages of lower modules name options as the command line does, "--dims"; callers of the library need its names.
 #pragma once
 
 #include <string>

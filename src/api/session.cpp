@@ -1,4 +1,4 @@
-// Sessions across the C interface: runs on the caller's memory.
+// Sessions through the C interface: runs on memory of the caller.
 #include <algorithm>
 
 #include "api/session_device.hpp"

@@ -1,4 +1,4 @@
-// What a caller says of its memory is held against the session's device; then the run is the session's own.
+// The caller's description of its memory is checked against the session's device; then the session runs.
 #include "api/session_device.hpp"
 
 #include "base/plural.hpp"

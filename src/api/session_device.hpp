@@ -1,4 +1,4 @@
-// Runs across the C interface, and those of them whose inputs or outputs lie on a device.
+// Runs through the C interface, including those with inputs or outputs in device memory.
 #pragma once
 
 #include "api/handles.hpp"

@@ -1,4 +1,4 @@
-// Tensors of a caller, one behind the other in the size of the version that the caller was compiled against.
+// Arrays of the caller's tensors, with the struct size of the version that the caller was compiled against.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Texts across the C interface.
+// Texts through the C interface.
 #include "build/text.hpp"
 
 #include "api/session_device.hpp"

@@ -1,4 +1,4 @@
-// Verification across the C interface.
+// Verification through the C interface.
 #include <algorithm>
 
 #include "api/handles.hpp"

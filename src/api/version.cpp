@@ -1,4 +1,4 @@
-// The library says its version across the C interface.
+// The library's version through the C interface.
 #include "peri/version.h"
 
 #include "base/version.hpp"

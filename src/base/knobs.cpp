@@ -76,7 +76,7 @@ Status check_knobs() {
   for (const KnobRow& row : kRows) {
     const char* const value = std::getenv(row.variable.data());
     if (!value || row.good(value)) continue;
-    return usage("the environment variable %s has a value that it cannot have", std::string(row.variable).c_str())
+    return usage("the environment variable %s has an invalid value", std::string(row.variable).c_str())
         .expecting(row.takes)
         .but_found("'" + std::string(value) + "'")
         .advise("unset it, or correct it");

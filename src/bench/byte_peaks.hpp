@@ -1,4 +1,4 @@
-// What this machine sustains in products of bytes: tiles (AMX), vectors with four products a lane (VNNI), or pairs.
+// Sustained rates of this machine for products of bytes: tiles (AMX), vectors of four products per lane (VNNI), pairs.
 #pragma once
 
 #include "base/thread_pool.hpp"

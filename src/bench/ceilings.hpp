@@ -1,5 +1,5 @@
-// What no run on this machine can exceed, however lucky its clock: arithmetic and movement of a core in one cycle, at a
-// clock it never passes. A time below floor_ms() was measured wrongly.
+// Rates that no run on this machine can exceed: arithmetic and movement of a core in one cycle, at a clock it never
+// exceeds. A time below floor_ms() is a measurement error.
 #pragma once
 
 #include <array>

@@ -30,7 +30,7 @@ Status differ(const char* what, const std::string& was, const Record& before, co
 Status same_work(const Record& before, const Record& after) {
   for (const Record* r : {&before, &after})
     if (r->identity.empty())
-      return usage("the measured engine of '%s' states no model it was made of", r->model.c_str())
+      return usage("the measured engine of '%s' does not say which model it was made from", r->model.c_str())
           .in_file(r->file)
           .advise("build it with this version of peri, and measure again");
   const auto model = [](const Record& r) { return "'" + r.model + "' of identity " + r.identity; };

@@ -1,5 +1,5 @@
-// Whether one measurement is slower than another by more than chance: told from processes, never from the samples of
-// one.
+// Whether one measurement is significantly slower than another: decided from processes, never from the samples of one
+// process.
 #pragma once
 
 #include "bench/record.hpp"

@@ -1,5 +1,5 @@
-// What else happened on the CPUs while something was measured, as numbers and in words: a result that others disturbed
-// says so.
+// Other load on the CPUs during a measurement, as numbers and in words, so that a result reports
+// interference.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Times of runs whose inputs and outputs stay in a device's memory: events round each run of a batch that is enqueued
-// without waiting, as the device itself tells the time; and what such an engine takes there.
+// Times of runs whose inputs and outputs stay in device memory: events around each run of a batch that is enqueued
+// without waiting, by the device's own clock; and the device memory of such an engine.
 #pragma once
 
 #include <optional>

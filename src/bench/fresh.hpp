@@ -1,5 +1,5 @@
-// A measurement in fresh processes, one after another: how processes differ (where memory landed, what else ran, which
-// clock) is part of what is measured.
+// A measurement in fresh processes, one after another: how processes differ (memory placement, other load, clock) is
+// part of the measurement.
 #pragma once
 
 #include <functional>

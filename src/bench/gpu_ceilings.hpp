@@ -1,4 +1,4 @@
-// What no run on a GPU can exceed, in the terms of ceilings.hpp: its multiprocessors stand for the threads.
+// Rates that no run on a GPU can exceed, in the terms of ceilings.hpp, with multiprocessors as threads.
 #pragma once
 
 #include "bench/ceilings.hpp"

@@ -1,4 +1,4 @@
-// The time of a captured graph's replay: by the device's own events where it keeps times, else by the host's clock.
+// The replay time of a captured graph: by the device's own events if it keeps times, else by the host's clock.
 #pragma once
 
 #include <memory>

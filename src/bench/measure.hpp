@@ -1,5 +1,5 @@
-// The timing loop: warm-up, samples until time or number is reached, and their summary. All times that
-// are compared, stored or shown of runs come from it; peaks.cpp times loops of its own.
+// The timing loop: warm-up, samples until time or number is reached, and their summary. All run times that are
+// compared, stored or shown come from it; peaks.cpp times loops of its own.
 #pragma once
 
 #include <cstdint>

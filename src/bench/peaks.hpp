@@ -1,5 +1,5 @@
-// What this machine sustains: multiply-adds of floats and of bytes, copies, loads, measured in a moment. What it can
-// never exceed is in ceilings.hpp.
+// Sustained rates of this machine: multiply-adds of floats and of bytes, copies, loads, measured briefly. Rates that it
+// can never exceed are in ceilings.hpp.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a measurement of runs found, as `peri bench --json` writes it and `peri compare` reads it: what was run, the
-// samples of each process, and what else happened on the machine meanwhile. docs/measuring.md lists the members.
+// The result of measuring runs, as `peri bench --json` writes it and `peri compare` reads it: what was run, the samples
+// of each process, and other load on the machine. docs/measuring.md lists the members.
 #pragma once
 
 #include <cstdint>

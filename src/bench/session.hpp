@@ -1,4 +1,4 @@
-// Runs of an engine, timed: what `peri bench` and the library's bench do in one process.
+// Timed runs of an engine: the measurement of `peri bench` and of the library's bench within one process.
 #pragma once
 
 #include <functional>

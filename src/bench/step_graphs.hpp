@@ -1,5 +1,5 @@
 // Times of a whole run on a device and of its steps, without counters: graphs of the first k steps, replayed in turn. A
-// step's time is the difference of neighbours, so that the sum is the run.
+// step's time is the difference of neighbours, so that the times add up to the run.
 #pragma once
 
 #include <vector>

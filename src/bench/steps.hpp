@@ -1,4 +1,4 @@
-// Time of each step of a session.
+// The time of each step of a session.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Rates of all threads at once: a part each, begun together, the shortest of several tries.
+// Rates of all threads together: a part for each, started together, the shortest of several tries.
 #pragma once
 
 #include "base/thread_pool.hpp"

@@ -1,4 +1,4 @@
-// The rows of the largest batch are answered alone once; each batch is a beginning of them.
+// Each row of the largest batch is run alone once; every batch is a prefix of these rows.
 #include "build/batch_check.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Which batches of an engine answer each row bit for bit as a run of that row alone. Kernels are chosen by sizes, so
-// that this is found by trying: on seeded inputs, at the tuned sizes and two others.
+// Finds the batch sizes at which each row of an engine's output is bit-identical to a run of that row alone. Kernels
+// are chosen by size, so this is tested: on seeded inputs, at the tuned sizes and two others.
 #pragma once
 
 #include "runtime/engine_servable.hpp"

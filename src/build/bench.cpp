@@ -1,4 +1,4 @@
-// Here, or by commands of `peri` that do the same in processes of their own.
+// In this process, or by `peri` commands that do the same in fresh processes.
 #include "build/bench.hpp"
 
 #include <optional>

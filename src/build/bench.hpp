@@ -1,4 +1,4 @@
-// Timing of an engine as a caller asks for it: in this process, or in fresh ones.
+// Measures an engine for a caller: in this process, or in fresh ones.
 #pragma once
 
 #include "bench/session.hpp"

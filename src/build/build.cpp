@@ -1,4 +1,4 @@
-// Lower, judge, refuse, again.
+// The loop: lower, judge, refuse a wrong choice, lower again.
 #include "build/build.hpp"
 
 #include <algorithm>
@@ -72,7 +72,8 @@ const judge::SizeEvidence* impossible(const compile::Compilation& compilation, c
 // The tuned size, for which this machine has no memory: what cannot be run here is not said to be right.
 Error no_memory(const DimBinding& sizes, const std::string& limit) {
   return Error(ErrorKind::kMemory, "the engine does not run at " + judge::sizes_text(sizes) + ": " + limit)
-      .advise("give it more memory, or build for smaller sizes: --dims NAME=N; with --no-verify it is built unseen");
+      .advise(
+          "give it more memory, or build for smaller sizes: --dims NAME=N; --no-verify builds it without running it");
 }
 Status check_memory(const compile::Compilation& compilation, const judge::EngineVerdict& verdict) {
   for (const judge::SizeEvidence& e : verdict.sizes)
@@ -201,7 +202,7 @@ Result<Built> build_it(compile::Compilation* compilation, const Options& options
     if (!out.verdict.fault)
       return Error(ErrorKind::kAccuracy,
                    "the engine's answer is wrong though each of its steps is right: " + out.verdict.wrong)
-          .advise("a rewriting of the graph is at fault: please report it; --disable-pass NAME leaves one out");
+          .advise("a pass is at fault: please report it; --disable-pass NAME disables one");
     const judge::Fault& f = *out.verdict.fault;
     const lower::StepReport& step = out.compiled.steps[f.step];
     if (options.compile.lock) return cannot(f, "the lock asks for a choice that is wrong here: build without --locked");

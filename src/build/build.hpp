@@ -1,5 +1,5 @@
-// Building: a model becomes an engine that was judged as a whole. A choice that is wrong in the engine is refused and
-// made again, until the engine is right.
+// Builds a model into an engine that is judged as a whole. A choice that is wrong in the engine is refused and
+// replaced, until the engine is right.
 #pragma once
 
 #include "compile/compile.hpp"

@@ -1,4 +1,4 @@
-// Measuring, and judging of what was measured.
+// Measures, and judges the measurements.
 #include "build/checkup.hpp"
 
 #include <algorithm>

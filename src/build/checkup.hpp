@@ -1,5 +1,5 @@
-// What this machine is, what it sustains, and what stands in the way of it: measured with no more threads than it can
-// run at once, while who else uses the CPUs is counted.
+// Describes this machine, what it sustains and what interferes with it: measured with no more threads than it can run
+// at once, while other users of the CPUs are counted.
 #pragma once
 
 #include <string>

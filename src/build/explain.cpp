@@ -1,4 +1,4 @@
-// Rates of a proof, steps beside them.
+// Rates from a proof, with the steps beside them.
 #include "build/explain.hpp"
 
 #include <algorithm>

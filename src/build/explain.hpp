@@ -1,5 +1,5 @@
-// Explanation: where an engine's time goes, by its proof: each step's measured time beside the least that the machine
-// of the proof could take and beside what it sustains.
+// Explains where an engine's time goes, by its proof: each step's measured time beside the hardware minimum of the
+// proof's machine and beside its sustained rates.
 #pragma once
 
 #include <optional>

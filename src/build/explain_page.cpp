@@ -1,4 +1,4 @@
-// Tables from the proof; bars are blocks whose widths are shares of the slowest step.
+// Tables from the proof; bars are blocks whose widths are relative to the slowest step.
 #include "build/explain_page.hpp"
 
 #include <algorithm>

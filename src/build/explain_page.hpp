@@ -1,4 +1,4 @@
-// An explanation as one page of HTML that needs nothing else: no script, no file, no network.
+// An explanation as one self-contained HTML page: no script, no other file, no network.
 #pragma once
 
 #include "base/file_uses.hpp"

@@ -1,4 +1,4 @@
-// Read from the proof's members; nothing is measured here.
+// Derived from the proof's members; nothing is measured here.
 #include "build/explain_why.hpp"
 
 #include <algorithm>

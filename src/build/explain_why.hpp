@@ -1,5 +1,5 @@
-// What a proof says of its choices, in words and in sums: why a step has its kernel, and where time goes by problem,
-// operator and kernel.
+// Summarises the choices of a proof: why a step has its kernel, and how time is divided by problem, operator and
+// kernel.
 #pragma once
 
 #include <string>

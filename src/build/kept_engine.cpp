@@ -1,4 +1,4 @@
-// The terms are a text of JSON, so that no two requests have the same by where one word ends.
+// The terms are a JSON text, so that different requests cannot have the same text.
 #include "build/kept_engine.hpp"
 
 #include <filesystem>

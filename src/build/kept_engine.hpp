@@ -1,5 +1,5 @@
-// Engines that were built are kept for who asks for the same again: by the files of the model, and by all else that an
-// engine hangs on. What differs in anything of it is another engine.
+// Stores engines for repeated builds of the same request, keyed by the files of the model and by everything else that
+// an engine depends on. Any difference means another engine.
 #pragma once
 
 #include "build/request.hpp"

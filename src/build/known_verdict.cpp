@@ -1,4 +1,4 @@
-// The name of an engine with its judge and its terms, and what the cache has under it.
+// The key is the engine with its judge and terms; the value is what the cache holds under it.
 #include "build/known_verdict.hpp"
 
 #include "base/hash.hpp"
@@ -67,7 +67,7 @@ void KnownVerdicts::keep(const judge::EngineVerdict& verdict) {
 }
 
 std::string KnownVerdicts::trouble() const {
-  if (nonsense_) return "what the timing cache says of the whole engine makes no sense; it was judged anew";
+  if (nonsense_) return "the timing cache's verdict about the whole engine is invalid; it was judged again";
   return cache_ ? cache_->trouble() : "";
 }
 

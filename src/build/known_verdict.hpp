@@ -1,5 +1,5 @@
-// An engine that an earlier build found right is not judged again: its verdict is found in the timing cache by all that
-// it hangs on. What the cache says is believed only where it is whole and fits the engine; else the engine is judged.
+// An engine that an earlier build found right is not judged again: its verdict is stored in the timing cache under
+// everything it depends on. An entry is used only if it is intact and fits the engine; else the engine is judged.
 #pragma once
 
 #include "build/build.hpp"

@@ -1,4 +1,4 @@
-// Rounds of whole graphs: the program as chosen against the same with one choice refused.
+// Alternating rounds of whole graphs: the program as chosen, and the same with one choice refused.
 #include "build/last_word.hpp"
 
 #include <algorithm>

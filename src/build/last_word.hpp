@@ -1,6 +1,6 @@
-// The whole program has the last word about steps of a device: where two candidates lie close together, the real graph
-// is timed with one and with the other, in turn, and the better one stays. What was predicted stands beside what the
-// graph takes.
+// Close choices of device steps are settled in the whole program: where two candidates are close, the real graph is
+// timed with each of them in turn, and the faster one stays. The measured time of the graph is recorded beside the
+// predicted one.
 #pragma once
 
 #include "build/build.hpp"

@@ -1,4 +1,4 @@
-// This machine in words, for proofs and the doctor.
+// A description of this machine for proofs and the doctor.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Executors and capabilities are this program's and this machine's: one place puts them to an engine.
+// The one place that gives an engine the executors of this program and the capabilities of this machine.
 #include "build/open.hpp"
 
 #include <algorithm>

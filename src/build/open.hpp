@@ -1,5 +1,5 @@
-// Engines ready to run on this machine, of a file or of what a build made. And what a caller should know before a run:
-// that its sizes are not those the engine was tuned for.
+// Prepares engines from a file or a build for running on this machine, and tells a caller before a run if its sizes are
+// not those the engine was tuned for.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Read from the reports of the steps: a candidate's name begins with its kernel's.
+// Derived from the reports of the steps: a candidate's name begins with its kernel's.
 #include "build/outside_fates.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What became of each kernel from outside in a build: who brings one wants to know, whatever the answer is.
+// The outcome of a build for each kernel from outside, which is reported in every case.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Writing of proofs.
+// Writes proofs.
 #include "build/proof.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The proof of an engine: where and how it was built, what was verified, and every choice with what it was chosen from.
+// The proof of an engine: where and how it was built, what was verified, and every choice with its alternatives.
 #pragma once
 
 #include "base/file_uses.hpp"

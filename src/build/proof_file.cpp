@@ -1,4 +1,4 @@
-// Proofs as files: where they lie, whose they are, and what is none.
+// Proofs as files: their paths, their engines, and files that are not proofs.
 #include <filesystem>
 
 #include "base/file.hpp"

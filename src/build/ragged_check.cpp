@@ -1,4 +1,4 @@
-// Lengths repeat after seven requests, a few of them long: a kernel that looks over a request's end meets another's.
+// Lengths repeat after seven requests, few of them long: a kernel that reads beyond a request's end reads the next one.
 #include "build/ragged_check.hpp"
 
 #include <algorithm>

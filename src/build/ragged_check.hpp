@@ -1,4 +1,4 @@
-// Which ragged batches of an engine answer each request bit for bit as a run of that request alone.
+// Finds the ragged batches in which each request's output is bit-identical to a run of that request alone.
 #pragma once
 
 #include "build/batch_check.hpp"

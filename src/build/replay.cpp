@@ -1,4 +1,4 @@
-// Reading of a line, and the tuner on it.
+// Parses the line and runs the tuner on it.
 #include "build/replay.hpp"
 
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-// One problem again: named as a proof, a failure or a user names it, and every kernel's candidates for it, verified and
+// Re-runs one problem, named as in a proof, a failure or by a user: every kernel's candidates for it are verified and
 // timed as in a build.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Requests become options; what was built becomes files.
+// Converts requests to options and writes the files of a build.
 #include "build/request.hpp"
 
 #include <unistd.h>
@@ -144,7 +144,7 @@ Result<compile::Options> options_of(const Request& request) {
         .but_found(std::to_string(request.settings));
   o.tune.settings = request.settings;
   if (!(request.budget >= 0 && request.budget <= kMaxBudget))
-    return usage("the seconds to tune for are not in range")
+    return usage("the tuning time in seconds is not in range")
         .expecting(format("0 to %g", kMaxBudget))
         .but_found(format("%g", request.budget));
   o.tune.budget_seconds = request.budget;

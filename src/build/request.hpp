@@ -1,5 +1,5 @@
-// What a caller asks of a build, from a command line or from a program. All defaults, checks and files of a build are
-// here, so that no way to a build knows more than another.
+// The options of a build, from the command line or the library. All defaults, checks and output files of a build are
+// here, so that both behave alike.
 #pragma once
 
 #include "build/build.hpp"

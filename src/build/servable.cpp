@@ -1,4 +1,4 @@
-// A model's way into the server, in the order in which it may be refused.
+// Checks and prepares a model for serving, in the order in which it may be refused.
 #include "build/servable.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Models made ready to be served: an engine file, or a model that is built once and kept as an engine, held against its
-// configuration, its batches held against single answers, warm.
+// Prepares models for serving: an engine file, or a model that is built once and kept as an engine; checked against its
+// configuration, its batches compared with single runs, warmed up.
 #pragma once
 
 #include "build/request.hpp"

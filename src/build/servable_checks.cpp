@@ -1,4 +1,4 @@
-// The plan is the one that a session makes for the same dims.
+// The memory plan is the one that a session makes for the same dims.
 #include "build/servable_checks.hpp"
 
 #include "build/batch_check.hpp"

@@ -1,4 +1,4 @@
-// What is known of a model before it is served: the memory that it takes, and a question with its answer.
+// What is determined about a model before it is served: the memory it needs, and a request with its response.
 #pragma once
 
 #include "runtime/engine_servable.hpp"

@@ -1,4 +1,4 @@
-// Subjects of models, of engine files, of engines at hand.
+// Subjects from models, from engine files and from engines in memory.
 #include "build/subject.hpp"
 
 #include <mutex>

@@ -1,4 +1,4 @@
-// Importers' reports, and a trial lowering.
+// The importers' reports and a trial lowering.
 #include "build/survey.hpp"
 
 #include <algorithm>

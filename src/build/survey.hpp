@@ -1,5 +1,5 @@
-// What a model needs and whether it runs here, before anything of it is tuned: its inputs and operators, all that are
-// not supported at once, and of a model that runs its memory and the least it takes to build it.
+// What a model needs and whether it runs here, before anything is tuned: its inputs and operators, all unsupported ones
+// at once, and for a model that runs, its memory and the least time to build it.
 #pragma once
 
 #include "build/request.hpp"

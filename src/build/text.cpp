@@ -1,4 +1,4 @@
-// The sections of a text model's engine, opened and used.
+// Opens and uses the sections of a text model's engine.
 #include "build/text.hpp"
 
 #include <cmath>

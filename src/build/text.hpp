@@ -1,4 +1,4 @@
-// Texts instead of tensors: a text model's inputs from words, and how alike its answers are.
+// Texts instead of tensors: a text model's inputs from texts, and the similarity of its outputs.
 #pragma once
 
 #include <span>

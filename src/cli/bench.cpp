@@ -1,4 +1,4 @@
-// peri bench: how long a run takes, as medians, intervals and samples.
+// peri bench: run times of an engine or a served model, as medians, intervals and samples.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>

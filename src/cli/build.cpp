@@ -1,4 +1,4 @@
-// peri build: a model becomes an engine file, with its proof beside it.
+// peri build: compiles a model to an engine file and writes its proof beside it.
 #include <filesystem>
 
 #include "base/json.hpp"
@@ -61,10 +61,11 @@ Result<Outcome> run(const Arguments& arguments) {
   with_output.values["--output"] = {path};
   PERI_TRY(file_uses(build_entry.command, with_output).check(arguments.has("--force")));
   if (arguments.has("--lock") && arguments.has("--locked"))
-    return usage("--lock writes choices and --locked takes them: give one of the two");
+    return usage("--lock writes a lock file and --locked reads one: give one of the two");
   for (const char* flag : {"--budget", "--settings"})
     if (arguments.has("--locked") && arguments.has(flag))
-      return usage("%s is for tuning, and --locked takes every choice as it is", flag).advise("leave one of them out");
+      return usage("%s is for tuning, and --locked takes every choice from the lock file", flag)
+          .advise("leave one of them out");
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(build::Request request, build_request(arguments, arguments.positional[0], &progress));
   request.engine_path = path;

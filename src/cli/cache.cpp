@@ -1,5 +1,5 @@
-// peri cache: where measured times, packed weights, engines and code are kept, how many there are, and how to forget
-// them.
+// peri cache: shows where measured times, packed weights, engines and machine code are stored, how many there are, and
+// deletes them.
 #include "tune/cache.hpp"
 #include "base/json.hpp"
 #include "base/kept_files.hpp"

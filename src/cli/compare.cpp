@@ -1,4 +1,4 @@
-// peri compare: whether one measurement is slower than another by more than chance, from what peri bench wrote.
+// peri compare: whether one measurement of peri bench is significantly slower than another.
 #include "bench/compare.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"

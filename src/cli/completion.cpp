@@ -1,5 +1,5 @@
-// peri completion: what a shell completes after `peri`, made from the entries of the commands, so that none is
-// forgotten.
+// peri completion: shell completion, generated from the entries of all commands, so that it is always
+// complete.
 #include <cctype>
 #include <cstdio>
 

@@ -1,4 +1,4 @@
-// peri doctor: what this machine is, what it sustains, what this build can use of it, and what stands in the way.
+// peri doctor: describes this machine, its sustained rates, the libraries in use, and interference.
 #include "base/version.hpp"
 #include "build/checkup.hpp"
 #include "cli/console/model.hpp"
@@ -84,7 +84,7 @@ Result<Outcome> run(const Arguments& arguments) {
   const std::vector<std::string> in_the_way = c.in_the_way();
   show_lines(page, w, "in_the_way", "in the way: ", in_the_way);
   show_lines(page, w, "advice", "advice    ", c.advice());
-  if (in_the_way.empty()) page.line("nothing stands in the way");
+  if (in_the_way.empty()) page.line("nothing is in the way");
   w.end_object();
   Outcome out;
   out.json = w.take();

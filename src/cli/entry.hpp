@@ -1,4 +1,4 @@
-// What a subcommand states: its name, one-line summary, flags, and the function that does it.
+// The interface of a subcommand: its name, one-line summary, flags, and the function that runs it.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// peri explain: for every step of an engine, where it came from, what it was chosen from and why not the others, what
-// it costs, and how far that is from the least this machine could take.
+// peri explain: for every step of an engine its origin, the candidates and refusals, its time, and how far that is from
+// the hardware minimum.
 #include "build/explain.hpp"
 #include "base/json.hpp"
 #include "base/plural.hpp"

@@ -1,5 +1,5 @@
-// peri inspect: what a model needs and whether it runs here, before anything is tuned; what an engine holds, and with
-// --check whether every weight is intact.
+// peri inspect: what a model needs and whether it runs here, before anything is tuned; the contents of an engine, and
+// with --check whether every weight is intact.
 #include <algorithm>
 
 #include "base/hash.hpp"
@@ -49,11 +49,11 @@ void print_model(const Page& page, const build::Survey& f) {
     page.line("  parameters %lld, weights %s%s", static_cast<long long>(f.parameters),
               bytes_text(static_cast<double>(f.weight_bytes)).c_str(),
               f.file_bytes ? (", file " + bytes_text(static_cast<double>(f.file_bytes))).c_str() : "");
-    page.line("  memory of a run%s: about %s (weights + %s of intermediate values; packed weights come on top)",
-              dims.c_str(), bytes_text(static_cast<double>(f.weight_bytes + f.arena_bytes)).c_str(),
+    page.line("  memory of a run%s: about %s (weights + %s of intermediate values; plus packed weights)", dims.c_str(),
+              bytes_text(static_cast<double>(f.weight_bytes + f.arena_bytes)).c_str(),
               bytes_text(static_cast<double>(f.arena_bytes)).c_str());
     for (const std::string& line : f.device_memory)
-      page.line("  of it on %s; workspaces of kernels come on top", line.c_str());
+      page.line("  of it on %s; plus workspaces of kernels", line.c_str());
     page.line(
         "  build: about %s for %s of %s or more, where this machine has built before; its first build tests each "
         "kernel "
@@ -61,8 +61,8 @@ void print_model(const Page& page, const build::Survey& f) {
         f.build_seconds < 1 ? "a second" : format("%.0f s", f.build_seconds).c_str(),
         counted(f.candidates, "candidate").c_str(), counted(f.problems, "distinct problem").c_str());
     if (f.reference_steps)
-      page.line("  slow: %lld of %s on the reference, for want of a kernel", static_cast<long long>(f.reference_steps),
-                counted(f.steps, "step").c_str());
+      page.line("  slow: %lld of %s on the reference, since no kernel supports them",
+                static_cast<long long>(f.reference_steps), counted(f.steps, "step").c_str());
   }
   for (const std::string& n : f.notes) page.line("  note: %s", n.c_str());
 }
@@ -190,7 +190,7 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
             arguments.has("--check") ? ", every hash fits" : "");
   if (const std::string chip = plan::chip_of(p); !chip.empty()) page.line("  tuned   on %s", chip.c_str());
   for (const std::string& line : plan::memory_lines(p, {p.tuned_for.begin(), p.tuned_for.end()}))
-    page.line("  memory   %s; workspaces of kernels come on top", line.c_str());
+    page.line("  memory   %s; plus workspaces of kernels", line.c_str());
   if (const plan::Section* fixed = p.section(compile::kFixedSection)) {
     std::string values = fixed->bytes;
     std::replace(values.begin(), values.end(), '\n', ' ');

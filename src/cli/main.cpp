@@ -1,4 +1,4 @@
-// The program: finds the subcommand, reads its flags, runs it, and ends with one line that says PASSED or FAILED and
+// The program: finds the subcommand, parses its flags, runs it, and ends with one line that says PASSED or FAILED and
 // why.
 #include <fcntl.h>
 #include <malloc.h>
@@ -118,7 +118,7 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
     Status written = write_named_file(json_to, object + "\n");
     if (!written.ok()) failed(written.error().text());
   } else if (!json_to.empty() && result.ok()) {
-    failed(json_to + ": another file has come to stand there, and the answer of --json is not written");
+    failed(json_to + ": another file was created there meanwhile, and the result of --json is not written");
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) failed(unwritten());
   for (const std::string& note : exec::take_packed_notes())
@@ -202,7 +202,7 @@ int run(int argc, char** argv) {
   const std::span<char* const> words(argv + 2, static_cast<size_t>(argc - 2));
   const Arguments unread = json_of(words);
   if ((version_asked && argc > 2) || (help && argc > 3))
-    return finish(&unread, usage("'peri %s' takes nothing more", argv[1]).but_found(argv[argc - 1]), "peri");
+    return finish(&unread, usage("'peri %s' takes no further arguments", argv[1]).but_found(argv[argc - 1]), "peri");
   if (version_asked) return tell("peri " + std::string(version()) + "\n", "peri");
   if (help) return help_of(argv[2]);
   if (Status knobs = check_knobs(); !knobs.ok()) return finish(&unread, std::move(knobs).error(), "peri");

@@ -1,4 +1,4 @@
-// peri replay: one problem again, anywhere: every candidate is verified and timed on it, every refusal told.
+// peri replay: re-runs one problem on any machine; every candidate is verified and timed, every refusal is shown.
 #include "build/replay.hpp"
 
 #include "base/json.hpp"

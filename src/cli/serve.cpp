@@ -1,4 +1,4 @@
-// peri serve: a repository of models behind KServe v2 over HTTP, until a signal drains it.
+// peri serve: serves a repository of models with KServe v2 over HTTP and gRPC, until a signal drains it.
 #include <malloc.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// peri serve-worker: runs models for the server that started it. Hidden: people have no use for it.
+// peri serve-worker: runs models for the server that started it. Hidden, since it is not for direct use.
 #include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>

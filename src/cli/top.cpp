@@ -1,4 +1,4 @@
-// peri top: what a server does now, in the terminal, again and again or once.
+// peri top: live state of a server in the terminal, continuously or once.
 #include <unistd.h>
 
 #include <cstdio>

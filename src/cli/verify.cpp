@@ -1,5 +1,5 @@
-// peri verify: an engine's answers lie within their budget of the float64 reference, of files, of ONNX Runtime, or of a
-// suite's outputs; and where they do not, which step is the first to be wrong.
+// peri verify: compares an engine's outputs with the float64 reference, files, ONNX Runtime or a suite's outputs, and
+// names the first step that is wrong.
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -139,7 +139,7 @@ Result<judge::SuiteMemory> memory_of(const Arguments& arguments) {
   if (how == "planned") return judge::SuiteMemory::kPlanned;
   if (how == "poisoned") return judge::SuiteMemory::kPoisoned;
   if (how == "separate") return judge::SuiteMemory::kSeparate;
-  return usage("--memory has no such value").expecting("planned, poisoned or separate").but_found(how);
+  return usage("--memory has an invalid value").expecting("planned, poisoned or separate").but_found(how);
 }
 
 // Cases that have an operator.

@@ -1,4 +1,4 @@
-// peri worker: judges candidates for a build that started it. Hidden: people have no use for it.
+// peri worker: judges candidates for the build that started it. Hidden, since it is not for direct use.
 #include "tune/worker.hpp"
 #include "cli/entry.hpp"
 

@@ -1,4 +1,4 @@
-// The list.
+// The list of backends.
 #include "compile/backends.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What is given, completed and checked.
+// Completes and checks the sizes given.
 #include "compile/build_sizes.hpp"
 
 namespace peri::compile {

@@ -1,5 +1,5 @@
-// The sizes of a build: what it is tuned for, the smallest and largest at which every choice must hold too, and the
-// limits that follow from them for runs; as they are given, else as a lock has them.
+// The sizes of a build: the tuned sizes, the smallest and largest at which every choice must be valid, and the
+// resulting limits for runs; as given, else as in a lock.
 #pragma once
 
 #include "compile/compile.hpp"

@@ -1,4 +1,4 @@
-// The way of the data, top to bottom.
+// From model to program, top to bottom.
 #include "compile/compile.hpp"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ Result<Imported> import_hf(const std::string& folder) {
 Result<Imported> import_any(const std::string& model, const std::map<std::string, std::string>& fixed,
                             const ImportSizes& sizes) {
   if (hf::is_folder(model) && !fixed.empty())
-    return usage("--fix is for ONNX models: what a Hugging Face folder makes has no input to fix").in_file(model);
+    return usage("--fix is for ONNX models: a Hugging Face folder has no input to fix").in_file(model);
   if (hf::is_folder(model)) return import_hf(model);
   if (std::optional<Error> foreign = hf::foreign_name(model)) return std::move(*foreign).in_file(model);
   if (std::optional<Error> other = other_file(model)) return std::move(*other);
@@ -53,7 +53,7 @@ Result<Imported> import_any(const std::string& model, const std::map<std::string
   if (!pinned.sizes.empty() || !pinned.also.empty())
     out.sections.push_back({std::string(kPinnedSection), pinned_text(pinned)});
   if (!pinned.sizes.empty()) {
-    out.notes.push_back("sizes on which the form of the model hangs are fixed: " + pinned_list(pinned));
+    out.notes.push_back("sizes that the structure of the model depends on are fixed: " + pinned_list(pinned));
   }
   std::string lines;
   for (const auto& [name, value] : fixed) lines += name + "=" + value + "\n";
@@ -137,8 +137,8 @@ Status check_provider(const std::string& provider, const lower::Backend& backend
   }
   if (known.contains(provider)) return Ok{};
   if (!missing.empty())
-    return refused("provider '%s' needs %s, which is not here", provider.c_str(), std::string(missing).c_str())
-        .advise("peri doctor says where it was looked for");
+    return refused("provider '%s' needs %s, which was not found", provider.c_str(), std::string(missing).c_str())
+        .advise("peri doctor shows where it was searched");
   std::string names;
   for (const std::string& name : known)
     if (!name.empty()) names += (names.empty() ? "" : ", ") + name;
@@ -315,7 +315,7 @@ Error refuse_placement(const std::vector<lower::HostRegion>& on_host, const std:
       .at_node(on_host[0].name)
       .expecting("every step on " + device)
       .but_found(list)
-      .advise("build without --strict-placement, which copies what they read and give");
+      .advise("build without --strict-placement, which adds copies for them");
 }
 }  // namespace
 

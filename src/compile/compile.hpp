@@ -1,4 +1,4 @@
-// Compile: a model file or folder becomes a program with weights: importer, passes, backend. And what happened on the
+// Compiles a model file or folder to a program with weights: importer, passes, backend. Reports what was done on the
 // way.
 #pragma once
 

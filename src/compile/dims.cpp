@@ -1,4 +1,4 @@
-// Sizes by every name that a user may give them; two names of one dimension must say the same.
+// Sizes by every name that a user may give them; two names of one dimension must have the same size.
 #include <algorithm>
 #include <set>
 
@@ -67,7 +67,7 @@ void Sizes::shrink() {
 Status Sizes::set(const std::string& dimension, const std::string& key, int64_t value) {
   const auto [at, fresh] = by.emplace(dimension, key);
   if (!fresh && binding[dimension] != value)
-    return usage("'%s' and '%s' are one dimension and are given two sizes", at->second.c_str(), key.c_str())
+    return usage("'%s' and '%s' are the same dimension and are given different sizes", at->second.c_str(), key.c_str())
         .expecting(at->second + "=" + std::to_string(binding[dimension]))
         .but_found(key + "=" + std::to_string(value));
   binding[dimension] = value;
@@ -114,7 +114,7 @@ Status Sizes::take(const std::string& key, int64_t value) {
       if (value != kShapeEnds && k < v->type.rank()) return take_axis(key, (*v->type.shape)[k], value);
     }
     if (value != kShapeEnds) continue;
-    return usage("the shape given to input '%s' has another number of axes", v->name.c_str())
+    return usage("the shape given to input '%s' has the wrong number of axes", v->name.c_str())
         .expecting(format("%zu: %s", v->type.rank(), ir::type_text(v->type).c_str()))
         .but_found(axis);
   }

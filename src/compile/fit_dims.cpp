@@ -1,5 +1,5 @@
-// A node that fails names numbers: in its error, its weights, its attributes. One of them is the size it wants, of one
-// dimension or of several together.
+// A node that fails names numbers, in its error, its weights and its attributes. One of them is the size that one
+// dimension, or several together, must have.
 #include "compile/fit_dims.hpp"
 
 #include <algorithm>

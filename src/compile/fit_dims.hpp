@@ -1,5 +1,5 @@
-// Sizes that the weights decide: where a node cannot have the sizes tried, those it asks for are looked for, so that a
-// model whose channels have a name builds without being told their number.
+// Sizes that the weights determine: where a node fails at the sizes tried, the sizes it requires are searched for, so
+// that a model with named channels builds without being given their number.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// One cast for each port that changes.
+// Adds a cast to each port whose type changes.
 #include "compile/interface_types.hpp"
 
 #include "ops/entry.hpp"

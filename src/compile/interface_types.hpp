@@ -1,4 +1,4 @@
-// The element types of a model's inputs and outputs, where others than its own are asked for.
+// The element types of a model's inputs and outputs, where they differ from the model's own.
 #pragma once
 
 #include "ir/graph.hpp"

@@ -1,4 +1,4 @@
-// The beginnings of files. That of an ONNX file is a protobuf tag, which none of these is.
+// The first bytes of files. An ONNX file begins with a protobuf tag, which none of these does.
 #include "compile/other_files.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Files that are no model though they stand where one is expected: told by what is in them, with the command that takes
+// Recognises files that are given as a model but are not one, by their content, and names the command that reads
 // them.
 #pragma once
 

@@ -1,4 +1,4 @@
-// First every size, then all sizes given, then one dimension after the other is set free again.
+// First with all sizes open, then with all sizes given, then one dimension after the other is opened again.
 #include "compile/pinned.hpp"
 
 #include <algorithm>
@@ -125,7 +125,7 @@ Status leave_out_pinned(const std::string& section, std::map<std::string, int64_
     int64_t value = 0;
     std::from_chars(line.data() + equal + 1, line.data() + line.size(), value);
     if (it->second != value)
-      return usage("dimension '%s' is fixed, since the form of the model hangs on it", it->first.c_str())
+      return usage("dimension '%s' is fixed, since the structure of the model depends on it", it->first.c_str())
           .expecting(std::to_string(value))
           .but_found(std::to_string(it->second))
           .advise("build an engine for that size");

@@ -1,5 +1,5 @@
-// Some models have one form for some sizes and another for others: an axis of 1 is squeezed, a branch taken. Such a
-// model is imported at the sizes asked for: the fewest dimensions that decide become numbers.
+// Some models have different structures for different sizes: an axis of 1 is squeezed, a branch taken. Such a model is
+// imported at the sizes asked for, with as few dimensions fixed as possible.
 #pragma once
 
 #include "compile/compile.hpp"

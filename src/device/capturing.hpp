@@ -1,4 +1,4 @@
-// A capture under way: which streams take part, what they enqueued, and whether all of it is joined at the end.
+// A capture in progress: the streams that take part, their work, and whether all of it is joined at the end.
 #pragma once
 
 #include "device/work.hpp"

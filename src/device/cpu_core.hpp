@@ -1,4 +1,4 @@
-// What a core of this CPU is, as far as ceilings need it and no plan does.
+// Properties of a core of this CPU that ceilings need and plans do not.
 #pragma once
 
 namespace peri::device {

@@ -1,6 +1,6 @@
-// How work reaches a device: memory, streams of copies and launches, events between them, and what was captured once
-// and is replayed. Whatever is enqueued runs later, in the order of its stream and after what it waits for; nothing
-// else orders it.
+// The interface to a device: memory, streams of copies and launches, events between them, and captures that are
+// replayed. Enqueued work runs later, in the order of its stream and after what it waits for; nothing else orders
+// it.
 #pragma once
 
 #include <cstddef>

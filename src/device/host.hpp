@@ -1,4 +1,4 @@
-// The host as a device: plain memory that both sides reach; work is done as it is enqueued, in the calling thread.
+// The host as a device: plain memory that both sides can access; work is done as it is enqueued, in the calling thread.
 #pragma once
 
 #include "device/device.hpp"

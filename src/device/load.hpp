@@ -1,4 +1,4 @@
-// Who else wants the CPUs: limits of this process, and counters whose difference says what stood in its way meanwhile.
+// Competition for the CPUs: limits of this process, and counters whose difference shows other load meanwhile.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The first error that ends a device for good is kept until the process ends: nothing that it calls makes that device
-// work again, and all that helps is another process.
+// The first error that ends a device for good is kept until the process ends: no call makes that device work again in
+// this process, only a new process does.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// A device without hardware on which mistakes show: memory that the host cannot touch, work that runs in a seeded order
-// as adverse as stream order and waits allow, and calls that fail when asked to. What is launched runs as it is handed
+// A device without hardware that exposes errors: memory that the host cannot touch, work that runs in a seeded
+// order as adverse as stream order and waits allow, and calls that fail on request. Launches run as they are passed
 // in.
 #pragma once
 

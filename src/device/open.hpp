@@ -1,4 +1,4 @@
-// Devices by the names that programs and people give them.
+// Opens devices by the names that programs and users give them.
 #pragma once
 
 #include "device/device.hpp"

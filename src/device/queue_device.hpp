@@ -1,5 +1,5 @@
 // A device whose work this process runs itself: streams of a Schedule over a Store. The host and the null device differ
-// in these two only.
+// only in these two.
 #pragma once
 
 #include "device/schedule.hpp"

@@ -1,5 +1,5 @@
-// What of this CPU may change what is computed: all that loading and running an engine asks for. The rest of
-// this_cpu(), its name and its caches, takes a quarter of a millisecond to find out, half of a small engine's load.
+// The properties of this CPU that may change results: all that loading and running an engine needs. The rest of
+// this_cpu(), its name and its caches, takes a quarter of a millisecond to detect, half of a small engine's load.
 #pragma once
 
 #include "device/target.hpp"

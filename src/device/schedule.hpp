@@ -1,5 +1,5 @@
-// What runs next. Streams hold queues; a step runs one item whose turn it may be, chosen by a seed so that over seeds
-// every order comes up that stream order and waits allow.
+// Selects the work to run next. Streams hold queues; a step runs one item that is ready, chosen by a seed, so that over
+// many seeds every order occurs that stream order and waits allow.
 #pragma once
 
 #include <deque>

@@ -1,5 +1,5 @@
-// A shared library that this program needs only for some of its work, opened when that begins. It stays open until the
-// process ends.
+// A shared library that only some work needs, opened when that work begins. It stays open until the process
+// ends.
 #pragma once
 
 #include "base/result.hpp"

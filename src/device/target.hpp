@@ -1,5 +1,5 @@
-// What a device is, as far as planning may know it: kernels offer and are chosen for a Target that is handed down. That
-// of this machine is detected in one place; that of another is read from text, so its plans can be made and tested
+// The properties of a device that planning may use: kernels offer and are chosen for a Target that is passed down. That
+// of this machine is detected in one place; that of another is read from text, so that its plans can be made and tested
 // here.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Work as data: what a stream enqueues, how it is run on a memory, and the order among captured pieces of it.
+// Work as data: what a stream enqueues, how it runs on a memory, and the order of its captured pieces.
 #pragma once
 
 #include <map>

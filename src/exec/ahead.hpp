@@ -1,4 +1,4 @@
-// Libraries that an engine's steps need are opened while the rest of it is loaded.
+// Opens libraries that an engine's steps need while the rest of it is loaded.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The machine code of a step of executor "cuda": which texts its launches are compiled from, now or ahead of time.
+// The machine code of a step of executor "cuda": the texts that its launches are compiled from, now or ahead of time.
 #pragma once
 
 #include "device/cuda/compiler.hpp"

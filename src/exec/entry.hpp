@@ -1,4 +1,4 @@
-// The folder's list of executors, as the composing binary hands it to the runtime.
+// The registry of executors, as the program passes it to the runtime.
 #pragma once
 
 #include <span>

@@ -14,8 +14,7 @@ constexpr const char* kConvert =
     "AutoModel.from_pretrained(FOLDER).save_pretrained(FOLDER, safe_serialization=True)";
 
 Error pickle(std::string_view what) {
-  return unsupported("this is %s; reading it could run code that stands in it, so it is not read",
-                     std::string(what).c_str())
+  return unsupported("this is %s; reading it could run code in it, so it is not read", std::string(what).c_str())
       .expecting("ONNX or safetensors")
       .advise(kConvert);
 }

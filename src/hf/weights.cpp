@@ -52,10 +52,7 @@ Status Weights::add_file(const Fd& fd, const std::string& name) {
     const std::string key = info.name;
     const auto [at, fresh] = tensors_.emplace(key, Placed{std::move(info), files_.size()});
     if (!fresh)
-      return invalid("tensor stands in two shards")
-          .in_file(name)
-          .at_node(key)
-          .but_found(files_[at->second.file]->name());
+      return invalid("tensor is in two shards").in_file(name).at_node(key).but_found(files_[at->second.file]->name());
   }
   files_.push_back(std::move(file));
   return Ok{};

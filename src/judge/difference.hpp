@@ -1,4 +1,4 @@
-// How two tensors differ, in the norms people ask for.
+// The difference of two tensors in the usual norms.
 #pragma once
 
 #include <string>

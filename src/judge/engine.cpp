@@ -1,4 +1,4 @@
-// Size by size, the cheapest way to find a fault first.
+// Size by size, with the cheapest check first.
 #include "judge/engine.hpp"
 
 #include <algorithm>

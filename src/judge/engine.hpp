@@ -1,6 +1,6 @@
-// The judge of a whole engine: what runs is right, not only its parts. At each of a few sizes the engine runs with its
-// planned memory, every step judged on the inputs it really had; runs again with every buffer in poisoned memory of its
-// own, and the bits must agree; and where that is cheap the whole answer is held against float64.
+// Judges a whole engine: that what runs is right, not only its parts. At each of a few sizes the engine runs with its
+// planned memory, every step judged on its actual inputs; runs again with every buffer in poisoned memory of its own,
+// where the bits must agree; and where that is cheap the whole output is compared with float64.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// The model cut at the values that the engine keeps, each piece answered by the reference and, at ties, shaken.
+// The model is cut at the values that the engine keeps; the reference computes each piece, perturbed at ties.
 #include "judge/followed.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// An answer behind roundings or choices, held value by value: where a model rounds to a byte at a tie, one unit goes on
-// through all layers, and the answers of two right engines differ everywhere. Each value that the engine keeps under a
-// name of the model is judged from those kept before it, as the model, not the engine, computes it.
+// Compares an output behind roundings or choices value by value: where a model rounds to a byte at a tie, one unit
+// propagates through all layers, and the outputs of two correct engines differ everywhere. Each value that the engine
+// keeps under a name of the model is computed from those kept before it, by the model, not the engine.
 #pragma once
 
 #include <functional>

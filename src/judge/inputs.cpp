@@ -1,4 +1,4 @@
-// Inputs by what reads them.
+// Inputs by the ops that read them.
 #include "judge/inputs.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Seeded inputs of a whole model that lie where the model can take them: integers stay within what they index.
+// Seeded inputs of a whole model within the range that it accepts: integers stay below the size of what they index.
 #pragma once
 
 #include "ir/graph.hpp"

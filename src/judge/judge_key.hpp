@@ -1,4 +1,4 @@
-// A key of the sources by which an engine runs and is judged as a whole: a verdict about one holds until they change.
+// A key of the sources that run and judge whole engines: a verdict about an engine is valid until they change.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// One object; what it may say is what is_lasting() asks for.
+// One JSON object; it can only express what is_lasting() requires.
 #include "judge/kept.hpp"
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Verdicts about whole engines as text, for those who keep them. Only one that says that the engine is right, as far as
-// its judge goes wherever it is run, is worth keeping; and only such a one is read back.
+// Verdicts about whole engines as text, for caching. Only a verdict that the engine is right, as far as its judge can
+// tell on any run, is stored, and only such a one is read back.
 #pragma once
 
 #include "base/json.hpp"

@@ -1,4 +1,4 @@
-// A script that runs ONNX Runtime, the process that runs the script, and the files between the two.
+// A script that runs ONNX Runtime, the process that executes it, and the files between the two.
 #include "judge/peer.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Answers of ONNX Runtime, in a Python beside us: PERI_PYTHON, else the project's own environment, else `python3`.
+// Outputs of ONNX Runtime, run in a Python: PERI_PYTHON, else the project's own environment, else `python3`.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Inputs by name, type and what reads them.
+// Inputs by name, type and the ops that read them.
 #include "judge/seeded.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The sizes at which an engine is judged: the one it is tuned for, one smaller and one larger that the model can take.
+// The sizes at which an engine is judged: the tuned one, a smaller and a larger one that the model supports.
 #pragma once
 
 #include "ir/graph.hpp"

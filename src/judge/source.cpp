@@ -1,4 +1,4 @@
-// Reading of the source section.
+// Reads the source section.
 #include "judge/source.hpp"
 
 #include "ops/entry.hpp"

@@ -1,4 +1,4 @@
-// The graph an engine was made of: its "source" section with the weights put back by content hash.
+// The graph that an engine was made from: its "source" section with the weights restored by content hash.
 #pragma once
 
 #include "ir/graph.hpp"

@@ -1,4 +1,4 @@
-// The hook around each step: arguments that a result will overwrite are copied before it, results judged after it.
+// The hook around each step: arguments that a result will overwrite are copied before it, results are judged after it.
 #include "judge/steps.hpp"
 
 #include "device/target.hpp"

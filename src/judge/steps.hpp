@@ -1,5 +1,5 @@
-// Judging the steps of a run one by one, in the memory the run really uses: each step's region in float64 on the inputs
-// the step had, at 4,096 positions or more where the whole is expensive.
+// Judges the steps of a run one by one, in the memory that the run uses: each step's region in float64 on the step's
+// actual inputs, at 4,096 positions or more where all of them are expensive.
 #pragma once
 
 #include <functional>

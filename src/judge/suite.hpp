@@ -1,4 +1,4 @@
-// A folder of cases (CASE/model.onnx, CASE/test_data_set_*/{input,output}_*.pb) through the whole product in one
+// Runs a folder of cases (CASE/model.onnx, CASE/test_data_set_*/{input,output}_*.pb) through the whole program in one
 // process.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Runs, wanted answers, comparison.
+// Runs, expected outputs, comparison.
 #include "judge/verify.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Verification: an engine's answers lie within a budget of the float64 reference, of files, or of ONNX Runtime; and
-// where they do not, which step is the first to be wrong.
+// Verification: compares an engine's outputs with the float64 reference, files or ONNX Runtime within a budget, and
+// names the first step that is wrong.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Two runs of the reference, exact and rounded, and the answer between them.
+// Two runs of the reference, exact and rounded, with the output between them.
 #include "judge/whole.hpp"
 
 #include <algorithm>
@@ -219,7 +219,7 @@ Result<std::string> excuse(const ir::Graph& graph, std::span<const ops::RefTenso
   if (possible)
     return std::string("cancels to less than its rounding: it is within the radii that grow along the graph");
   if (!all_finite(got) && way.near_overflow)
-    return std::string("hangs on values beyond 1e30 on the way, which overflow in one order of a sum only");
+    return std::string("depends on values beyond 1e30, which overflow in one order of a sum only");
   if (!exact.floating()) return std::string();
   return undecided(graph, in, k, exact, got, bound, threads)
              ? std::string("is not decided by float32: answers within the round-off of each op differ by as much")

@@ -1,5 +1,5 @@
-// Holding a whole answer against float64. Radii that grow along a deep graph soon allow everything; here the bound is
-// how far the model's own answer moves when every value is rounded to its type.
+// Compares a whole output with float64. Radii that grow along a deep graph soon allow everything; here the bound is how
+// far the model's own output moves when every value is rounded to its type.
 #pragma once
 
 #include <span>

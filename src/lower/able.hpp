@@ -1,4 +1,4 @@
-// A part of a graph with what may run it: as it is offered, or as it was tried.
+// A part of a graph with the candidates that can run it: as offered, or as tried.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Whether some kernel takes a region, so that it may be cut so.
+// Whether some kernel supports a region, so that it may be cut that way.
 #pragma once
 
 #include "lower/cover.hpp"

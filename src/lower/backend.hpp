@@ -1,5 +1,5 @@
-// What lowering is told of a backend. All that differs between backends stands here, as a value: to lower for another
-// one is to hand in another value.
+// Everything that differs between backends, as a value: lowering for another backend means passing another
+// value.
 #pragma once
 
 #include <string>

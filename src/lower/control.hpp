@@ -1,5 +1,5 @@
-// Lowering of bodies: each is a program of its own, chosen and verified like the rest, whose weights and locked choices
-// are those of the whole. They run on the host.
+// Lowering of bodies: each is a separate program, tuned and verified like the rest, which uses the weights and locked
+// choices of the whole. Bodies run on the host.
 #pragma once
 
 #include "lower/lower.hpp"

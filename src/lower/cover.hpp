@@ -1,5 +1,5 @@
-// Cover: which parts a graph is made of and which candidate runs each, so that the sum of measured times, changes of
-// place included, is least.
+// Cover: the parts that a graph is divided into and the candidate for each, with the least sum of measured times,
+// including changes of place.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Sizes that the data decides: what is chosen for the steps behind them, and who runs the steps that make them.
+// Data-dependent sizes: the choice for steps after them, and the execution of the steps that produce them.
 #pragma once
 
 #include "lower/lower.hpp"

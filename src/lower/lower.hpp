@@ -1,4 +1,4 @@
-// Lowering: a graph with inferred types becomes a program and its weights.
+// Lowering: converts a graph with inferred types to a program and its weights.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// What may stand in a cover: the regions of the greedy cut, beginnings of its chains with the rest apart; and as one
-// region neighbours, of which the first may be a rest and the second a beginning, up to four in a row, and siblings
+// The possible parts of a cover: the regions of the greedy cut; beginnings of its chains with their rests apart; as one
+// region neighbours, of which the first may be a rest and the second a beginning, up to four in a row; and siblings
 // over one input, each whole or by a beginning.
 #pragma once
 

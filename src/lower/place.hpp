@@ -1,5 +1,5 @@
-// Where steps run: a program of the host becomes one of a device. Steps move there, values that the other side reads
-// get a copy step and a buffer, weights a second buffer; then each step is given a lane and what it waits for.
+// Where steps run: converts a program of the host to one of a device. Steps move there, values that the other side
+// reads get a copy step and a buffer, weights a second buffer; then each step gets a lane and the steps it waits for.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Regions: connected pieces of the graph that one candidate runs. Cutting them out, and the graph each one is as a
-// problem.
+// Regions: connected pieces of the graph that one candidate runs. Cuts them out of a graph, and converts each to the
+// graph of a problem.
 #pragma once
 
 #include <unordered_map>

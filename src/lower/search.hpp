@@ -1,5 +1,5 @@
-// The search for a cover on costs alone: which pieces of a graph stand in it, and which way each is done, so that times
-// and changes of place cost least together. It knows no graph, no kernel and no clock.
+// The search for a cover, by costs only: which pieces are in it and how each is done, so that times and changes of
+// place are least in sum. It knows no graph, no kernel and no clock.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Siblings: regions of a cut that begin with the same op on the same value and need nothing of each other, like the
-// products for queries, keys and values, or of which the beginnings need nothing of each other, like a gate and the
-// value behind which it is multiplied. They may run as one region.
+// Siblings: regions of a cut that start with the same op on the same value and do not depend on each other, like the
+// products for queries, keys and values, or whose beginnings do not, like a gate and the value that it multiplies. They
+// may run as one region.
 #pragma once
 
 #include "lower/region.hpp"

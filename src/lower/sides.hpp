@@ -1,5 +1,5 @@
-// The host and the device beside it as two sides of a cover: which one a candidate runs on, and what it costs to bring
-// a value across.
+// The host and a device as the two sides of a cover: which one a candidate runs on, and the cost of copying a value
+// across.
 #pragma once
 
 #include <span>

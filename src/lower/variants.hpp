@@ -1,5 +1,5 @@
-// Candidates a region may choose from: those that hold at all dims, and those that hold at the tuned dims only beside a
-// fallback with the same layouts, which runs at all others.
+// Candidates a region may choose from: those valid at all dims, and those valid at the tuned dims only, together with a
+// fallback with the same layouts that runs at all others.
 #pragma once
 
 #include <map>

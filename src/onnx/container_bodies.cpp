@@ -126,7 +126,8 @@ Status grow(ir::Graph& g, size_t* at, ir::Node* n, const std::vector<size_t>& se
     if (!x || !elements_of(n->in(2 + c)))
       return unsupported("a loop changes a sequence, and a run decides how often")
           .expecting("one element that is added at the end in each iteration")
-          .advise("fix what the number of iterations hangs on with --fix or --dims, or export the model with tensors");
+          .advise(
+              "fix what the number of iterations depends on with --fix or --dims, or export the model with tensors");
     grown.push_back(x);
     began.push_back(n->in(2 + c));
   }

@@ -149,7 +149,7 @@ struct Opener {
     }
     const int64_t part = split ? split->i64(0) : 1;
     if (!length.is_const())
-      return unsupported("the length of a sequence hangs on the size '%s'", length.text().c_str())
+      return unsupported("the length of a sequence depends on the size '%s'", length.text().c_str())
           .advise("give its size: --dims NAME=N");
     if (part < 1 || length.value() / part > kMaxElements) return invalid("a part of a sequence has %ld elements", part);
     for (int64_t at = 0; at < length.value(); at += part) sizes.push_back(std::min(part, length.value() - at));

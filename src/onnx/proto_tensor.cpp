@@ -258,7 +258,7 @@ Result<Tensor> decode_typed(const TensorRecord& t, DType dtype, const char* base
     default: have = t.string_count;
   }
   if (all != have)
-    return invalid("tensor data stands in a field that does not belong to its type %s", dtype_name(dtype).data());
+    return invalid("tensor data is in a field that does not belong to its type %s", dtype_name(dtype).data());
   if (have != want)
     return invalid("tensor data has the wrong size")
         .expecting(counted(want, "value") + " for its type and dims")

@@ -27,7 +27,7 @@ bool WireReader::varint(uint64_t* v) {
 }
 
 bool WireReader::bytes(size_t n, std::string_view* out) {
-  if (n > static_cast<size_t>(end_ - at_)) return fail("a field is longer than the message it stands in");
+  if (n > static_cast<size_t>(end_ - at_)) return fail("a field is longer than its message");
   *out = {at_, n};
   at_ += n;
   return true;

@@ -1,4 +1,4 @@
-// Engine: a program with its weights and executors, immutable and shared by sessions. Session: one run in flight, with
+// Engine: a program with its weights and executors, immutable and shared by sessions. Session: one run at a time, with
 // its arena, its thread pool and the instances for its current shapes.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The devices that an engine's program names, and in their memory those of its weights that steps read there.
+// The devices that an engine's program names, and the weights in their memory that steps read there.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// EngineServable: an engine as a Servable. Each slot is a session with threads of its own; a request runs on the thread
+// EngineServable: an engine as a Servable. Each slot is a session with its own threads; a request runs on the thread
 // that submits it and is answered before submit() returns.
 #pragma once
 

@@ -1,5 +1,5 @@
-// How the runtime does a step without knowing what it is: an executor prepares a step once for an engine, instantiates
-// it for a binding of dimensions, and runs the instance on pointers.
+// How the runtime runs a step without knowing its kind: an executor prepares a step once per engine, instantiates it
+// for a binding of dimensions, and runs the instance on pointers.
 #pragma once
 
 #include <functional>

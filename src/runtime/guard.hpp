@@ -1,5 +1,5 @@
-// Bytes beside what may be written: whole until something is written there, NaN in every float type where they are
-// read.
+// Guard bytes around writable memory: they change if something is written there, and are NaN in every float type if
+// they are read.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Blocks of memory of a session: from the engine's allocator, else the system's, page-aligned, given back where they
-// came from.
+// Memory blocks of a session: from the engine's allocator, else the system's, page-aligned, returned where they came
+// from.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// SeenCosts: how long runs of some sizes lately took, for a scheduler to reckon with. Any thread may note and ask.
+// SeenCosts: recent run times by size, for a scheduler. Any thread may record and query.
 #pragma once
 
 #include <algorithm>

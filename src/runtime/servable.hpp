@@ -1,5 +1,5 @@
-// Servable: what a server sees of a model, whatever runs it. Requests go in, each gets one or more answers; what one
-// will cost and whether work gets done can be asked at any time.
+// Servable: a server's view of a model, independent of what runs it. Requests are submitted, each gets one or more
+// responses; the expected cost and the progress can be queried at any time.
 #pragma once
 
 #include <cstdint>

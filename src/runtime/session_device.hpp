@@ -1,6 +1,6 @@
-// A session's part of the devices of a program: streams for its lanes, events between them, one arena a device, host
-// memory that stays where it is for copies. Work of a device is only enqueued; the host waits where a step of its own
-// reads what a device wrote, and at the end of a run.
+// The device part of a session: streams for its lanes, events between them, one arena per device, pinned host memory
+// for copies. Device work is only enqueued; the host waits where one of its own steps reads what a device wrote, and at
+// the end of a run.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What a session keeps between its runs and during one; the parts of it that several files define.
+// What a session keeps between and during its runs; parts of it are defined in several files.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A whole answer is right only beside another one: candidates are tried in an order in which each finds one to be held
-// against, and what is known already is tried again where it never was, or where a new one needs it.
+// A whole result is verified only against another one: candidates are tried in an order in which each finds one to be
+// compared with, and cached ones are tried again if they never were compared, or if a new one needs them.
 #pragma once
 
 #include <optional>

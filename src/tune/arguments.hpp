@@ -1,5 +1,5 @@
-// The data candidates are tried on. Each element is a function of seed and position alone, so that any piece of it can
-// be made by itself; weights are as large as those of trained networks, so that sums neither vanish nor saturate.
+// The data that candidates are tried on. Each element is a function of seed and position only, so that any part of it
+// can be generated alone; weights are as large as those of trained networks, so that sums neither vanish nor saturate.
 #pragma once
 
 #include <vector>

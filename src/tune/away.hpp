@@ -1,4 +1,4 @@
-// What a trial asks of the memory of a device without reading it.
+// Operations of a trial on device memory without reading it.
 #pragma once
 
 #include "runtime/engine.hpp"

@@ -151,7 +151,7 @@ Cache::~Cache() = default;
 std::string Cache::trouble() const {
   const State& s = *state_;
   if (!s.trouble.empty() || s.damaged == 0) return s.trouble;
-  return format("%lld rows of the timing cache %s are damaged; what they held is found anew",
+  return format("%lld rows of the timing cache %s are damaged; their contents are determined again",
                 static_cast<long long>(s.damaged), s.file.c_str());
 }
 

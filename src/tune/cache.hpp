@@ -1,6 +1,6 @@
-// What was measured stays measured: verdicts and times of candidates by problem, candidate and machine, in SQLite, each
-// row under a checksum. A cache that is absent, read-only, damaged, locked or another user's never fails a build: it
-// only says why it gives nothing.
+// The timing cache: verdicts and times of candidates by problem, candidate and machine, in SQLite, each row with a
+// checksum. A cache that is absent, read-only, damaged, locked or another user's never fails a build: it only reports
+// why it has no data.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Keys of the timing cache: all that a verdict and a time depend on beside machine and problem. A rebuilt program keeps
-// what was found with the same sources; a kernel or a definition that changed is judged anew.
+// Keys of the timing cache: everything that a verdict and a time depend on besides machine and problem. A rebuilt
+// program keeps the results of unchanged sources; a changed kernel or op definition is judged again.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What kernels offer for a problem, before anything is tried.
+// The offers of kernels for a problem, before any of them is tried.
 #pragma once
 
 #include <span>

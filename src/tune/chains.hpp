@@ -1,5 +1,5 @@
-// The time of a step on a device: what one launch more costs in a chain of launches of one graph, so that neither the
-// launch of the graph nor the clock's grain counts.
+// The time of a step on a device: the cost of one more launch in a chain of launches of one graph, so that neither the
+// launch of the graph nor the clock's resolution matters.
 #pragma once
 
 #include "runtime/engine.hpp"

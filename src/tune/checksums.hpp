@@ -1,5 +1,5 @@
-// What memory of a device holds, told by a few bytes: sums over all words and their places, made there, and elements
-// picked from it.
+// A short digest of device memory: sums over all words and their positions, computed there, and elements selected from
+// it.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Judging that outlives a failed check: the candidate that was being tried is refused by name of the check, the others
-// get their verdicts.
+// Judging that survives a failed check: the candidate under trial is refused with the text of the check, the others get
+// their verdicts.
 #pragma once
 
 #include "tune/judge.hpp"

@@ -1,4 +1,4 @@
-// What it takes to bring a value from the host to a device or back, waiting included: a change of place has a price.
+// The cost of copying a value from the host to a device or back, waiting included: the price of a change of place.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Evidence: what is known of a candidate on a problem, from the process that tried it through cache and build to the
-// proof. A new fact is a member here and a line in evidence.cpp, and nothing else.
+// Evidence: everything known about a candidate on a problem, from the process that tried it through cache and build to
+// the proof. A new fact is a member here and a line in evidence.cpp, and nothing else.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a candidate's answer is held against: the region in float64 with the radius of round-off at each element, in
-// full or, where that is expensive, at positions that a budget allows.
+// What a candidate's results are compared with: the region in float64 with the round-off radius of each element, in
+// full or, where that is expensive, at as many positions as a budget allows.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // The arguments of one problem, for all of its candidates: weights between guards, the others in every layout that is
-// asked for.
+// requested.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// Memory in which a write outside shows, and from beside which a read brings no number into the answer.
+// Memory that detects out-of-bounds writes, and around which a read finds no number that could pass as a result.
 #pragma once
 
 #include "base/tensor.hpp"

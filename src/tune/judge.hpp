@@ -1,5 +1,5 @@
-// Judge: verdicts about the candidates of a problem, found by running them here: right or wrong at the problem itself,
-// how fast, and (samples()) right or wrong on the small and edge samples of every op a kernel takes.
+// Judge: verdicts about the candidates of a problem, from running them here: whether each is right there, how fast it
+// is, and (samples()) whether its kernel is right on the small and edge samples of every op that it supports.
 #pragma once
 
 #include <functional>

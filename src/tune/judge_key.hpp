@@ -1,4 +1,4 @@
-// A key of the sources that judge and time candidates: what was found of one holds until they change.
+// A key of the sources that judge and time candidates: results are valid until they change.
 #pragma once
 
 #include <string_view>

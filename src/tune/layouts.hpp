@@ -1,4 +1,4 @@
-// Tensors brought to a layout and back, as trials call it.
+// Converts tensors to a layout and back, for trials.
 #pragma once
 
 #include "exec/region/layouts.hpp"

@@ -1,4 +1,4 @@
-// A problem and an offer as a Program of one step, as lowering would emit it: what is tried is what an engine runs.
+// A problem and an offer as a Program of one step, as lowering emits it: what is tried is what an engine runs.
 #pragma once
 
 #include "plan/program.hpp"

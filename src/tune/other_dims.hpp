@@ -1,5 +1,5 @@
-// A candidate chosen at the tuned dims runs at all dims for which its kernel makes the same offer: it must be right
-// there too. Other dims of its region are judged as a problem of their own, without timing.
+// A candidate chosen at the tuned dims runs at all dims for which its kernel makes the same offer, so it must be right
+// there too. Other dims of its region are judged as a separate problem, without timing.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Positions show what is wrong everywhere; another candidate's whole answer shows what is wrong somewhere. Each answer
-// is held against one of another provider, or of its own where no other has one, and the reference says who is wrong.
+// Positions detect an error that is everywhere; another candidate's whole result detects a local one. Each result is
+// compared with one of another provider, or of its own if no other has one, and the reference decides which is wrong.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// What a library chose for a candidate when it was asked (kernels::Kernel::resolve), from the process that asked it to
-// the build and its cache; and the candidates that come of it.
+// What a library chose for a candidate when it was asked (kernels::Kernel::resolve), passed from the process that asked
+// it to the build and its cache; and the resulting candidates.
 #pragma once
 
 #include <string>

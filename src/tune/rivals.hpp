@@ -1,5 +1,5 @@
-// A candidate's time is the least of several visits: close rivals are visited again, in turn and after other work has
-// passed, so that a slow phase of the machine which fell on one of them does not decide between them.
+// A candidate's time is the minimum of several visits: close rivals are visited again, in turn and after other work, so
+// that a slow phase of the machine that affects one of them does not decide between them.
 #pragma once
 
 #include <span>

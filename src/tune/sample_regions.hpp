@@ -1,5 +1,5 @@
-// The small problems of tier 1: every sample of every op; the regions that kernels with several nodes state themselves;
-// and anchors with every activation and every order of steps that an epilogue may have behind them.
+// The small problems of tier 1: every sample of every op; the regions that kernels for several nodes define themselves;
+// and anchors with every activation and every order of steps that an epilogue may have.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Tier 1 of verification: a kernel on the small and edge samples of all ops, in full against the float64 reference.
+// Tier 1 of verification: a kernel on the small and edge samples of all ops, in full, against the float64 reference.
 #pragma once
 
 #include <functional>

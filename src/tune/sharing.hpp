@@ -1,4 +1,4 @@
-// Which results of a candidate take the memory of arguments.
+// Which results of a candidate share the memory of arguments.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Where the time of trials goes, part by part, summed over what a judge was asked: so a slow build says why it is slow.
+// How the time of trials is spent, part by part, summed over the requests to a judge: it explains why a build is slow.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Trial: one candidate on one problem with seeded data, run by its own executor as the step of a Program: does it give
-// the right answer in every way an engine may run it, and how long does it take.
+// Trial: one candidate on one problem with seeded data, run by its own executor as the step of a Program: whether it is
+// right in every way an engine may run it, and how long it takes.
 #pragma once
 
 #include "tune/expected.hpp"

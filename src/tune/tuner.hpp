@@ -1,5 +1,5 @@
-// Tuner: for a problem, every candidate of every kernel with its offer, its verdict and its time, or the reason why
-// not. The choice is data: printed, cached, locked.
+// Tuner: for a problem, every candidate of every kernel with its offer, its verdict and its time, or the reason for its
+// refusal. The choice is data: printed, cached, locked.
 #pragma once
 
 #include <functional>

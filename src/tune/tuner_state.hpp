@@ -1,4 +1,4 @@
-// What a tuner knows and how it decides a problem; what it tells is in tuner.cpp.
+// The state of a tuner and how it decides a problem; its public functions are in tuner.cpp.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// What the build and its worker say to each other: JSON documents, each after its length, on a stream socket.
+// The protocol between the build and its worker: JSON documents, each preceded by its length, on a stream socket.
 #pragma once
 
 #include "base/json.hpp"

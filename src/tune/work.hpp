@@ -1,4 +1,4 @@
-// What a candidate's region asks of the machine: arithmetic and movement, and the part of both that no run leaves out.
+// What a region requires of the machine: arithmetic and data movement, and the part of both that no run can avoid.
 #pragma once
 
 #include "bench/ceilings.hpp"

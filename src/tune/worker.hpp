@@ -1,6 +1,6 @@
-// The worker: a process of its own that judges candidates for a build, so that a kernel that crashes or hangs is a
-// refusal and not the end of the build. It makes its seeded data itself: a problem crosses the socket as text, weights
-// never do.
+// The worker: a separate process that judges candidates for a build, so that a kernel that crashes or hangs is a
+// refusal and does not end the build. It generates its seeded data itself: problems are sent over the socket as text,
+// weights never are.
 #pragma once
 
 #include <memory>

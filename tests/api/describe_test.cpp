@@ -44,7 +44,7 @@ TEST_F(Terms, ReachTheBuildFromCxx) {
   EXPECT_TRUE(has(refused(o).text, "number of settings")) << refused(o).text;
   o = quick_;
   o.budget = -1;
-  EXPECT_TRUE(has(refused(o).text, "seconds to tune for")) << refused(o).text;
+  EXPECT_TRUE(has(refused(o).text, "tuning time in seconds")) << refused(o).text;
   o = quick_;
   o.retune = true;
   EXPECT_TRUE(has(refused(o).text, "retune goes with neither")) << refused(o).text;

@@ -51,7 +51,7 @@ TEST(Compare, DifferentWorkIsRefused) {
   other.model = "renamed";
   EXPECT_EQ(told(one, other), "no difference told") << "a name is not an identity";
   other.identity = "";
-  EXPECT_NE(told(one, other).find("states no model"), std::string::npos);
+  EXPECT_NE(told(one, other).find("does not say which model"), std::string::npos);
   other = one;
   other.dims["batch"] = 8;
   EXPECT_NE(told(one, other).find("another size: expected batch=1, found batch=8"), std::string::npos);

@@ -103,7 +103,7 @@ TEST_F(PackedFilesTest, DamagedFilesAreNamedAndReplaced) {
     const int before = made;
     again();
     EXPECT_EQ(made, before + 1) << what;
-    EXPECT_NE(told().find(path.string() + " are made anew"), std::string::npos) << what;
+    EXPECT_NE(told().find(path.string() + " are packed again"), std::string::npos) << what;
     again();
     EXPECT_EQ(made, before + 1) << what << ": a good file took its place";
     EXPECT_EQ(told(), "");
@@ -141,7 +141,7 @@ TEST_F(PackedFilesTest, WhatOthersMayWriteToIsNotTaken) {
   ASSERT_EQ(chmod(path.c_str(), 0664), 0);
   again();
   EXPECT_EQ(made, 2);
-  EXPECT_NE(told().find(path.string() + " are made anew: others may write to it (mode 664)"), std::string::npos);
+  EXPECT_NE(told().find(path.string() + " are packed again: others may write to it (mode 664)"), std::string::npos);
   again();
   EXPECT_EQ(made, 2) << "replaced by one that is ours";
   const std::string folder = cache_ + "/packed";

@@ -229,7 +229,7 @@ TEST_F(WeightsTest, ShardsAreOneNameSpace) {
   }
   put("s2.safetensors", shard("x"));
   index(R"({"x":"s1.safetensors","z":"s2.safetensors"})");
-  EXPECT_NE(open().find("'x': tensor stands in two shards"), std::string::npos) << open();
+  EXPECT_NE(open().find("'x': tensor is in two shards"), std::string::npos) << open();
   put("model.safetensors.index.json", "{}");
   EXPECT_NE(open().find("model.safetensors.index.json: 'weight_map': member is missing"), std::string::npos) << open();
 }

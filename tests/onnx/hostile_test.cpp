@@ -60,7 +60,7 @@ TEST(Hostile, NotAModel) {
   refuses(varint(1 << 3) + varint(8), "no graph");
   refuses(std::string(100, '\xff'), "damaged");
   refuses(varint(7 << 3 | 3) + varint(7 << 3 | 4), "wire type");  // a group
-  refuses(varint(7 << 3 | 2) + std::string("\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), "longer than the message");
+  refuses(varint(7 << 3 | 2) + std::string("\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), "longer than its message");
   refuses(varint(7 << 3) + varint(1), "wrong wire type");
   pb::ModelProto m = relu_model();
   refuses(m.SerializeAsString() + field(7, std::string("\x08")), "damaged");  // a second, broken piece of the graph

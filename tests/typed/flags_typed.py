@@ -75,11 +75,11 @@ class Flags(Typed):
     def test_nothing_in_place_of_a_value(self):
         """As `-o "$OUT"` is read where the variable is not set: the flag is not ignored, and nothing passes that was not done."""
         for flag in ("-o", "--lock", "--locked", "--json", "--log", "--dtype", "--provider", "--device", "--dump-passes", "--backend"):
-            self.assertIn(f"{flag} is given nothing", self.wrong("build", DIGITS, "--no-tune", "--no-cache", flag, ""))
-        self.assertIn("--json is given nothing", self.wrong("inspect", "a.engine", "--json="))
+            self.assertIn(f"{flag} has an empty value", self.wrong("build", DIGITS, "--no-tune", "--no-cache", flag, ""))
+        self.assertIn("--json has an empty value", self.wrong("inspect", "a.engine", "--json="))
         for words in (("--proof", ""), ("--html", "")):
-            self.assertIn(f"{words[0]} is given nothing", self.wrong("explain", "a.engine", *words))
-        self.assertIn("--model is given nothing", self.wrong("verify", "a.engine", "--onnxruntime", "--model", ""))
+            self.assertIn(f"{words[0]} has an empty value", self.wrong("explain", "a.engine", *words))
+        self.assertIn("--model has an empty value", self.wrong("verify", "a.engine", "--onnxruntime", "--model", ""))
         self.assertIn("'image': --input names no file", self.wrong("run", "a.engine", "-i", "image="))
         for words in (("build", ""), ("inspect", ""), ("compare", "", "b.json"), ("replay", ""), ("completion", "")):
             self.assertIn("an argument is empty", self.wrong(*words))
@@ -118,11 +118,11 @@ class Flags(Typed):
         for words in (("--concurrency-range", "1", "--max-connections", "3"), ("--request-distribution", "constant")):
             self.assertIn(f"{words[-2]} is for loads at a rate", self.wrong("bench", "-u", "http://127.0.0.1:1", "-m", "a", *words))
         for command in (("bench", "-m", "a", "-u", "http://127.0.0.1:1"), ("top", "http://127.0.0.1:1")):
-            self.assertIn("--ssl-https-verify-peer is of TLS", self.wrong(*command, "--ssl-https-verify-peer", "0"))
+            self.assertIn("--ssl-https-verify-peer needs TLS", self.wrong(*command, "--ssl-https-verify-peer", "0"))
         self.assertIn("are the same: give one of them", self.wrong("bench", "-m", "a", "-u", "https://127.0.0.1:1", "--ssl-https-ca-certificates-file", "a.engine",
                                                                    "--ssl-grpc-root-certifications-file", "a.engine"))
         for words in (("--version", "--json", "-"), ("-V", "build"), ("help", "build", "run")):
-            self.assertIn("takes nothing more", self.wrong(*words))
+            self.assertIn("takes no further arguments", self.wrong(*words))
         self.assertEqual(json.loads(self.peri("help", "build", "--json", "-").stdout)["error"]["kind"], "usage")
         for hidden in ("worker", "serve-worker"):
             self.assertIn("starts this command, and nobody else", self.wrong(hidden))

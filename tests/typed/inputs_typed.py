@@ -135,12 +135,12 @@ class Inputs(Typed):
         (self.folder / "huge.png").write_bytes(bytes(huge))
         engine = self.identity([1, 3, 6, 6])
         for words, code, said in ((("x=p.png", "--fit", "none"), 2, "expected 6x6"), (("x=p.png", "--fit", "wide"), 2, "stretch, crop or none"),
-                                  (("x=p.png", "--layout", "nhwc"), 2, "takes no picture"), (("x=p.png", "--mean", "1,2"), 2, "--mean"), (("x=p.png", "--std", "0"), 2, "--std"),
+                                  (("x=p.png", "--layout", "nhwc"), 2, "cannot be a picture"), (("x=p.png", "--mean", "1,2"), 2, "--mean"), (("x=p.png", "--std", "0"), 2, "--std"),
                                   (("x=cut.png",), 1, "cut.png: 'x': a broken PNG file: "), (("x=cut.jpg",), 1, "cut.jpg: 'x': a broken JPEG file: "), (("x=begun.jpg",), 1, "a broken JPEG file"), (("x=letter.jpg",), 1, "letter.jpg: 'x': not a picture: expected a PNG or JPEG file"), (("x=empty.png",), 1, "found an empty file"), (("x=p.png", "--std", "1,nan,1"), 2, "--std"), (("x=p.png", "--mean", "inf"), 2, "--mean"), (("x=huge.png",), 1, "huge.png"),
                                   (("x=none.png",), 1, "none.png")):
             with self.subTest(words=words):
                 self.assertIn(said, self.ends(code, "run", engine, "-i", *words))
-        self.assertIn("takes no picture", self.ends(2, "run", self.identity(["n", 5]), "-i", "x=p.png"))
+        self.assertIn("cannot be a picture", self.ends(2, "run", self.identity(["n", 5]), "-i", "x=p.png"))
         self.assertIn("a picture cannot be an input of i64", self.ends(2, "run", self.identity([1, 3, 6, 6], TensorProto.INT64), "-i", "x=p.png"))
 
     def test_a_file_that_does_not_fit_is_named(self):
@@ -168,7 +168,7 @@ class Inputs(Typed):
             with open(self.folder / name, "wb") as file:
                 file.truncate(1 << 33)
         for given, words in (("a.npy", "a.npy: broken .npy file: it does not begin as one"),
-                             ("raw:f32:1x1x8x8:b.bin", "b.bin: a raw file of another size: expected 256 bytes, found 8589934592")):
+                             ("raw:f32:1x1x8x8:b.bin", "b.bin: the raw file has the wrong size: expected 256 bytes, found 8589934592")):
             r = self.peri("run", "d.engine", "-i", f"image={given}", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32)))
             self.assertIn(words, r.stderr.decode())
 

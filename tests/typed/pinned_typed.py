@@ -33,7 +33,7 @@ class Pinned(Typed):
             self.ends(0, "verify", "a.engine", "--dims", f"batch={batch}", "--quiet")
         self.ends(0, "verify", "a.engine", "--dims", "batch=3,length=4", "--quiet")
         said = self.ends(2, "verify", "a.engine", "--dims", "length=1", "--quiet")
-        self.assertIn("the form of the model hangs on it", said)
+        self.assertIn("the structure of the model depends on it", said)
 
     def test_each_form_is_right(self):
         for length in (1, 4):

@@ -69,7 +69,7 @@ class Secure(Served):
                 self.assertIn("the server does not know this key", self.ends(1, *command, *trust, "--key-file", "other"))
                 self.wait_for(lambda: self.peri(*command, *trust, "--key-file", "mine").returncode == 0)
                 self.ends(0, *command, "--ssl-https-verify-peer", "0", "--key-file", "mine")
-        self.assertIn("certificates are of TLS", self.ends(2, "top", f"http://127.0.0.1:{self.metrics_port}", "--once", *trust))
+        self.assertIn("certificates need TLS", self.ends(2, "top", f"http://127.0.0.1:{self.metrics_port}", "--once", *trust))
         self.stop()
 
     def by_curl(self, path, unix, *more):

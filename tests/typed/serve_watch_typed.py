@@ -177,7 +177,7 @@ class Watch(Served):
         self.assertIn("0 for any that is free", self.ends(1, "serve", "--model-repository", self.repository, "--http-port", self.port, "--grpc-port", -1, "--metrics-port", -1))
         self.assertIn("unknown model", self.ends(1, "bench", "-u", self.endpoint(), "-m", "none"))
         self.assertIn("NOT_FOUND", self.ends(1, "bench", "-u", grpc, "-m", "none"))
-        self.assertIn("two protocols", self.ends(2, "bench", "-u", self.endpoint(), "-m", "add", "-i", "grpc"))
+        self.assertIn("contradicts the URL's scheme", self.ends(2, "bench", "-u", self.endpoint(), "-m", "add", "-i", "grpc"))
         self.assertIn("protocol", self.ends(1, "bench", "-u", f"grpc://127.0.0.1:{self.port}", "-m", "add"))
         self.assertIn("http", self.ends(2, "bench", "-u", self.endpoint(), "-m", "add", "-i", "smoke"))
         self.assertIn("--endpoint", self.ends(2, "bench", "model.onnx", "--concurrency-range", "1:4"))
@@ -230,7 +230,7 @@ class Watch(Served):
             self.stop()
         for text, want in (("max-bodybytes: 5\n", "did you mean 'max-body-bytes'"), ("a\n", "line 1"), ("http-port: 1\nhttp-port: 2\n", "line 2"),
                            ("load-model:\n  - a\n   nested: 1\n", "line 3"), ('{"http-port": {}}', "http-port"), ("no-tune: maybe\n", "true or false"),
-                           ("http-port:\n", "no value"), ("http-port: [1, 2]\n", "one value"), ("profile: x\n", "a profile names no other one")):
+                           ("http-port:\n", "no value"), ("http-port: [1, 2]\n", "one value"), ("profile: x\n", "a profile cannot name another one")):
             mine.write_text(text)
             said = self.ends(2, "serve", "--model-repository", self.repository, "--profile", mine)
             self.assertIn(want, said)

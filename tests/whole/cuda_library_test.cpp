@@ -91,7 +91,7 @@ TEST_F(CudaLibrary, WithoutItItsProviderIsRefused) {
   const auto built = build();
   ASSERT_FALSE(built.ok());
   EXPECT_EQ(built.error().kind, ErrorKind::kRefused);
-  EXPECT_NE(built.error().text().find("provider 'cublaslt' needs cublaslt, which is not here"), std::string::npos)
+  EXPECT_NE(built.error().text().find("provider 'cublaslt' needs cublaslt, which was not found"), std::string::npos)
       << built.error().text();
 }
 

@@ -1,4 +1,4 @@
-// Elements read one by one: what is shown is small.
+// Elements are read one by one, since only few are shown.
 #include "cli/console/answers.hpp"
 
 #include <algorithm>

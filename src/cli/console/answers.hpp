@@ -1,5 +1,5 @@
-// Answers for people: each output in a line, its largest elements with their labels, all of it; and which step was the
-// first to make what is no number.
+// Output for users: a line per output, its largest elements with their labels, all of its elements; and the first step
+// that produced a NaN or an infinity.
 #pragma once
 
 #include <optional>

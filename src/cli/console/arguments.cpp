@@ -1,4 +1,4 @@
-// Reading of a command line against a command's flags, and its help text.
+// Parses a command line against the flags of a command; generates its help text.
 #include "cli/console/arguments.hpp"
 
 #include <unistd.h>
@@ -141,7 +141,7 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
       value = words[++k];
     }
     if (value && value->empty() && f->value != "TEXT")  // as a script leaves them whose variable is not set
-      return usage("%s is given nothing", word.c_str()).expecting(std::string(f->value));
+      return usage("%s has an empty value", word.c_str()).expecting(std::string(f->value));
     std::vector<std::string>& list = out.values[std::string(f->name)];
     if (!list.empty() && !f->repeated) {
       const std::string& before = out.typed[std::string(f->name)];

@@ -1,4 +1,4 @@
-// Facts of the steps, counted.
+// Counts of facts about the steps.
 #include "cli/console/built.hpp"
 
 #include <algorithm>

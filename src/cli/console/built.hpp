@@ -1,5 +1,5 @@
-// What a build made and how it came to it, in a few lines: what was chosen from, what was rejected and why, how sure it
-// is, what was known before, and where it stands.
+// A summary of a build in a few lines: the choices, what was rejected and why, how it was verified, what was known
+// before, and the files written.
 #pragma once
 
 #include "build/request.hpp"

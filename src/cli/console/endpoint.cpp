@@ -1,4 +1,4 @@
-// A line for each load of the range; what the loads found is one object.
+// Prints a line per load of the range; the results of all loads are one object.
 #include "cli/console/endpoint.hpp"
 
 #include <algorithm>
@@ -81,9 +81,9 @@ Status read_trust(const Arguments& a, const std::string& url, serve::Endpoint* o
   if (a.has(kTrusted) && a.has(kTheSame)) return usage("%s and %s are the same: give one of them", kTrusted, kTheSame);
   const std::string trusted = a.get(a.has(kTrusted) ? kTrusted : kTheSame);
   if (!trusted.empty() && !out->secure)
-    return usage("certificates are of TLS").advise("https://HOST:PORT or grpcs://HOST:PORT").but_found(url);
+    return usage("certificates need TLS").advise("https://HOST:PORT or grpcs://HOST:PORT").but_found(url);
   if (a.has("--ssl-https-verify-peer") && !out->secure)
-    return usage("--ssl-https-verify-peer is of TLS").advise("https://HOST:PORT or grpcs://HOST:PORT").but_found(url);
+    return usage("--ssl-https-verify-peer needs TLS").advise("https://HOST:PORT or grpcs://HOST:PORT").but_found(url);
   if (out->secure) {
     PERI_ASSIGN(out->tls, serve::TlsContext::trust(trusted, verify == "1"));
   }
@@ -121,15 +121,15 @@ Result<serve::Endpoint> endpoint_of(const Arguments& a) {
   for (const std::string& said : a.all("--input")) {
     for (const char c : said) protocol.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c));
     if (protocol != "http" && protocol != "grpc")
-      return usage("with --endpoint, -i is the protocol").expecting("http or grpc").but_found(said);
+      return usage("with --endpoint, -i names the protocol").expecting("http or grpc").but_found(said);
   }
   const bool grpc = protocol == "grpc";
   PERI_ASSIGN(serve::Endpoint out, serve::Endpoint::parse(url, grpc ? 8001 : 8000, true));
   const bool scheme = url.find("://") != std::string::npos;
   if (scheme && !protocol.empty() && grpc != out.grpc)
-    return usage("-i %s and the URL's scheme are two protocols", protocol.c_str()).but_found(url);
+    return usage("-i %s contradicts the URL's scheme", protocol.c_str()).but_found(url);
   out.grpc = out.grpc || grpc;
-  if (a.has("--ssl-grpc-use-ssl") && !out.grpc) return usage("--ssl-grpc-use-ssl is of gRPC").advise("-i grpc");
+  if (a.has("--ssl-grpc-use-ssl") && !out.grpc) return usage("--ssl-grpc-use-ssl is for gRPC").advise("-i grpc");
   out.secure = out.secure || a.has("--ssl-grpc-use-ssl");
   PERI_TRY(read_trust(a, url, &out));
   if (a.has("--key-file")) PERI_TRY(out.read_key(a.get("--key-file")));

@@ -1,4 +1,4 @@
-// peri bench --endpoint: a load on a server, in perf_analyzer's words.
+// peri bench --endpoint: puts load on a server, with perf_analyzer's flags.
 #pragma once
 
 #include "cli/entry.hpp"

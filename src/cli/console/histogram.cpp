@@ -1,4 +1,4 @@
-// Ranges of equal width; bars by the largest of them.
+// Ranges of equal width; bar lengths are relative to the largest.
 #include "cli/console/histogram.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A histogram for a terminal: how samples lie, in lines of plain characters that fit into 60 columns.
+// A histogram for a terminal: the distribution of samples in plain characters, within 60 columns.
 #pragma once
 
 #include <span>

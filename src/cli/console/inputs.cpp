@@ -66,7 +66,8 @@ Result<Source> source_of(const std::string& what) {
   Source out{what.starts_with("random:") ? "" : npz_file(what), {}, DType::kInvalid};
   if (out.file.size() < what.size() && !out.file.empty()) {
     out.array = what.substr(out.file.size() + 1);
-    if (out.array.empty()) return usage("no array is named").expecting("FILE.npz:ARRAY or FILE.npz").but_found(what);
+    if (out.array.empty())
+      return usage("the array has no name").expecting("FILE.npz:ARRAY or FILE.npz").but_found(what);
   }
   return out;
 }
@@ -75,7 +76,7 @@ Result<Tensor> read_raw(const Source& source) {
   PERI_ASSIGN(const int64_t count, checked_numel(source.dims));
   PERI_ASSIGN(const int64_t want, dtype_bytes(source.type, count));
   const auto other_size = [&](uint64_t found) {
-    return usage("a raw file of another size")
+    return usage("the raw file has the wrong size")
         .in_file(source.file)
         .expecting(counted(want, "byte"))
         .but_found(std::to_string(found));
@@ -95,7 +96,7 @@ bool is_tensor_file(const std::string& file) {
 }
 
 Error no_input_file(const std::string& file) {
-  return usage("not an input file, by its name")
+  return usage("unknown type of input file")
       .in_file(file)
       .expecting(".npy, .npz, .pb, .png or .jpg")
       .advise("numpy.save writes a .npy; bytes alone are raw:TYPE:AxBxC:FILE, random numbers random:SEED");
@@ -127,7 +128,7 @@ Result<Given> given_words(const Arguments& arguments) {
   for (const std::string& item : arguments.all("--input")) {
     const size_t eq = item.find('=');
     if (eq == std::string::npos || eq == 0)
-      return usage("--input names no input and file").expecting(std::string(kForms)).but_found(item);
+      return usage("--input is not NAME=FILE").expecting(std::string(kForms)).but_found(item);
     if (eq + 1 == item.size())
       return usage("--input names no file").at_node(item.substr(0, eq)).expecting(std::string(kForms));
     if (!given.emplace(item.substr(0, eq), item.substr(eq + 1)).second)
@@ -230,7 +231,7 @@ struct Reader {
       tell("input '" + p.name + "' is cast from " + had + " to " + tensor_type_text(t));
     }
     if (t.dtype() != p.dtype)
-      return usage("input '%s' has another type", p.name.c_str())
+      return usage("input '%s' has the wrong type", p.name.c_str())
           .in_file(source.file)
           .expecting(std::string(dtype_name(p.dtype)) + shape_text(p.shape))
           .but_found(tensor_type_text(t))

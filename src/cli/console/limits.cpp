@@ -1,4 +1,4 @@
-// Every number stands once as a default, in the room that keeps it; the help says it in words.
+// Each default is defined once, in the module that uses it; the help text states it in words.
 #include "cli/console/limits.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The bounds of `peri serve` on what clients send: their flags, and what they mean to each part of the server.
+// The limits of `peri serve` on what clients send: their flags, and their settings in each part of the server.
 #pragma once
 
 #include "cli/entry.hpp"

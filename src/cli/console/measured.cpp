@@ -1,4 +1,4 @@
-// A session, the times of its steps, and a table of them in the order of the run.
+// A session, the times of its steps, and a table of them in run order.
 #include "cli/console/measured.hpp"
 
 #include <algorithm>

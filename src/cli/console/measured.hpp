@@ -1,4 +1,4 @@
-// Where the time of an engine goes that runs on a device, by timing it: peri explain --measured.
+// peri explain --measured: measured times of the steps of an engine that runs on a device.
 #pragma once
 
 #include "cli/entry.hpp"

@@ -1,4 +1,4 @@
-// Building or loading an engine from what the user typed.
+// Builds or loads an engine as the command line asks.
 #include "cli/console/model.hpp"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::vector<Flag> build_flags(std::vector<Flag> first, const std::vector<Flag>& 
       {"--opt-shapes", "", "NAME:AxBxC", "as --shapes: the shape to tune for", true},
       {"--min-shapes", "", "NAME:AxBxC", "the smallest shape that the engine takes, checked too", true},
       {"--max-shapes", "", "NAME:AxBxC", "the largest shape that the engine takes, checked too", true},
-      {"--fix", "", "NAME=VALUE", "an input becomes this constant, e.g. sr=16000, and what hangs on it folds", true},
+      {"--fix", "", "NAME=VALUE", "replace an input by a constant, e.g. sr=16000, and fold what depends on it", true},
       {"--max-iterations", "", "N", "a loop with more iterations is an error (default: 2147483648)"},
       {"--strict-placement", "", "", "refuse a model if the host would have to run some of its steps"},
       {"--io-dtype", "", "f32|f16|bf16", "type of inputs and outputs (default: the model's)"},

@@ -1,5 +1,5 @@
-// What many subcommands share: flags of a build, opening a model or an engine, inputs from files or seeds, outputs to
-// files.
+// Shared by many subcommands: the flags of a build, opening a model or an engine, inputs from files or seeds, outputs
+// to files.
 #pragma once
 
 #include <memory>

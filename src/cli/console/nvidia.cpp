@@ -1,4 +1,4 @@
-// Each library by itself: one that is missing says nothing of the others.
+// Each library is reported independently: a missing one does not affect the others.
 #include "cli/console/nvidia.hpp"
 
 #include "device/cuda/cuda.hpp"

@@ -1,5 +1,5 @@
-// What this machine has of NVIDIA's, for the doctor: each library with path and version, or why it is not used, and
-// each GPU with the target that plans for it are made for.
+// NVIDIA software and hardware for the doctor: each library with path and version, or why it is not used, and each GPU
+// with the target that plans for it use.
 #pragma once
 
 #include "base/json.hpp"

@@ -1,4 +1,4 @@
-// Outputs to files.
+// Writes outputs to files.
 #include <unistd.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Printing for people.
+// Prints text for users.
 #include "cli/console/page.hpp"
 
 #include <cstdarg>

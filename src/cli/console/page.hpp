@@ -1,5 +1,5 @@
-// Lines for people on standard output: nothing under --quiet or where the JSON object takes standard output. What a
-// model's names hold never reaches the terminal as it is (printable()).
+// Lines for users on standard output: none under --quiet or if the JSON object goes to standard output. Names from a
+// model are always escaped before they reach the terminal (printable()).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Decode, resize with a filter as wide as the step, arrange.
+// Decodes, resizes with a filter as wide as the step, rearranges.
 #include "cli/console/pictures.hpp"
 
 #include <png.h>
@@ -129,7 +129,7 @@ Result<Pixels> fitted(const Pixels& in, int64_t height, int64_t width, Fit fit, 
   *done = size_text(in);
   if (in.height == height && in.width == width) return in;
   if (fit == Fit::kNone)
-    return usage("the picture has another size")
+    return usage("the picture has the wrong size")
         .expecting(format("%lldx%lld", static_cast<long long>(width), static_cast<long long>(height)))
         .but_found(*done)
         .advise("let --fit stretch or --fit crop change it");
@@ -163,9 +163,9 @@ Result<Axes> axes_of(const std::vector<int64_t>& sizes, const std::string& layou
     if (layout != "nchw" && (channels(base + 2) || (layout == "nhwc" && sizes[base + 2] == -1)))
       return Axes{base + 2, base, base + 1};
   }
-  return usage("this input takes no picture")
+  return usage("this input cannot be a picture")
       .expecting("[1,C,H,W], [1,H,W,C], [C,H,W] or [H,W,C] with C 1 or 3")
-      .advise("give --layout nchw or nhwc where its sizes do not tell");
+      .advise("give --layout nchw or nhwc if its sizes are ambiguous");
 }
 
 Result<std::array<double, 3>> three(const Arguments& arguments, const char* flag, std::array<double, 3> otherwise) {
@@ -206,15 +206,15 @@ Result<PictureTerms> picture_terms(const Arguments& arguments) {
   PictureTerms out;
   const std::string fit = arguments.get("--fit", "stretch");
   if (fit != "stretch" && fit != "crop" && fit != "none")
-    return usage("--fit has no such value").expecting("stretch, crop or none").but_found(fit);
+    return usage("--fit has an invalid value").expecting("stretch, crop or none").but_found(fit);
   out.fit = fit == "crop" ? Fit::kCrop : fit == "none" ? Fit::kNone : Fit::kStretch;
   out.layout = arguments.get("--layout");
   if (!out.layout.empty() && out.layout != "nchw" && out.layout != "nhwc")
-    return usage("--layout has no such value").expecting("nchw or nhwc").but_found(out.layout);
+    return usage("--layout has an invalid value").expecting("nchw or nhwc").but_found(out.layout);
   PERI_ASSIGN(out.mean, three(arguments, "--mean", out.mean));
   PERI_ASSIGN(out.std, three(arguments, "--std", out.std));
   if (std::any_of(out.std.begin(), out.std.end(), [](double v) { return !(v != 0); }))
-    return usage("--std is 0: nothing is divided by it");
+    return usage("--std must not be 0");
   out.normalised = arguments.has("--mean") || arguments.has("--std");
   return out;
 }

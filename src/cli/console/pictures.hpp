@@ -1,5 +1,5 @@
-// Pictures as inputs: a .png or .jpg becomes the tensor that an image model asks for, in ways that are stated, printed,
-// and chosen by flags. libpng and libjpeg-turbo decode.
+// Pictures as inputs: a .png or .jpg becomes the tensor of an image model by a conversion that is documented, printed,
+// and selected by flags. libpng and libjpeg-turbo decode.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Of YAML: "name: value", "name: [a, b]", "- item" below a name, comments and quotes; nothing that nests.
+// The supported YAML: "name: value", "name: [a, b]", "- item" below a name, comments and quotes; no nesting.
 #include "cli/console/profile.hpp"
 
 #include <algorithm>
@@ -25,7 +25,8 @@ class Reader {
     const std::string name = "--" + std::string(key);
     const auto flag = std::find_if(flags_.begin(), flags_.end(), [&](const Flag& f) { return f.name == name; });
     if (name == "--profile")
-      return usage("%s: a profile names no other one", where.c_str()).advise("write the flags of both into one file");
+      return usage("%s: a profile cannot name another one", where.c_str())
+          .advise("write the flags of both into one file");
     if (flag == flags_.end()) {
       std::vector<std::string_view> known;
       for (const Flag& f : flags_) known.push_back(f.name.substr(2));
@@ -37,7 +38,7 @@ class Reader {
     if (values.size() != 1 && !flag->repeated)
       return usage("%s: '%s' takes one value", where.c_str(), std::string(key).c_str());
     if (!flag->value.empty() && std::find(values.begin(), values.end(), "") != values.end())
-      return usage("%s: '%s' is given nothing", where.c_str(), std::string(key).c_str());
+      return usage("%s: '%s' has an empty value", where.c_str(), std::string(key).c_str());
     if (flag->value.empty()) {
       if (values[0] != "true" && values[0] != "false")
         return usage("%s: '%s' is a switch", where.c_str(), std::string(key).c_str())
@@ -95,9 +96,9 @@ Result<std::string> scalar(std::string_view text, const std::string& where) {
   if (!text.empty() && (text[0] == '"' || text[0] == '\'')) {
     const size_t end = text.find(text[0], 1);
     if (end == std::string_view::npos || text.find('\\') < end)
-      return usage("%s: a quote without its end, or with escapes", where.c_str());
+      return usage("%s: a quote is not closed, or has escapes", where.c_str());
     const std::string_view rest = trimmed(text.substr(end + 1));
-    if (!rest.empty() && rest[0] != '#') return usage("%s: text behind a quote", where.c_str());
+    if (!rest.empty() && rest[0] != '#') return usage("%s: text after a quote", where.c_str());
     return std::string(text.substr(1, end - 1));
   }
   for (size_t at = text.find('#'); at != std::string_view::npos; at = text.find('#', at + 1))
@@ -106,15 +107,15 @@ Result<std::string> scalar(std::string_view text, const std::string& where) {
       break;
     }
   if (!text.empty() && std::string_view("[{&*!|>%@`").find(text[0]) != std::string_view::npos)
-    return usage("%s: YAML of this kind is not read here", where.c_str()).expecting("name: value, or - items");
+    return usage("%s: this form of YAML is not supported", where.c_str()).expecting("name: value, or - items");
   return std::string(text);
 }
 
 Result<std::vector<std::string>> inline_list(std::string_view text, const std::string& where) {
   const size_t end = text.find(']');
-  if (end == std::string_view::npos) return usage("%s: a list without its end", where.c_str());
+  if (end == std::string_view::npos) return usage("%s: a list is not closed", where.c_str());
   if (const std::string_view rest = trimmed(text.substr(end + 1)); !rest.empty() && rest[0] != '#')
-    return usage("%s: text behind a list", where.c_str()).but_found(rest.substr(0, 60));
+    return usage("%s: text after a list", where.c_str()).but_found(rest.substr(0, 60));
   std::string_view inside = text.substr(1, end - 1);
   std::vector<std::string> out;
   while (!trimmed(inside).empty()) {
@@ -141,7 +142,7 @@ Status read_yaml(std::string_view text, Reader* out) {
     const std::string where = "line " + std::to_string(line);
     if (row.empty() || row[0] == '#' || row == "---") continue;
     if (row.starts_with("- ")) {
-      if (key.empty()) return usage("%s: an item of no list", where.c_str());
+      if (key.empty()) return usage("%s: an item outside of a list", where.c_str());
       PERI_ASSIGN(std::string one, scalar(row.substr(2), where));
       items.push_back(std::move(one));
       continue;

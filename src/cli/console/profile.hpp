@@ -1,4 +1,4 @@
-// --profile FILE: flags of a command from a file, in YAML or JSON; what is typed beside it wins.
+// --profile FILE: flags of a command from a YAML or JSON file; flags on the command line override them.
 #pragma once
 
 #include "cli/entry.hpp"

@@ -1,4 +1,4 @@
-// The worker is this program again, under another name of a command.
+// The worker is this program, started with a hidden command.
 #include "cli/console/serving.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What of `peri serve` is about its worker processes: flags, the order that starts it, its metrics.
+// The worker processes of `peri serve`: flags, the order that starts a worker, its metrics.
 #pragma once
 
 #include "cli/entry.hpp"

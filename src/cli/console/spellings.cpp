@@ -1,4 +1,4 @@
-// camelCase becomes words with hyphens; what remains stands in short tables, and in Flag::also.
+// camelCase becomes words with hyphens; other spellings are in short tables, and in Flag::also.
 #include "cli/console/spellings.hpp"
 
 #include <algorithm>
@@ -60,14 +60,14 @@ constexpr std::string_view kModels[] = {"--onnx", "--load-engine"};
 struct Elsewhere {
   std::string_view word, advice;
 };
-constexpr std::string_view kLeaveOut = "leave it out: nothing here hangs on it";
+constexpr std::string_view kLeaveOut = "leave it out: it has no effect here";
 constexpr Elsewhere kOfTriton[] = {
     {"--allow-http", "give --http-port -1 and a --http-socket for none"},
     {"--allow-grpc", "give --grpc-port -1 for none"},
     {"--allow-metrics", "give --metrics-port -1 for none"},
     {"--allow-gpu-metrics", kLeaveOut},
     {"--allow-cpu-metrics", kLeaveOut},
-    {"--backend-config", "leave it out: models are built by this program, whose flags of building stand in --help"},
+    {"--backend-config", "leave it out: models are built by this program, with the build flags in --help"},
     {"--backend-directory", "leave it out: there are no backends to load"},
     {"--buffer-manager-thread-count", kLeaveOut},
     {"--cache-config", "give --cache-mib"},

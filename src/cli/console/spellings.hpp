@@ -1,5 +1,5 @@
-// Words as people type them who come from other programs: --warmUp, --saveEngine, --onnx, --fp16. They mean flags of
-// ours.
+// Flags as users of other programs spell them: --warmUp, --saveEngine, --onnx, --fp16. They are mapped to flags of
+// peri.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Progress on standard error and interruption: one moving line on a terminal, plain lines elsewhere; Ctrl-C asks once.
+// Progress on standard error and interruption: one updating line on a terminal, else plain lines; Ctrl-C stops work.
 #pragma once
 
 #include <cstdint>

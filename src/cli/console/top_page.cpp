@@ -1,4 +1,4 @@
-// A server that was started anew counts from zero: what is less than before is taken as it is.
+// A restarted server counts from zero: a count below the previous one is used as it is.
 #include "cli/console/top_page.hpp"
 
 #include <algorithm>

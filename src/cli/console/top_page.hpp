@@ -1,4 +1,4 @@
-// Lines of `peri top`: what a server did between two looks, in 60 columns.
+// The lines of `peri top`: the activity of a server between two samples, in 60 columns.
 #pragma once
 
 #include "base/json.hpp"

@@ -1,4 +1,4 @@
-// What was found holds for these processors and so many threads: they stand in the file.
+// A result is valid for these processors and this number of threads, which the file names.
 #include "cli/console/tuning.hpp"
 
 #include "base/thread_pool.hpp"

@@ -1,4 +1,4 @@
-// Flags of `serve` that settle batches by an objective.
+// Flags of `serve` that tune batch settings for an objective.
 #pragma once
 
 #include "cli/entry.hpp"

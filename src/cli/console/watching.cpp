@@ -1,4 +1,4 @@
-// A log is rotated by renaming it and sending SIGHUP: from then on lines go to a new file of its name.
+// A log is rotated by renaming it and sending SIGHUP: later lines go to a new file of that name.
 #include "cli/console/watching.hpp"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Flags of `serve` that say who looks on: its log and its traces.
+// Flags of `serve` for monitoring: its log and its traces.
 #pragma once
 
 #include "cli/entry.hpp"

@@ -1,6 +1,6 @@
-// What the driver's functions take, written here so that no header of NVIDIA's is needed: layouts and numbers of cuda.h
-// of CUDA 13.0, which the driver keeps for all later versions. tests/device/cuda_abi_test.cpp holds them against that
-// header where there is one.
+// The interface of the driver's functions, so that no NVIDIA header is needed: layouts and numbers of cuda.h of CUDA
+// 13.0, which later drivers keep. tests/device/cuda_abi_test.cpp compares them with that header where it is
+// installed.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt on one GPU: the library is asked which algorithms it has, a choice is plain numbers that
-// can be kept and made again, and a product that is ready only enqueues, also into a capture.
+// Matrix products with cuBLASLt on one GPU: the library lists its algorithms, a choice is plain numbers that can be
+// stored and used again, and a prepared product only enqueues, also into a capture.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// What cuBLASLt's functions take, written here so that no header of NVIDIA's is needed: numbers and layouts of
-// cublasLt.h of CUDA 13.0. tests/device/cuda_abi_test.cpp holds them against that header where there is one.
+// The interface of cuBLASLt's functions, so that no NVIDIA header is needed: numbers and layouts of cublasLt.h of CUDA
+// 13.0. tests/device/cuda_abi_test.cpp compares them with that header where it is installed.
 #pragma once
 
 #include <cstddef>

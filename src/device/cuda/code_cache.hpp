@@ -1,4 +1,4 @@
-// Machine code kept as files, each believed only where it is whole and ours.
+// Machine code cached in files, each used only if it is intact and owned by this user.
 #pragma once
 
 #include <string>

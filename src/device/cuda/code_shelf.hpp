@@ -1,5 +1,5 @@
-// Machine code that this process has or will need, once for each source: what several ask for at the same time is
-// compiled once, what is foreseen is compiled by threads of its own while other work goes on.
+// Machine code that this process has or will need, once per source: concurrent requests for the same code compile it
+// once, and code needed later is compiled by threads of its own while other work continues.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// CUDA source becomes machine code of a named chip, here or on a machine without a GPU: by NVRTC, without any header of
-// NVIDIA's, and from the cache where the same was compiled before.
+// Compiles CUDA source to machine code for a named chip, also on a machine without a GPU: with NVRTC, without NVIDIA
+// headers, and from the cache if the same was compiled before.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What the parts of a CUDA device share: the driver, the context, its health, its counts and its allocations.
+// The shared state of a CUDA device: the driver, the context, its health, its counts and its allocations.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A GPU of NVIDIA's as a device: the rules of device.hpp over the driver's own streams, events and graphs, and what
-// only such a device has: loaded kernels, and graphs that are updated in place.
+// An NVIDIA GPU as a device: the rules of device.hpp over the driver's streams, events and graphs, and what only such a
+// device has: loaded kernels, and graphs that are updated in place.
 #pragma once
 
 #include <algorithm>

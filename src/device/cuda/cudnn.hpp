@@ -1,5 +1,5 @@
-// Convolutions by cuDNN's graphs on one GPU, with what follows them in one plan: the library is asked which engines it
-// has, a choice is plain numbers that can be kept and made again, and a plan that is ready only enqueues.
+// Convolutions with cuDNN's graphs on one GPU, with their epilogue in one plan: the library lists its engines, a choice
+// is plain numbers that can be stored and used again, and a prepared plan only enqueues.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// What cuDNN's graph functions take, written here so that no header of NVIDIA's is needed: numbers of cudnn_graph.h of
-// 9.19. tests/device/cuda_abi_test.cpp holds them against that header where there is one.
+// The interface of cuDNN's graph functions, so that no NVIDIA header is needed: numbers of cudnn_graph.h of 9.19.
+// tests/device/cuda_abi_test.cpp compares them with that header where it is installed.
 #pragma once
 
 #include "device/cuda/abi.hpp"

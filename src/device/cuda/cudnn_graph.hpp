@@ -1,4 +1,4 @@
-// cuDNN's descriptors as they are made and read, and a convolution as a graph of them.
+// Creation and reading of cuDNN's descriptors, and a convolution as a graph of them.
 #pragma once
 
 #include <span>

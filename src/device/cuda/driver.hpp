@@ -1,4 +1,4 @@
-// The driver as a table of functions, its errors as ours, and what it says of its GPUs.
+// The driver as a table of functions, its errors as ours, and the properties of its GPUs.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// NVIDIA's libraries as values: which file of each is taken, its version, or why there is none. Nothing is linked; what
-// is missing here is missing for the program only where someone asks for it.
+// NVIDIA's libraries as values: which file of each is used, its version, or why there is none. Nothing is linked; a
+// missing library matters only where it is needed.
 #pragma once
 
 #include <compare>

@@ -1,4 +1,4 @@
-// The state of a GPU at a moment, for reports and the rows of measurements: NVML, where it is there.
+// The current state of a GPU, for reports and measurements, from NVML where it is installed.
 #pragma once
 
 #include <memory>

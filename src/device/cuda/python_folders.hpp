@@ -1,4 +1,4 @@
-// Where the python3 on PATH keeps what pip installed.
+// The folders where the python3 on PATH has the packages that pip installed.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The body of a control step as an engine of its own over the weights of the whole: it is run on host tensors, by
+// The body of a control step as an engine of its own that uses the weights of the whole: it runs on host tensors, in
 // several sessions at once.
 #pragma once
 

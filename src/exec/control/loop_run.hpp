@@ -1,4 +1,4 @@
-// One run of a loop: carried values go from one of two places to the other, parts of scan outputs one behind the other.
+// One run of a loop: carried values alternate between two buffers, parts of scan outputs are appended to each other.
 #pragma once
 
 #include "exec/control/body.hpp"

@@ -1,5 +1,5 @@
-// A region at one size by the definitions of its ops: for the executor `reference`, and for sizes that the data makes
-// and no kernel takes.
+// Runs a region at one size by the definitions of its ops: for the executor `reference`, and for data-dependent sizes
+// that no kernel supports.
 #pragma once
 
 #include "exec/region/region_template.hpp"

@@ -1,4 +1,4 @@
-// What executors ask of a payload before its kernel sees it.
+// The checks of a payload before its kernel gets it.
 #pragma once
 
 #include "exec/region/region_payload.hpp"

@@ -1,4 +1,4 @@
-// Tensors brought to a layout and back, element for element: slow, for trials, tests and the null device.
+// Converts tensors to a layout and back, element by element: slow, for trials, tests and the null device.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// A kernel that takes a step's place at a size that the step's own refuses: an operand of one row there that was whole
-// at the sizes it was chosen for.
+// A kernel that replaces a step's own at a size that the own one refuses: e.g. an operand of one row that was whole at
+// the sizes it was chosen for.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The payload of steps that run a region: which kernel, which configuration, and the region as IR text with symbolic
+// The payload of steps that run a region: kernel, configuration, and the region as IR text with symbolic
 // dims.
 #pragma once
 

@@ -1,5 +1,5 @@
-// A region that was parsed and inferred once, with its symbols: bound to sizes by putting numbers into a graph that is
-// kept for that, so that a new shape copies no graph and infers only the nodes whose types sizes decide.
+// A region that is parsed and inferred once, with its symbols, and bound to sizes by substituting numbers in a graph
+// that is kept for this: a new shape copies no graph and infers only the nodes whose types depend on sizes.
 #pragma once
 
 #include <memory>

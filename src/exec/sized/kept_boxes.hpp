@@ -1,4 +1,4 @@
-// The boxes that non-maximum suppression has kept, to hold the next candidate against.
+// The boxes that non-maximum suppression has selected, to compare the next candidate with.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Ops whose results are as long as the data makes them, on pointers of their own types: NonZero, Compress, Unique of a
-// list, NonMaxSuppression and Range. Their bits are those of the float64 reference.
+// Ops with data-dependent result sizes, on pointers of their own types: NonZero, Compress, Unique of a list,
+// NonMaxSuppression and Range. Their bits are those of the float64 reference.
 #pragma once
 
 #include "ir/graph.hpp"

@@ -1,4 +1,4 @@
-// NonMaxSuppression on float32 boxes: the bits of the definition in ops/non_max_suppression.cpp.
+// NonMaxSuppression on float32 boxes, bit-identical to the definition in ops/non_max_suppression.cpp.
 #pragma once
 
 #include "exec/sized/selection.hpp"

@@ -188,7 +188,7 @@ std::shared_ptr<const MappedFile> PackedFiles::find(const std::string& key, int6
   if (!mapped.ok()) return nullptr;
   if (wrong.empty()) wrong = damage(*mapped, key, static_cast<uint64_t>(bytes));
   if (!wrong.empty()) {
-    note("the packed weights of " + path + " are made anew: " + wrong);
+    note("the packed weights of " + path + " are packed again: " + wrong);
     return nullptr;
   }
   (void)futimens(fd->get(), nullptr);  // used now: the oldest are deleted first

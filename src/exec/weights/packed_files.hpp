@@ -1,6 +1,6 @@
-// Packed weights outlive the process that packed them: files below the cache's folder, named by what they hold, mapped
-// by the next engine that has the same step with the same weights, once owner, key and checksum are found right. The
-// oldest go when they are too many.
+// Stores packed weights for later processes: files below the cache's folder, named by their content, mapped by the next
+// engine that has the same step with the same weights once owner, key and checksum are verified. The oldest are deleted
+// if they exceed the limit.
 #pragma once
 
 #include <functional>

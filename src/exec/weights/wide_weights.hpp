@@ -1,5 +1,5 @@
-// The weights of a step in the types its region states. One that is stored in 16 bits is widened when a kernel asks for
-// it, and stays for as long as somebody has the tensor: a packed weight is in memory once, packed.
+// The weights of a step in the types its region states. A weight stored in 16 bits is widened when a kernel asks for
+// it, and kept as long as the tensor is used: a packed weight is in memory only once, packed.
 #pragma once
 
 #include <memory>

@@ -166,7 +166,8 @@ Status check_sequences(const ModelConfig& c) {
   const SequenceConfig& s = *c.sequences;
   if (c.batching) return invalid("dynamic_batching and sequence_batching: a model has one of them");
   if (c.response_cache)
-    return invalid("response_cache and sequence_batching: an answer hangs on the requests before it")
+    return invalid(
+               "response_cache and sequence_batching exclude each other: a response depends on the requests before it")
         .advise("take response_cache out");
   std::vector<std::string> names;
   for (const ControlConfig& k : s.controls) names.push_back(k.input);
@@ -180,9 +181,9 @@ Status check_sequences(const ModelConfig& c) {
                      static_cast<long long>(c.max_batch_size));
   for (const PortConfig& p : c.inputs)
     if (p.ragged)
-      return invalid("input '%s': allow_ragged_batch has no place beside sequence_batching", p.name.c_str());
+      return invalid("input '%s': allow_ragged_batch and sequence_batching exclude each other", p.name.c_str());
   if (!c.batch_inputs.empty() || !c.batch_outputs.empty())
-    return invalid("batch_input and batch_output have no place beside sequence_batching");
+    return invalid("batch_input and batch_output cannot be used with sequence_batching");
   return Ok{};
 }
 
