@@ -70,6 +70,12 @@ with tempfile.TemporaryDirectory() as scratch:
     fill(folder / "build/c.part", 2)
     expect("a built checkout, nearly the size", dev(folder, 0, "test", *only), False)
     expect("a built checkout", dev(folder, 0, "build"), False)
+    fill(folder / "build/bin/.mold-killed", 1)
+    fill(folder / "build/bin/.mold-runs", 1)
+    os.utime(folder / "build/bin/.mold-killed", (1000, 1000))
+    dev(folder, 0, "build")
+    if (there := [p.name for p in (folder / "build/bin").iterdir()]) != [".mold-runs"]:
+        wrong.append(f"what a killed link left: {there} is there")
 
 # The table itself: every kind of work has parts, and no part of it lies in another.
 rows = [line.split() for line in (DEV / "lib/space.txt").read_text().splitlines() if line and not line.startswith("#")]

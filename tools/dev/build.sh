@@ -4,5 +4,7 @@
 
 (($# > 0)) || need_space build
 call setup build
+# Of links that were killed; one that runs is younger.
+[[ ! -d build ]] || find build -maxdepth 2 -name ".mold-*" -type f -mmin +60 -delete
 step "configure" cmake -S . -B build -G Ninja -DPERI_PCH="${PERI_PCH:-1}"
 step "compile ${*:-everything}" ninja -C build -j "$JOBS" "$@"
