@@ -32,7 +32,7 @@ class Early(Typed):
             for given, words in (("imgae=image.npy", "the model has no input 'imgae'; did you mean 'image'?"), ("image", "names no input and file"),
                                  ("image=", "names no file"), ("image=random:x", "the seed is not a whole number"), ("image=random:-1", "the seed is not"),
                                  ("image=raw:f32:2x1x8x8", "a raw input has"), ("image=raw:f33:2:image.npy", "raw elements"),
-                                 ("image=text.txt", "not an input file, by its name"), ("image=double.npy", "input 'image' has another type")):
+                                 ("image=text.txt", "unknown type of input file"), ("image=double.npy", "input 'image' has another type")):
                 self.early(words, command, DIGITS, "-i", given)
             for given, words in (("image=none.npy", "none.npy: cannot open"), ("image=.", "not an input file"), ("image=cut.npy", "cut.npy")):
                 self.early(words, command, DIGITS, "-i", given, code=2 if given == "image=." else 1)
