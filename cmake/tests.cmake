@@ -13,7 +13,7 @@ inline constexpr const char* kBuildDir = \"${CMAKE_BINARY_DIR}\";
 ")
 
 add_library(peri_test_main STATIC "${CMAKE_SOURCE_DIR}/tests/main.cpp")
-target_link_libraries(peri_test_main PUBLIC GTest::gtest)
+target_link_libraries(peri_test_main PUBLIC GTest::gtest PRIVATE peri_base)
 target_compile_options(peri_test_main PRIVATE ${PERI_WARNINGS})
 if(PERI_PCH)  # GoogleTest's header takes longer to read than most tests
   add_library(peri_test_pch OBJECT "${PERI_GEN}/pch.cpp")
@@ -71,8 +71,7 @@ function(peri_tests module)
       if(label STREQUAL "slow")
         set(limit_s 2400)
       endif()
-      set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT ${limit_s}
-        ENVIRONMENT "PERI_CACHE=${CMAKE_BINARY_DIR}/cache")
+      set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT ${limit_s})
     endif()
   endforeach()
 endfunction()
@@ -120,7 +119,7 @@ if(TARGET peri_package)
   set_tests_properties(package PROPERTIES LABELS null TIMEOUT 600)
   add_test(NAME python/package COMMAND "${PERI_VENV_PYTHON}" -B "${CMAKE_SOURCE_DIR}/tests/python/package_python.py" "${CMAKE_SOURCE_DIR}")
   set_tests_properties(python/package PROPERTIES LABELS cpu TIMEOUT 600
-    ENVIRONMENT "PYTHONPATH=${CMAKE_BINARY_DIR}/python;PERI_CACHE=${CMAKE_BINARY_DIR}/cache")
+    ENVIRONMENT "PYTHONPATH=${CMAKE_BINARY_DIR}/python")
   add_test(NAME python/wheel COMMAND "${CMAKE_SOURCE_DIR}/tests/package/wheel.sh" "${CMAKE_BINARY_DIR}" "${CMAKE_SOURCE_DIR}")
   set_tests_properties(python/wheel PROPERTIES LABELS cpu TIMEOUT 600)
 endif()

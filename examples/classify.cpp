@@ -24,6 +24,10 @@ int main(int argc, char** argv) {
   if (!engine) return complain(engine.error());
 
   // One image: the sizes that are not fixed (the batch) are 1.
+  if (engine->inputs().size() != 1) {
+    std::fprintf(stderr, "this example takes models with one input\n");
+    return 1;
+  }
   const peri::Port input = engine->inputs()[0];
   std::vector<int64_t> dims = input.dims;
   size_t count = 1;
@@ -43,6 +47,10 @@ int main(int argc, char** argv) {
   if (!outputs) return complain(outputs.error());
 
   const std::span<const float> scores = outputs->at(0).as<float>();
+  if (scores.empty()) {
+    std::fprintf(stderr, "the first output holds no f32\n");
+    return 1;
+  }
   const auto best = std::max_element(scores.begin(), scores.end());
   std::printf("class %zd of %zu, score %.4f\n", best - scores.begin(), scores.size(), static_cast<double>(*best));
   return 0;

@@ -53,7 +53,11 @@ int main(int argc, char** argv) {
     in[k].dtype = peri_engine_input_dtype(engine, k);
     in[k].rank = peri_engine_input_rank(engine, k);
     in[k].bytes = element_bytes(in[k].dtype);
-    for (size_t axis = 0; axis < in[k].rank && axis < MAX_RANK; ++axis) {
+    if (in[k].rank > MAX_RANK) {
+      fprintf(stderr, "more dimensions than this example has room for\n");
+      return 1;
+    }
+    for (size_t axis = 0; axis < in[k].rank; ++axis) {
       const int64_t d = peri_engine_input_dim(engine, k, axis);
       dims[k][axis] = d < 0 ? 1 : d;
       in[k].bytes *= (size_t)dims[k][axis];

@@ -1,9 +1,14 @@
 // Every test program's main: `--source=FILE_test.cpp` runs the tests of that file only, and fails when there are none.
+// What tests write for a time lies in one folder, which goes at the end; that of a killed program goes with the next
+// one's start.
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <cstdio>
 #include <string>
 #include <string_view>
+
+#include "base/temporary_folder.hpp"
 
 namespace {
 
@@ -45,5 +50,12 @@ int main(int argc, char** argv) {
     }
     GTEST_FLAG_SET(filter, filter);
   }
+  // Static, so that it goes after the threads of what tests have opened: they may still write there.
+  static const auto folder = peri::TemporaryFolder::create("tests");
+  if (!folder.ok()) {
+    std::fprintf(stderr, "%s\n", folder.error().text().c_str());
+    return 1;
+  }
+  for (const char* name : {"TMPDIR", "TEST_TMPDIR"}) setenv(name, folder->path().c_str(), 1);
   return RUN_ALL_TESTS();
 }

@@ -177,7 +177,9 @@ class Bars:
         said, *_ = call(words + (["--lengths", 6, "--longest", 32] if self.a.quick else ["--rounds", 3]))
         ratio = float(re.search(r"ratio of the means ([\d.]+)", said)[1])
         more = float(re.search(r"the new length takes more +mean +-?[\d.]+ +median +(-?[\d.]+)", said)[1])
-        self.say("shapes", f"{name_of(m)}, mean over prepared runs", ratio, "at most 1.05", ratio <= 1.05)
+        # a run of MiniLM takes so little that the bar of a new length, 1 ms, is more than a twentieth of it
+        held = None if m == self.a.minilm else ratio <= 1.05
+        self.say("shapes", f"{name_of(m)}, mean over prepared runs", ratio, "at most 1.05" + ", of bert_base" * (held is None), held)
         self.say("shapes", f"{name_of(m)}, a new length takes more, ms", more, f"at most {limit:g}", more <= limit)
 
     def narrow(self, m):

@@ -33,6 +33,18 @@ Result<std::string> json_of(F call) {
   const std::unique_ptr<peri_report, void (*)(peri_report*)> report(raw, peri_report_free);
   return std::string(peri_report_json(raw));
 }
+
+// Texts as C has them; one that holds a NUL would end there.
+inline std::optional<Error> raw_texts(std::span<const std::string> texts, std::vector<const char*>* out) {
+  for (const std::string& text : texts) {
+    if (text.find('\0') != std::string::npos) {
+      const std::string why = "text " + std::to_string(out->size()) + " holds a NUL";
+      return Error{PERI_ERROR_USAGE, why, why, {}, {}, {}, {}, {}};
+    }
+    out->push_back(text.c_str());
+  }
+  return std::nullopt;
+}
 }  // namespace detail
 
 class Engine {
@@ -268,7 +280,7 @@ class Session {
   Result<std::vector<View>> inputs_of(std::span<const std::string> texts) {
     return detail::guarded([&]() -> Result<std::vector<View>> {
       std::vector<const char*> raw;
-      for (const std::string& text : texts) raw.push_back(text.c_str());
+      if (std::optional<Error> e = detail::raw_texts(texts, &raw)) return std::move(*e);
       std::vector<peri_tensor> in(input_count_, detail::raw_of({}));
       if (peri_error* e = peri_session_texts(raw_.get(), raw.data(), raw.size(), in.data(), in.size()))
         return detail::take(e);
@@ -282,7 +294,7 @@ class Session {
   Result<View> embed(std::span<const std::string> texts, const View& out = {}) {
     return detail::guarded([&]() -> Result<View> {
       std::vector<const char*> raw;
-      for (const std::string& text : texts) raw.push_back(text.c_str());
+      if (std::optional<Error> e = detail::raw_texts(texts, &raw)) return std::move(*e);
       peri_tensor t = detail::raw_of(out);
       if (peri_error* e = peri_session_embed(raw_.get(), raw.data(), raw.size(), &t)) return detail::take(e);
       return view_of(t);

@@ -1,5 +1,8 @@
 // Measurements and comparisons through the C interface.
 #include "build/bench.hpp"
+
+#include <cmath>
+
 #include "api/handles.hpp"
 #include "bench/compare.hpp"
 #include "build/request.hpp"
@@ -65,6 +68,7 @@ Status bench(const peri_engine& engine, const peri_bench_options& given, peri_re
 
 Status compare(const char* before_text, const char* after_text, double limit, peri_report** out) {
   if (!(limit >= 1)) return usage("a limit below 1").but_found(format("%g", limit));
+  if (!std::isfinite(limit)) return usage("a limit that nothing reaches").but_found(format("%g", limit));
   PERI_ASSIGN(const bench::Record before, bench::read_record(before_text));
   PERI_ASSIGN(const bench::Record after, bench::read_record(after_text));
   PERI_ASSIGN(const bench::Comparison c, bench::compare(before, after, limit));

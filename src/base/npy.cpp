@@ -1,6 +1,8 @@
 // The .npy header is a Python literal of exactly three keys; data follows in one block.
 #include "base/npy.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -139,6 +141,7 @@ Error unsupported_element(const std::string& descr) {
 Result<Element> element_of(const std::string& descr, DType wanted) {
   if (descr.size() < 3) return unsupported_element(descr);
   const char order = descr[0], kind = descr[1];
+  if (kind == 'M' || kind == 'm') return unsupported_element(descr);  // dates and times, their unit behind the size
   int64_t bytes = -1;
   const auto [end, code] = std::from_chars(descr.data() + 2, descr.data() + descr.size(), bytes);
   if (code != std::errc() || end != descr.data() + descr.size() || bytes < 0) return broken("a bad element type");
@@ -329,9 +332,10 @@ std::string unpacked(const Tensor& t) {
 }
 }  // namespace
 
+static Error not_an_array() { return broken("it does not begin as one").expecting("\\x93NUMPY"); }
+
 Result<Tensor> parse_npy(std::string_view bytes, std::shared_ptr<const void> keep, DType wanted) {
-  if (!bytes.starts_with(kMagic) || bytes.size() < 10)
-    return broken("it does not begin as one").expecting("\\x93NUMPY");
+  if (!bytes.starts_with(kMagic) || bytes.size() < 10) return not_an_array();
   const int major = static_cast<unsigned char>(bytes[6]);
   if (major < 1 || major > 3) return unsupported("version %d of the .npy format", major).expecting("1 to 3");
   const size_t start = major == 1 ? 10 : 12;
@@ -354,7 +358,11 @@ Result<Tensor> parse_npy(std::string_view bytes, std::shared_ptr<const void> kee
 }
 
 Result<Tensor> read_npy(const std::string& path, DType wanted) {
-  PERI_ASSIGN(std::string text, read_file(path, kMaxFile));
+  PERI_ASSIGN(const Fd file, open_file(path));
+  std::string head(kMagic.size(), '\0');  // first: what is no array may be gigabytes of something else
+  head.resize(static_cast<size_t>(std::max<ssize_t>(::pread(file.get(), head.data(), head.size(), 0), 0)));
+  if (head.size() == kMagic.size() && head != kMagic) return not_an_array().in_file(path);
+  PERI_ASSIGN(std::string text, read_file(file, path, kMaxFile));
   auto keep = std::make_shared<const std::string>(std::move(text));
   Result<Tensor> out = parse_npy(*keep, keep, wanted);
   if (!out.ok()) return std::move(out).error().in_file(path);

@@ -1,6 +1,7 @@
 // Implementation of errors: names, exit codes, the one-line text and printf-style makers.
 #include "base/result.hpp"
 
+#include <clocale>
 #include <cstdarg>
 #include <cstdio>
 
@@ -41,7 +42,24 @@ void set_once(std::string& field, std::string_view v) {
   if (field.empty()) field = v;
 }
 
+// While it lives this thread writes numbers with a point, whatever locale the process has taken: they stand in command
+// lines, in pages and in what tests read.
+class PlainNumbers {
+ public:
+  PlainNumbers() : before_(uselocale(plain())) {}
+  PlainNumbers(const PlainNumbers&) = delete;
+  ~PlainNumbers() { uselocale(before_); }
+
+ private:
+  static locale_t plain() {
+    static const locale_t c = newlocale(LC_ALL_MASK, "C", nullptr);
+    return c;
+  }
+  locale_t before_;
+};
+
 std::string vformat(const char* fmt, va_list args) {
+  const PlainNumbers plain;
   va_list again;
   va_copy(again, args);
   const int length = std::vsnprintf(nullptr, 0, fmt, args);

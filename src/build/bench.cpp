@@ -1,39 +1,14 @@
 // In this process, or by `peri` commands that do the same in fresh processes.
 #include "build/bench.hpp"
 
-#include <unistd.h>
+#include <optional>
 
-#include <cerrno>
-#include <cstdlib>
-#include <filesystem>
-
+#include "base/temporary_folder.hpp"
 #include "bench/fresh.hpp"
 
 namespace peri::build {
 
 namespace {
-// A folder for one engine file, gone with this object.
-class Scratch {
- public:
-  static Result<std::unique_ptr<Scratch>> create() {
-    std::error_code code;
-    std::string name = (std::filesystem::temp_directory_path(code) / "peri_bench_XXXXXX").string();
-    if (code || !mkdtemp(name.data())) return os_error("make a folder", name);
-    return std::unique_ptr<Scratch>(new Scratch(std::move(name)));
-  }
-  ~Scratch() {
-    std::error_code code;
-    std::filesystem::remove_all(folder_, code);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::string file() const { return folder_ + "/measured.engine"; }
-
- private:
-  explicit Scratch(std::string folder) : folder_(std::move(folder)) {}
-  std::string folder_;
-};
-
 Status write_to(const std::string& path, const runtime::Engine& engine) {
   std::vector<Tensor> weights;
   for (size_t k = 0; k < engine.program().weights.size(); ++k) {
@@ -67,11 +42,12 @@ Result<bench::Record> in_fresh_processes(const BenchSubject& subject, const Benc
   if (terms.program.empty())
     return usage("there is no program to measure in fresh processes")
         .advise("name it in PERI_WORKER, or measure in this process");
-  std::unique_ptr<Scratch> scratch;
+  std::optional<TemporaryFolder> scratch;  // for one engine file
   std::string path = subject.path;
   if (path.empty()) {
-    PERI_ASSIGN(scratch, Scratch::create());
-    path = scratch->file();
+    PERI_ASSIGN(TemporaryFolder made, TemporaryFolder::create("bench"));
+    scratch.emplace(std::move(made));
+    path = scratch->path() + "/measured.engine";
     PERI_TRY(write_to(path, *subject.engine));
   }
   return bench::time_fresh(words_of(path, *subject.engine, terms), terms.processes, terms.progress, terms.stop);

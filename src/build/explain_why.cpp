@@ -33,7 +33,7 @@ std::string chosen_text(const Json& step, const Why& why, const std::string& nex
   else if (next_ms > own.time_ms)
     out = format("fastest of %zu: %.0f %% ahead of %s", right, 100 * (next_ms / own.time_ms - 1), next.c_str());
   else if (next_ms > 0)
-    out = format("of %zu candidates, with the layouts around it: alone %s is faster", right, next.c_str());
+    out = format("of %zu candidates, with the whole engine around it: alone %s is faster", right, next.c_str());
   else
     out = format("of %zu candidates the only one that was timed", right);
   if (!why.rejected.empty()) out += format("; %zu rejected", why.rejected.size());

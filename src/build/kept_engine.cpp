@@ -6,6 +6,7 @@
 #include "base/file.hpp"
 #include "base/hash.hpp"
 #include "base/json.hpp"
+#include "base/kept_files.hpp"
 #include "base/knobs.hpp"
 #include "base/this_program.hpp"
 #include "base/version.hpp"
@@ -17,6 +18,8 @@
 namespace peri::build {
 
 namespace {
+constexpr std::string_view kTail = ".engine";
+constexpr const char* kFolder = "/serve";
 constexpr int64_t kMaxLockBytes = int64_t{1} << 30;
 
 // A variable that comes new does not compile until it is said here whether engines hang on it.
@@ -28,7 +31,9 @@ bool changes_engines(Knob knob) {
     case Knob::kCache:
     case Knob::kPython:
     case Knob::kWorker:
-    case Knob::kPackedCacheMib: return false;
+    case Knob::kPackedCacheMib:
+    case Knob::kEngineCacheMib:
+    case Knob::kCodeCacheMib: return false;
   }
   return true;
 }
@@ -76,8 +81,8 @@ Result<std::string> engine_terms(const Request& request) {
   // A member that comes new does not compile until it has a name here; those that change no engine are not written.
   const auto& [model, dims, min_dims, max_dims, at_hand, backend, device, dtype, io_dtype, fixed, max_iterations,
                provider, budget, settings, threads, tune, verify, worker, cache, strict_placement, retune, cache_folder,
-               disabled_passes, dump_dir, locked_path, engine_path, lock_path, proof, force, progress, log, stop] =
-      request;
+               disabled_passes, dump_dir, locked_path, engine_path, lock_path, proof, force, progress, log, stop,
+               admits] = request;
   PERI_ASSIGN(const compile::Options options, options_of(request));
   JsonWriter w;
   w.begin_object().field("model", model).field("backend", backend).field("device", device);
@@ -106,13 +111,14 @@ Result<std::string> engine_terms(const Request& request) {
 
 Result<std::string> kept_engine(const Request& request, uint64_t stamp) {
   const std::string root = request.cache_folder ? *request.cache_folder : cache_folder();
-  if (root.empty() || !request.cache || !request.dump_dir.empty()) return std::string();
+  if (root.empty() || !request.cache || !request.dump_dir.empty() || kept_limit_bytes(kServedEngines) == 0)
+    return std::string();
   PERI_ASSIGN(const std::string terms, engine_terms(request));
-  const std::string folder = root + "/serve";
+  const std::string folder = kept_folder(kServedEngines, root);
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) return std::string();
-  return folder + "/" + hex64(Hasher(stamp).add(terms).digest()) + ".engine";
+  return folder + "/" + hex64(Hasher(stamp).add(terms).digest()) + std::string(kServedEngines.suffix);
 }
 
 }  // namespace peri::build

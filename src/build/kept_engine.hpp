@@ -11,7 +11,8 @@ namespace peri::build {
 Result<std::string> engine_terms(const Request& request);
 
 // The file of the engine of a model whose files have this stamp; "": none is kept, since there is no folder for it, or
-// the request wants the build itself (--no-cache, --dump-passes). With --retune it is written and not read.
+// its limit is 0, or the request wants the build itself (--no-cache, --dump-passes). With --retune it is written and
+// not read.
 Result<std::string> kept_engine(const Request& request, uint64_t stamp);
 
 }  // namespace peri::build

@@ -42,6 +42,7 @@ bool is_engine(const std::string& path) {
 Result<std::shared_ptr<const runtime::Engine>> engine_of(plan::LoadedEngine loaded, runtime::EngineOptions options) {
   const std::string path = loaded.file->name();
   runtime::WeightSource weights = runtime::mapped_weights(loaded.weight_bytes, loaded.file);
+  weights.checked = true;
   if (auto ahead = exec::open_ahead(loaded.program))
     weights.keep = std::make_shared<const std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>(
         std::move(weights.keep), std::move(ahead));
@@ -52,7 +53,8 @@ Result<std::shared_ptr<const runtime::Engine>> engine_of(plan::LoadedEngine load
 
 Result<std::shared_ptr<const runtime::Engine>> load(const std::string& path, runtime::EngineOptions options, bool check,
                                                     std::shared_ptr<const MappedFile>* file) {
-  return load(path, [&](const plan::Program&) { return std::move(options); }, check, file);
+  return load(
+      path, [&](const plan::Program&) { return std::move(options); }, check, file);
 }
 
 Result<std::shared_ptr<const runtime::Engine>> load(const std::string& path, const OptionsOf& options, bool check,

@@ -26,7 +26,7 @@ runtime::EngineOptions run_options_of(const plan::Program& program, int threads,
 
 bool is_engine(const std::string& path);  // a regular file that begins like an engine
 
-// The engine of a loaded file; errors name the file.
+// The engine of a loaded file, whose program was checked as it was read and is not again; errors name the file.
 Result<std::shared_ptr<const runtime::Engine>> engine_of(plan::LoadedEngine loaded, runtime::EngineOptions options);
 // Loads and prepares. `check`: the hash of every weight is recomputed first. `file`, if not null, gets the mapped file,
 // whose check() tells after a run whether it was cut meanwhile.

@@ -105,7 +105,11 @@ Result<problem::Problem> asked(problem::Problem p, const std::vector<std::string
   for (const std::string& name : variable) {
     const auto at =
         std::find_if(p.graph.inputs.begin(), p.graph.inputs.end(), [&](auto* v) { return v->name == name; });
-    if (at == p.graph.inputs.end()) return usage("no input to be variable").but_found(name);
+    if (at == p.graph.inputs.end()) {
+      std::string names;
+      for (const ir::Value* v : p.graph.inputs) names += (names.empty() ? "" : ", ") + v->name;
+      return usage("--variable names no input of the problem").expecting("one of " + names).but_found(name);
+    }
     p.weights[static_cast<size_t>(at - p.graph.inputs.begin())] = false;
   }
   for (const ir::Value* v : p.graph.inputs)
@@ -129,14 +133,21 @@ int64_t Replay::wrong() const {
                        [](const tune::Candidate& c) { return !c.evidence.right(); });
 }
 
+int64_t Replay::untried() const {
+  return std::count_if(candidates.list.begin(), candidates.list.end(),
+                       [](const tune::Candidate& c) { return c.evidence.right() && !c.evidence.tried(); });
+}
+
 std::string Replay::summary() const {
   if (candidates.list.empty())
     return format("no kernel takes it, %zu refuse: it runs on the reference", candidates.refusals.size());
   std::string out =
       counted(std::ssize(candidates.list), "candidate") +
       format(", %lld rejected, seed=%llu", static_cast<long long>(wrong()), static_cast<unsigned long long>(seed));
+  if (untried() > 0) out += ", " + std::to_string(untried()) + " could not be tried";
   const tune::Candidate& first = candidates.list[0];
-  if (first.evidence.right()) out += "; fastest " + first.id() + format(" %.4f ms", first.evidence.time_ms);
+  if (first.evidence.right() && first.evidence.timed())
+    out += "; fastest " + first.id() + format(" %.4f ms", first.evidence.time_ms);
   return out;
 }
 

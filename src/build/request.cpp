@@ -89,6 +89,13 @@ Status check_folder_of(const std::string& file) {
   const std::string place = behind_links(file), folder = folder_of(place);
   if (std::filesystem::is_symlink(place, unknown))
     return io_error("its links lead round in a circle, or are too many").in_file(file).advise("give another path");
+  const long longest = pathconf(folder.c_str(), _PC_NAME_MAX);
+  if (const size_t length = std::filesystem::path(place).filename().string().size();
+      longest > 0 && length > static_cast<size_t>(longest))
+    return io_error("the file's name is too long")
+        .in_file(file)
+        .expecting(format("at most %ld bytes", longest))
+        .but_found(std::to_string(length));
   if (access(folder.c_str(), W_OK) == 0) return Ok{};
   const bool missing = errno == ENOENT;
   Error none = os_error("write into the folder", folder);
@@ -150,6 +157,7 @@ Result<compile::Options> options_of(const Request& request) {
   o.builder = "peri " + std::string(version());
   o.progress = request.progress;
   o.log = request.log;
+  o.admits = request.admits;
   if (!request.locked_path.empty()) {
     if (!request.lock_path.empty())
       return usage("a lock file to write and one to take every choice from: give one of the two");
@@ -192,6 +200,7 @@ std::string Made::verdict() const {
 Result<Made> make_engine(const Request& request) {
   const int64_t start = now_ns();
   for (const std::string& file : {request.engine_path, request.lock_path}) PERI_TRY(check_folder_of(file));
+  if (!request.engine_path.empty()) PERI_TRY(check_folder_of(proof_path(request.engine_path)));
   PERI_TRY(check_files(request));
   PERI_ASSIGN(Made out, make(request));
   const compile::Compiled& compiled = out.built.compiled;

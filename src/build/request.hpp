@@ -38,6 +38,8 @@ struct Request {
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
   std::function<void(const std::string& line)> log = {};  // lines for a log alone
   std::function<bool()> stop;                             // once true the build ends with the best so far
+  // Asked of the model as it was read, before any work on it (compile::Options::admits).
+  std::function<Status(const ir::Graph& imported)> admits = {};
 };
 
 // Threads of a request: the number asked for, else the CPUs this process may use. kUsage where it is not 0 to 1024.

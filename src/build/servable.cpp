@@ -9,6 +9,8 @@
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/heap.hpp"
+#include "base/kept_files.hpp"
+#include "base/path.hpp"
 #include "base/stop.hpp"
 #include "base/thread_pool.hpp"
 #include "build/batch_check.hpp"
@@ -33,9 +35,25 @@ constexpr int64_t kOneThreadNs = 200000;
 // serve and serve-worker), so that what is kept here is not given back there with the next request.
 constexpr size_t kKeptBytes = size_t{64} << 20;
 
+// A kept engine, which no process deletes while what is returned in `file` lives. A server that starts again finds it
+// then.
+Result<std::shared_ptr<const runtime::Engine>> load_held(const std::string& path, const OptionsOf& run,
+                                                         std::shared_ptr<const MappedFile>* file) {
+  struct Held {
+    Fd lock;
+    std::shared_ptr<const MappedFile> file;
+  };
+  const auto held = std::make_shared<Held>();
+  held->lock = hold_kept(path);
+  auto engine = load(path, run, false, &held->file);
+  if (engine.ok()) *file = {held, held->file.get()};
+  return engine;
+}
+
 Result<std::shared_ptr<const runtime::Engine>> open_engine(const ServeOptions& options, const serve::LoadOrder& order,
                                                            int threads, std::shared_ptr<const MappedFile>* file,
-                                                           const std::function<void(const std::string&)>& say) {
+                                                           const std::function<void(const std::string&)>& say,
+                                                           std::string* remark) {
   const OptionsOf run = [&](const plan::Program& program) {
     runtime::EngineOptions out = run_options_of(program, threads, options.build.device);
     out.max_iterations = options.build.max_iterations;
@@ -49,7 +67,7 @@ Result<std::shared_ptr<const runtime::Engine>> open_engine(const ServeOptions& o
     request.backend = order.config.device == Device::kGpu ? "cuda" : "cpu";
   PERI_ASSIGN(const std::string kept, kept_engine(request, order.stamp));
   if (!kept.empty() && !request.retune && is_engine(kept)) {
-    auto engine = load(kept, run, false, file);
+    auto engine = load_held(kept, run, file);
     if (engine.ok()) return engine;
     say("the engine kept of an earlier build is not usable: " + engine.error().text());
   }
@@ -58,9 +76,15 @@ Result<std::shared_ptr<const runtime::Engine>> open_engine(const ServeOptions& o
     say(format("building: %zu of %zu: %s", done, total, what.c_str()));
   };
   PERI_ASSIGN(Made made, make_whole_engine(request));
-  if (kept.empty()) return assemble(&made.built.compiled, run(made.built.compiled.program));
-  PERI_TRY(plan::write_engine(kept, made.built.compiled.program, made.built.compiled.weights));
-  return load(kept, run, false, file);
+  plan::Program& program = made.built.compiled.program;
+  if (!kept.empty()) {
+    Status written = plan::write_engine(kept, program, made.built.compiled.weights);
+    auto engine = written.ok() ? load_held(kept, run, file) : std::move(written).error();
+    trim_kept(kServedEngines, folder_of(kept), kept_limit_bytes(kServedEngines));
+    if (engine.ok()) return engine;
+    *remark = "the engine is not kept, and built again at the next start: " + engine.error().text();
+  }
+  return assemble(&made.built.compiled, run(program));
 }
 
 std::string config_dims(const std::vector<int64_t>& dims) {
@@ -236,7 +260,8 @@ Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::Lo
   const int instances = static_cast<int>(std::max<int64_t>(order.instances.value_or(config.instances()), 1));
   PERI_ASSIGN(int threads, threads_of_instance(options, config, instances));
   std::shared_ptr<const MappedFile> file;
-  PERI_ASSIGN(const auto engine, open_engine(options, order, threads, &file, say));
+  std::string remark;
+  PERI_ASSIGN(const auto engine, open_engine(options, order, threads, &file, say, &remark));
   const plan::Program& program = engine->program();
   PERI_ASSIGN(const auto form, serve::Form::make(config, program.inputs, program.outputs, order.folder));
   PERI_TRY(check_config(config, program, form.get()));
@@ -263,6 +288,7 @@ Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::Lo
     out.canary = std::move(*canary);
   else
     out.note += (out.note.empty() ? "" : "; ") + ("no known question is asked of it: " + canary.error().text());
+  if (!remark.empty()) out.note += (out.note.empty() ? "" : "; ") + remark;
   give_back_memory(kKeptBytes);
   return out;
 }

@@ -2,10 +2,18 @@
 #include "build/text.hpp"
 
 #include <cmath>
+#include <filesystem>
+
+#include "hf/import.hpp"
 
 namespace peri::build {
 
 namespace {
+Error no_tokenizer() {
+  return usage("this model has no tokenizer")
+      .advise("give its inputs as tensors, or build from a Hugging Face folder with tokenizer.json");
+}
+
 const std::string* section(const plan::Program& program, std::string_view name) {
   for (const plan::Section& s : program.sections)
     if (s.name == name) return &s.bytes;
@@ -16,9 +24,7 @@ const std::string* section(const plan::Program& program, std::string_view name) 
 Result<TextModel> TextModel::of(const plan::Program& program) {
   const std::string* tokenizer = section(program, text::kTokenizerSection);
   const std::string* spec = section(program, text::kPipelineSection);
-  if (!tokenizer || !spec)
-    return usage("this model has no tokenizer")
-        .advise("give its inputs as tensors, or build from a Hugging Face folder with tokenizer.json");
+  if (!tokenizer || !spec) return no_tokenizer();
   PERI_ASSIGN(text::TextPipeline pipeline, text::TextPipeline::from_sections(*tokenizer, *spec));
   return TextModel(std::move(pipeline));
 }
@@ -41,6 +47,19 @@ Result<size_t> TextModel::answer(const plan::Program& program) const {
     if (port.name == pipeline_.spec().output && port.dtype == DType::kF32 && port.shape.size() == 2) return k;
   }
   return unsupported("no output answers a text as a whole").expecting(pipeline_.spec().output + " f32[n,m]");
+}
+
+Status check_takes_texts(const std::string& model) {
+  std::error_code unknown;
+  if (!std::filesystem::exists(model, unknown)) return Ok{};  // whoever opens it says that
+  if (!hf::is_folder(model)) return no_tokenizer().in_file(model);
+  PERI_ASSIGN(const hf::Folder folder, hf::read_folder(model));
+  if (folder.tokenizer.empty()) return no_tokenizer().in_file(model);
+  const auto tokenizer = text::Tokenizer::from_json(folder.tokenizer);
+  if (tokenizer.ok() || tokenizer.error().kind != ErrorKind::kUnsupported) return Ok{};  // the import tells the rest
+  Error why = tokenizer.error();
+  why.remedy.clear();  // ours says both ways out
+  return no_tokenizer().in_file(model).but_found(std::move(why).in_file(folder.path + "/tokenizer.json").text());
 }
 
 Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<const std::string> texts) {

@@ -26,6 +26,10 @@ class TextModel {
   text::TextPipeline pipeline_;
 };
 
+// Before a build of `model`, an ONNX file or a folder: whether what is made of it takes texts. kUsage, naming the
+// model: it has no tokenizer, or one that is not supported.
+Status check_takes_texts(const std::string& model);
+
 // Tensors for the program's inputs, in their order, by the tokenizer that travels with it. kUsage if it has none.
 Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<const std::string> texts);
 

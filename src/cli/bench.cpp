@@ -39,7 +39,8 @@ void print_processes(const Page& page, const bench::Record& record) {
               counted(std::ssize(p.samples_ms), "sample").c_str(), p.first_run_ms);
 }
 
-Result<build::BenchTerms> terms_of(const Arguments& arguments, const Opened& opened, Progress* progress) {
+// What the flags alone say, before a model is built.
+Result<build::BenchTerms> asked_of(const Arguments& arguments) {
   build::BenchTerms t;
   PERI_ASSIGN(t.threads, thread_count(arguments));
   PERI_ASSIGN(t.seconds, arguments.real("--seconds", 0, 86400, 3));
@@ -49,6 +50,16 @@ Result<build::BenchTerms> terms_of(const Arguments& arguments, const Opened& ope
   PERI_ASSIGN(const double tolerance, arguments.real("--tolerance", 0, 1e6, 25));
   t.tolerance = tolerance / 100;
   PERI_ASSIGN(t.processes, arguments.number("--repeat", 1, 10000, 0));
+  for (const char* flag : {"--seconds", "--repeat", "--layers", "--warm-up", "--tolerance"})
+    if (arguments.has("--paced") && arguments.has(flag))
+      return usage("%s is for a measurement, and the rounds of --paced come one by one",
+                   arguments.spelled(flag).c_str())
+          .advise("leave one of them out");
+  return t;
+}
+
+Result<build::BenchTerms> terms_of(const Arguments& arguments, build::BenchTerms t, const Opened& opened,
+                                   Progress* progress) {
   PERI_ASSIGN(t.dims, program_dims(arguments, opened.engine->program()));
   PERI_ASSIGN(t.inputs, read_inputs(arguments, opened.engine->program(), 1));
   t.layers = arguments.has("--layers");
@@ -139,9 +150,10 @@ Result<Outcome> run(const Arguments& arguments) {
     return bench_endpoint(arguments);
   }
   PERI_TRY(check_local(arguments));
+  PERI_ASSIGN(build::BenchTerms asked, asked_of(arguments));
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const Opened opened, open_model(arguments, arguments.positional[0], &progress));
-  PERI_ASSIGN(const build::BenchTerms terms, terms_of(arguments, opened, &progress));
+  PERI_ASSIGN(const build::BenchTerms terms, terms_of(arguments, std::move(asked), opened, &progress));
   progress.clear();
   if (arguments.has("--paced")) return paced(opened, terms);
   build::BenchSubject subject{.engine = opened.engine, .load_ms = opened.load_ms};
@@ -176,7 +188,7 @@ Result<Outcome> run(const Arguments& arguments) {
 const Entry bench_entry{{
     .name = "bench",
     .summary = "measure latency and throughput of a model or an engine",
-    .positional = "MODEL|ENGINE",
+    .positional = "[MODEL|ENGINE]",
     .min_positional = 0,
     .max_positional = 1,
     .flags = build_flags(

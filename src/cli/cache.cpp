@@ -1,13 +1,26 @@
-// peri cache: shows where measured times and packed weights are stored, how many there are, and deletes them.
+// peri cache: shows where measured times, packed weights, engines and machine code are stored, how many there are, and
+// deletes them.
 #include "tune/cache.hpp"
 #include "base/json.hpp"
+#include "base/kept_files.hpp"
 #include "base/knobs.hpp"
 #include "base/plural.hpp"
 #include "cli/console/page.hpp"
-#include "exec/weights/packed_files.hpp"
 
 namespace peri::cli {
 namespace {
+
+// How many files of the kind there are.
+int64_t list_kept(const KeptKind& kind, const std::string& folder, const Page& page, JsonWriter* w) {
+  const KeptFacts f = kept_facts(kind, folder);
+  const auto limit = static_cast<int64_t>(kept_limit_bytes(kind));
+  w->key(kind.folder).begin_object().field("files", f.files).field("bytes", f.bytes);
+  w->field("in_use", f.held).field("most_bytes", limit).end_object();
+  page.line("%8lld %s, %s of at most %s%s", static_cast<long long>(f.files), std::string(kind.words).c_str(),
+            bytes_text(static_cast<double>(f.bytes)).c_str(), bytes_text(static_cast<double>(limit)).c_str(),
+            f.held ? format(", %lld in use", static_cast<long long>(f.held)).c_str() : "");
+  return f.files;
+}
 
 Result<Outcome> run(const Arguments& arguments) {
   const std::string what = arguments.positional.empty() ? "list" : arguments.positional[0];
@@ -37,19 +50,23 @@ Result<Outcome> run(const Arguments& arguments) {
       w.field(machine, rows);
     }
     w.end_object();
-    const exec::PackedFacts packed = exec::packed_facts(folder);
-    w.key("packed").begin_object().field("files", packed.files).field("bytes", packed.bytes).end_object();
-    page.line("%8lld packed weights, %s", static_cast<long long>(packed.files),
-              bytes_text(static_cast<double>(packed.bytes)).c_str());
+    int64_t kept = 0;
+    for (const KeptKind* kind : kept_kinds()) kept += list_kept(*kind, folder, page, &w);
     out.summary = f.exists
                       ? format("%s, %s: %s of %s", f.file.c_str(), bytes_text(static_cast<double>(f.bytes)).c_str(),
                                counted(f.rows, "timing").c_str(), counted(f.problems, "problem").c_str())
-                      : "empty: " + f.file + " does not exist yet";
+                      : (kept ? "no timings: " : "empty: ") + f.file + " does not exist yet";
   } else {
     PERI_ASSIGN(int64_t bytes, tune::clear_cache(folder));
-    bytes += exec::clear_packed(folder);
-    w.field("freed_bytes", bytes);
+    int64_t held = 0;
+    for (const KeptKind* kind : kept_kinds()) {
+      PERI_ASSIGN(const int64_t went, clear_kept(*kind, folder));
+      bytes += went;
+      held += kept_facts(*kind, folder).held;
+    }
+    w.field("freed_bytes", bytes).field("files_in_use", held);
     out.summary = bytes ? bytes_text(static_cast<double>(bytes)) + " deleted" : "nothing to delete";
+    if (held) out.summary += ", " + counted(held, "file") + " in use left";
   }
   w.end_object();
   out.json = w.take();
@@ -60,13 +77,18 @@ Result<Outcome> run(const Arguments& arguments) {
 extern const Entry cache_entry;
 const Entry cache_entry{{
     .name = "cache",
-    .summary = "show or clear the cache of measured times and packed weights",
+    .summary = "show or clear the cache of measured times, packed weights, engines and code",
     .positional = "[path|list|clear]",
     .min_positional = 0,
     .max_positional = 1,
     .details = "The folder is $PERI_CACHE, else $XDG_CACHE_HOME/peri, else ~/.cache/peri; an empty PERI_CACHE means "
                "none. Absent or read-only\n"
-               "is allowed: builds go on and say so.\n\nexample:\n  peri cache list --json -",
+               "is allowed: builds go on and say so. Of packed weights, of engines that peri serve built and of "
+               "machine code for "
+               "GPUs the least\n"
+               "recently used are deleted first, at limits that PERI_PACKED_CACHE_MIB, PERI_ENGINE_CACHE_MIB and "
+               "PERI_CODE_CACHE_MIB set;\n"
+               "what a running server has open stays.\n\nexample:\n  peri cache list --json -",
     .run = run,
 }};
 

@@ -262,6 +262,10 @@ Result<Outcome> run(const Arguments& arguments) {
   if (arguments.has("--operators")) {
     if (!arguments.positional.empty()) return usage("--operators lists all there are: it takes no model");
     if (arguments.has("--check")) return usage("--check is for engines, and --operators takes none");
+    for (const Flag& f : build_flags())
+      if (arguments.has(f.name))
+        return usage("%s is for models, and --operators takes none", arguments.spelled(f.name).c_str())
+            .advise("leave it out");
     return list_operators(arguments);
   }
   if (arguments.positional.empty())

@@ -18,6 +18,7 @@
 #include "base/version.hpp"
 #include "build/request.hpp"
 #include "cli/console/arguments.hpp"
+#include "cli/console/profile.hpp"
 #include "cli/console/terminal.hpp"
 #include "exec/weights/packed_files.hpp"
 #include "kernels/outside/outside.hpp"
@@ -198,16 +199,17 @@ int run(int argc, char** argv) {
   const bool help = first == "help" || first == "--help" || first == "-h";
   if (help && argc == 2) return tell(overview(help_columns()), "help");
   const bool version_asked = first == "--version" || first == "-V" || first == "version";
-  if ((version_asked && argc > 2) || (help && argc > 3))
-    return finish(nullptr, usage("'peri %s' takes no further arguments", argv[1]).but_found(argv[argc - 1]), "peri");
-  if (version_asked) return tell("peri " + std::string(version()) + "\n", "peri");
-  if (help) return help_of(argv[2]);
   const std::span<char* const> words(argv + 2, static_cast<size_t>(argc - 2));
   const Arguments unread = json_of(words);
+  if ((version_asked && argc > 2) || (help && argc > 3))
+    return finish(&unread, usage("'peri %s' takes no further arguments", argv[1]).but_found(argv[argc - 1]), "peri");
+  if (version_asked) return tell("peri " + std::string(version()) + "\n", "peri");
+  if (help) return help_of(argv[2]);
   if (Status knobs = check_knobs(); !knobs.ok()) return finish(&unread, std::move(knobs).error(), "peri");
   const Command* command = find(argv[1]);
   if (!command) return finish(&unread, no_command(argv[1]), "peri");
   auto arguments = parse_arguments(*command, words);
+  if (arguments.ok() && !arguments->has("--help")) arguments = with_profile(*arguments, command->flags);
   if (!arguments.ok()) return finish(&unread, std::move(arguments).error(), command->name);
   if (arguments->has("--help")) {
     return tell(help_text(*command, help_columns()), command->name);

@@ -12,6 +12,10 @@ void show(const Page& page, const build::Replay& replay) {
   for (const tune::Candidate& c : replay.candidates.list) {
     const tune::Evidence& e = c.evidence;
     const bool good = e.right();
+    if (good && !e.tried()) {
+      page.line("untried    %s: %s", c.id().c_str(), e.untimed.c_str());
+      continue;
+    }
     const std::string times = good && e.timed()
                                   ? format("%10.4f ms %8.1f GFLOP/s", e.time_ms, replay.flops / e.time_ms / 1e6)
                                   : std::string(10, ' ') + "-";
@@ -38,8 +42,12 @@ Result<Outcome> run(const Arguments& arguments) {
   show(Page(arguments), replay);
   JsonWriter w;
   build::write_replay(w, replay);
-  return Outcome{
-      .summary = replay.summary(), .json = w.take(), .code = replay.wrong() ? exit_code(ErrorKind::kAccuracy) : 0};
+  const bool nothing = !replay.candidates.list.empty() && replay.untried() == std::ssize(replay.candidates.list);
+  return Outcome{.summary = replay.summary(),
+                 .json = w.take(),
+                 .code = replay.wrong() ? exit_code(ErrorKind::kAccuracy)
+                         : nothing      ? 1
+                                        : 0};
 }
 }  // namespace
 
@@ -60,7 +68,8 @@ const Entry replay_entry{{
               {"--variable", "", "NAME", "an input that is not a constant weight", true}},
     .details = "LINE is a problem as proofs and failures print it, and may end with seed=N: an anchor with its "
                "epilogue, a region with its graph, IR text alone (weights are what its ops read as such), or 'region "
-               "@HASH' of the timing cache. Exit code 3 when a candidate is wrong.\n\n"
+               "@HASH' of the timing cache. Exit code 3 when a candidate is wrong, 1 when this "
+               "machine can try none of them.\n\n"
                "example:\n  peri replay 'matmul a=f32[64,256] b=f32[256,128] +bias +relu seed=7'",
     .run = run,
 }};

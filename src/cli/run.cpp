@@ -32,16 +32,21 @@ void write_similarity(JsonWriter& w, const std::vector<double>& cosines, const s
   w.end_array();
 }
 
-// Inputs made of texts; an error names the model, and why its tokenizer was not taken.
-Result<std::vector<Tensor>> tokenized(const Opened& opened, const std::string& path,
+// Inputs made of texts; an error names the model.
+Result<std::vector<Tensor>> tokenized(const plan::Program& program, const std::string& path,
                                       std::span<const std::string> texts) {
-  auto inputs = build::text_inputs(opened.engine->program(), texts);
-  if (inputs.ok()) return inputs;
-  Error e = std::move(inputs).error().in_file(path);
-  if (opened.compiled)
-    for (const std::string& note : opened.compiled->notes)
-      if (note.find("tokenizer.json") != std::string::npos) return std::move(e).but_found(note);
-  return e;
+  auto inputs = build::text_inputs(program, texts);
+  if (!inputs.ok()) return std::move(inputs).error().in_file(path);
+  return inputs;
+}
+
+// Before a model is built: whether it takes texts, and whether they are all that is given.
+Status check_texts(const Arguments& arguments) {
+  if (!arguments.has("--text")) return Ok{};
+  if (arguments.has("--input")) return usage("--text makes all inputs: leave --input out");
+  PERI_TRY(check_sizes_used(arguments, false));
+  const std::string& model = arguments.positional[0];
+  return build::is_engine(model) ? Status(Ok{}) : build::check_takes_texts(model);
 }
 
 // What --validate found: which step or input brought NaN or Inf in, and whether an answer holds them, which is a
@@ -61,7 +66,10 @@ void take_validation(const NumberWatch& watch, const plan::Program& program, std
 // What says how pictures are read has pictures to say it of.
 Status check_pictures(const Arguments& arguments) {
   for (const std::string& item : arguments.all("--input"))
-    if (is_picture(item)) return Ok{};
+    if (is_picture(item)) {
+      PERI_TRY(picture_terms(arguments));
+      return Ok{};
+    }
   for (const Flag& f : picture_flags())
     if (arguments.has(f.name))
       return usage("%s is for pictures, and no input is one", std::string(f.name).c_str())
@@ -72,17 +80,16 @@ Status check_pictures(const Arguments& arguments) {
 
 Result<Outcome> run(const Arguments& arguments) {
   PERI_TRY(check_pictures(arguments));
+  PERI_ASSIGN(const Shown shown, shown_of(arguments));
+  PERI_TRY(check_texts(arguments));
+  const std::vector<std::string> texts = arguments.all("--text");
   Progress progress(arguments.has("--quiet"));
-  PERI_ASSIGN(const Opened opened, open_model(arguments, arguments.positional[0], &progress));
+  PERI_ASSIGN(const Opened opened, open_model(arguments, arguments.positional[0], &progress, texts.empty()));
   progress.clear();
   const plan::Program& program = opened.engine->program();
   PERI_TRY(check_outputs(run_entry.command, arguments, program));
-  PERI_ASSIGN(const Shown shown, shown_of(arguments));
-  const std::vector<std::string> texts = arguments.all("--text");
-  if (!texts.empty() && arguments.has("--input")) return usage("--text makes all inputs: leave --input out");
-  if (!texts.empty()) PERI_TRY(check_sizes_used(arguments, false));
   PERI_ASSIGN(const std::vector<Tensor> inputs, texts.empty() ? read_inputs(arguments, program, std::nullopt)
-                                                              : tokenized(opened, arguments.positional[0], texts));
+                                                              : tokenized(program, arguments.positional[0], texts));
   std::vector<std::vector<int64_t>> input_dims;
   for (const Tensor& t : inputs) input_dims.push_back(t.dims());
   PERI_ASSIGN(const DimBinding dims, plan::bind_dims(program, input_dims));

@@ -13,7 +13,6 @@
 #include "build/servable.hpp"
 #include "cli/console/limits.hpp"
 #include "cli/console/model.hpp"
-#include "cli/console/profile.hpp"
 #include "cli/console/serving.hpp"
 #include "cli/console/tuning.hpp"
 #include "cli/console/watching.hpp"
@@ -204,8 +203,7 @@ void wait_for_signal(const serve::Repository& repository, serve::Observer* obser
 }
 
 Outcome outcome_of(const serve::Repository& repository, double seconds) {
-  uint64_t answered = 0;
-  for (const auto& served : repository.all()) answered += served->model->statistics().success.count;
+  const uint64_t answered = repository.answered();
   Outcome out;
   out.summary = counted(static_cast<int64_t>(answered), "inference") + format(" in %.1f s", seconds);
   JsonWriter w;
@@ -213,8 +211,7 @@ Outcome outcome_of(const serve::Repository& repository, double seconds) {
   return out;
 }
 
-Result<Outcome> run(const Arguments& typed) {
-  PERI_ASSIGN(const Arguments arguments, with_profile(typed, serve_entry.command.flags));
+Result<Outcome> run(const Arguments& arguments) {
   mallopt(M_MMAP_MAX, 65536);  // bodies of requests go back to the system
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   PERI_ASSIGN(Plan plan, plan_of(arguments));

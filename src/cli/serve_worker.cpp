@@ -1,5 +1,6 @@
 // peri serve-worker: runs models for the server that started it. Hidden, since it is not for direct use.
 #include <malloc.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "build/servable.hpp"
@@ -11,6 +12,9 @@ namespace peri::cli {
 namespace {
 
 Result<Outcome> run(const Arguments& arguments) {
+  struct stat st = {};
+  if (::fstat(serve::kWorkerSocket, &st) != 0 || !S_ISSOCK(st.st_mode))
+    return usage("a server starts this command, and nobody else");
   mallopt(M_MMAP_MAX, 65536);  // large answers go back to the system
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   build::ServeOptions options;

@@ -76,7 +76,7 @@ Result<Outcome> run(const Arguments& arguments) {
 const Entry top_entry{{
     .name = "top",
     .summary = "show a server's queues, batches and why they were cut, latency and memory",
-    .positional = "URL",
+    .positional = "[URL]",
     .min_positional = 0,
     .max_positional = 1,
     .flags = {{"--once", "", "", "print once: since models were loaded, or with --interval over that time"},

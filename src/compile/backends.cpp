@@ -19,7 +19,7 @@ Result<const lower::Backend*> backend_named(std::string_view name) {
     names += (names.empty() ? "" : ", ") + std::string(b->name);
   }
   if (name == backends::null::backend().name) return &backends::null::backend();  // for tests: not in the list
-  return refused("no backend '%s' in this build", std::string(name).c_str()).expecting(names);
+  return usage("there is no backend '%s'", std::string(name).c_str()).expecting("auto, " + names);
 }
 
 Result<const lower::Backend*> backend_for(std::string_view backend, std::string_view device) {

@@ -9,7 +9,7 @@
 
 namespace peri::compile {
 
-// "auto" is the first. kRefused lists those that there are.
+// "auto" is the first. kUsage lists those that there are.
 Result<const lower::Backend*> backend_named(std::string_view name);
 // That of a build: backend_named(), where "auto" is the one of a device that is named. kUsage for a device that there
 // is not, or that the backend does not build for.

@@ -4,6 +4,11 @@
 namespace peri::compile {
 
 namespace {
+Error other_limits() {
+  return refused("the lock was made for other smallest and largest shapes")
+      .advise("leave --min-shapes and --max-shapes out, or build with --lock again");
+}
+
 // What is given, and what is not but would lie beyond the smallest and largest sizes, moved to the nearer of them.
 Result<std::map<std::string, int64_t>> moved_within(const ir::Graph& graph, const Options& options,
                                                     const DimBinding& chosen) {
@@ -62,7 +67,7 @@ Result<std::vector<DimBinding>> bounds_of(const ir::Graph& graph, const DimBindi
   if (!options.lock) return out;
   std::vector<DimBinding> locked;
   for (const auto& dims : options.lock->also) locked.emplace_back(dims.begin(), dims.end());
-  if (!out.empty() && out != locked) return refused("the lock was made for other smallest and largest shapes");
+  if (!out.empty() && out != locked) return other_limits();
   return locked;
 }
 
@@ -73,8 +78,7 @@ Status set_limits(const ir::Graph& graph, const Options& options, DimBinding* at
   if (!options.lock) return Ok{};
   const DimBinding least(options.lock->at_least.begin(), options.lock->at_least.end());
   const DimBinding most(options.lock->at_most.begin(), options.lock->at_most.end());
-  if ((!at_least->empty() || !at_most->empty()) && (*at_least != least || *at_most != most))
-    return refused("the lock was made for other smallest and largest shapes");
+  if ((!at_least->empty() || !at_most->empty()) && (*at_least != least || *at_most != most)) return other_limits();
   *at_least = least;
   *at_most = most;
   return Ok{};

@@ -280,6 +280,7 @@ Status Compilation::State::begin(Options given, Imported model) {
         .advise("build with a lock, or without tuning");
   tuner = std::make_unique<tune::Tuner>(options.tune);  // whose worker makes its device ready meanwhile
   if (options.io_dtype != DType::kInvalid) PERI_TRY(set_interface_types(imported.graph, options.io_dtype));
+  if (options.admits) PERI_TRY(options.admits(imported.graph));
   before = imported.graph.clone();
   identity = hex64(hash_text(ir::print(before)));
   const int64_t start = now_ns();

@@ -40,6 +40,9 @@ struct Options {
   std::string builder;             // version text for the engine
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
   std::function<void(const std::string& line)> log = {};  // what is for a log alone
+  // Asked of the model as it was read, its inputs of the types that a run will take, before any work on it; null: all
+  // are built.
+  std::function<Status(const ir::Graph& imported)> admits = {};
 };
 
 // The graph as imported, before any pass, with what travels along.

@@ -53,6 +53,7 @@ Result<EncoderSizes> read_sizes(const Folder& folder, const SizeKeys& keys) {
     PERI_ASSIGN(s.heads, config_size(config, keys.heads, kMaxHidden));
     PERI_ASSIGN(s.intermediate, config_size(config, keys.intermediate, kMaxHidden));
     PERI_ASSIGN(const std::string_view activation, config.get_string(keys.activation, "gelu"));
+    PERI_TRY(check_activation(activation, keys.activation));
     s.activation = activation;
     if (keys.epsilon) {
       PERI_ASSIGN(s.epsilon, config.get_double(keys.epsilon, 1e-12));

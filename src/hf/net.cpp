@@ -81,10 +81,17 @@ Net::Value Net::activation(Value x, std::string_view kind) {
   if (kind == "gelu") return op("gelu", {x}, {{"approximate", std::string("none")}});
   if (kind == "gelu_new" || kind == "gelu_pytorch_tanh") return op("gelu", {x}, {{"approximate", std::string("tanh")}});
   if (kind == "relu") return op("relu", {x});
-  fail(unsupported("activation \"%s\" is not supported", std::string(kind.substr(0, 60)).c_str())
-           .at_node("hidden_act")
-           .expecting("gelu, gelu_new, gelu_pytorch_tanh or relu"));
+  fail(check_activation(kind, "hidden_act").error());
   return x;
+}
+
+Status check_activation(std::string_view kind, std::string_view key) {
+  for (const char* known : {"gelu", "gelu_new", "gelu_pytorch_tanh", "relu"})
+    if (kind == known) return Ok{};
+  return unsupported("activation \"%s\" is not supported", std::string(kind.substr(0, 60)).c_str())
+      .at_node(key)
+      .expecting("gelu, gelu_new, gelu_pytorch_tanh or relu")
+      .advise("export the model to ONNX and give that file");
 }
 
 void Net::fail(Error e) {

@@ -35,7 +35,7 @@ class Net {
   Value linear(Value x, std::string_view name, int64_t out, int64_t in);
   // Over the last axis, of `width`; parameters `name`.weight and .bias, or by their old names .gamma and .beta.
   Value layer_norm(Value x, std::string_view name, int64_t width, double epsilon);
-  // config.json's hidden_act.
+  // One that check_activation() takes.
   Value activation(Value x, std::string_view kind);
   void output(Value v, std::string_view name) { graph_.mark_output(v, name); }
 
@@ -53,6 +53,9 @@ class Net {
   std::string scope_;
   Status status_ = Ok{};
 };
+
+// Whether an activation of this name is known; the error names the key of config.json that has it.
+Status check_activation(std::string_view kind, std::string_view key);
 
 // [batch,sequence,width] token vectors and their mask f32[batch,sequence] → f32[batch,width] as the folder says.
 // Source: sentence-transformers, modules Pooling and Normalize (floors 1e-9 and 1e-12).

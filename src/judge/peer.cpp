@@ -178,6 +178,10 @@ Result<std::vector<std::vector<Tensor>>> onnxruntime_outputs(const std::string& 
   std::vector<std::vector<Tensor>> out(sets.size());
   for (size_t n = 0; n < sets.size(); ++n)
     for (size_t k = 0; k < program.outputs.size(); ++k) {
+      if (std::error_code unknown; !fs::exists(file_name(*scratch, n, "output", k), unknown))
+        return unsupported("it ended well and wrote no answer: is it a Python?")
+            .in_file(interpreter)
+            .advise("name one that has the package onnxruntime: PERI_PYTHON=FILE");
       PERI_ASSIGN(Tensor t, read_npy(file_name(*scratch, n, "output", k), program.outputs[k].dtype));
       out[n].push_back(std::move(t));
     }

@@ -13,6 +13,10 @@ bool chosen_by_guess(const Terms& terms, bool locked) {
   return !locked && !o.measure && o.verify && !o.own_executor.empty();
 }
 
+bool chosen_by_time(const Terms& terms, bool locked) {
+  return !locked && terms.tuner.options().measure && !has_sides(terms.backend);
+}
+
 namespace {
 // What is offered and was not tried, since the part stands for the sake of other kernels.
 void tell_untried(const Terms& terms, const Part& p, const tune::Candidates& tried, Able* able) {

@@ -25,6 +25,8 @@ struct Able {
 // Whether guesses choose a cover, since nothing is timed, and only what it is made of is tried: each trial on a device
 // is code to be compiled.
 bool chosen_by_guess(const Terms& terms, bool locked);
+// Whether measured times choose a cover for the host alone.
+bool chosen_by_time(const Terms& terms, bool locked);
 // What may run the part, tried if `able->tried`, and why the others may not.
 void find_able(const Terms& terms, const Part& part, Able* able);
 // What may run it on the host, where the device takes it too.

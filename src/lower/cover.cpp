@@ -9,6 +9,7 @@
 #include "base/fault.hpp"
 #include "exec/region/region_payload.hpp"
 #include "lower/able.hpp"
+#include "lower/prices.hpp"
 #include "lower/search.hpp"
 #include "lower/sides.hpp"
 #include "tune/rivals.hpp"
@@ -19,12 +20,10 @@ namespace {
 constexpr double kReferenceMs = 1e3;  // worse than any kernel
 constexpr int kMaxChoices = 3;        // the first, and those after visits to what it hangs on
 
-// Where a value lies: in which layout, and whether on the host beside the backend's device.
-struct Place {
-  ir::Layout layout;
-  bool host = false;
-  bool operator==(const Place&) const = default;
-};
+// At the tuned dims or at others.
+bool calls_library(const tune::Candidate& c) {
+  return !c.offer.library.empty() || (c.fallback && calls_library(*c.fallback));
+}
 
 struct Chooser {
   const Terms& terms;
@@ -32,36 +31,10 @@ struct Chooser {
   plan::LockReader* lock;
   std::vector<Able> able;
   Puzzle puzzle;
-  std::vector<Place> places = {Place{}};
-  std::vector<const ir::Value*> values;
-  std::unordered_map<const ir::Value*, int> value_ids;
-  std::map<std::tuple<int, int, int>, double> prices;
-  bool hoping = false;  // parts that are not of the cut count what further visits may find
+  Prices prices{terms, kReferenceMs};
+  bool hoping = false;    // parts that are not of the cut count what further visits may find
+  bool own_only = false;  // no candidate that calls a library stands
 
-  int place_of(const ir::Layout& layout, bool host = false) {
-    const Place place{layout, host};
-    const auto it = std::find(places.begin(), places.end(), place);
-    if (it != places.end()) return static_cast<int>(it - places.begin());
-    places.push_back(place);
-    return static_cast<int>(places.size()) - 1;
-  }
-  int value_of(const ir::Value* v) {
-    const auto [it, is_new] = value_ids.emplace(v, static_cast<int>(values.size()));
-    if (is_new) values.push_back(v);
-    return it->second;
-  }
-  double price(int v, int from, int to) {
-    if (from == to) return 0;
-    const auto [it, is_new] = prices.emplace(std::tuple(v, from, to), kReferenceMs);
-    const ir::Type& type = values[static_cast<size_t>(v)]->type;
-    if (!is_new) return it->second;
-    const Place &a = places[static_cast<size_t>(from)], &b = places[static_cast<size_t>(to)];
-    it->second = a.host == b.host ? 0 : crossing_ms(terms, type);
-    if (same_memory(type, a.layout, b.layout)) return it->second;
-    const auto dims = eval(*type.shape, terms.tuned_for);
-    return it->second +=
-           dims.ok() ? terms.backend.change_ms(terms.tuner, type.dtype, *dims, a.layout, b.layout) : kReferenceMs;
-  }
   bool by_guess() const { return chosen_by_guess(terms, lock->locked()); }
   void foresee(size_t k) {
     const Region& r = parts.list[k].region;
@@ -93,9 +66,9 @@ struct Chooser {
     for (size_t k = 0; k < values.size(); ++k) {
       const auto at = std::find(others.begin(), others.end(), values[k]);
       if (at == others.end() || values[k]->constant) continue;
-      int from = place_of(there[static_cast<size_t>(at - others.begin())]), to = place_of(layouts[k]);
+      int from = prices.place_of(there[static_cast<size_t>(at - others.begin())]), to = prices.place_of(layouts[k]);
       if (back) std::swap(from, to);
-      ms += price(value_of(values[k]), from, to);
+      ms += prices.between(prices.value_of(values[k]), from, to);
     }
     return ms;
   }
@@ -202,20 +175,21 @@ struct Chooser {
     for (size_t i = 0; i < p.region.inputs.size(); ++i) {
       if (is_weight(p.region.inputs[i])) continue;
       ports.push_back(i);
-      piece.inputs.push_back(value_of(p.region.inputs[i]));
+      piece.inputs.push_back(prices.value_of(p.region.inputs[i]));
     }
-    for (const ir::Value* v : p.region.outputs) piece.outputs.push_back(value_of(v));
+    for (const ir::Value* v : p.region.outputs) piece.outputs.push_back(prices.value_of(v));
     std::vector<std::vector<Counted>> ways;
     for (size_t c = 0; a.stands && c < a.usable.size(); ++c) {
       const kernels::Offer& offer = a.usable[c].offer;
+      if (own_only && calls_library(a.usable[c])) continue;
       Way way;
       // A time that was not believed says nothing: what was timed goes before it.
       const double unknown = a.best_ms() < 0 ? guessed_ms(offer, p.greedy) : kReferenceMs;
       const auto counted = saves ? counted_for_fewer_ms : hoping ? hoped_ms : counted_ms;
       way.ms = a.usable[c].evidence.timed() ? counted(a.usable[c].evidence, p.greedy) : unknown;
       const bool host = stays_home(terms.backend, a.usable[c]);
-      for (size_t i : ports) way.in.push_back(place_of(offer.inputs[i], host));
-      for (const ir::Layout& l : offer.outputs) way.out.push_back(place_of(l, host));
+      for (size_t i : ports) way.in.push_back(prices.place_of(offer.inputs[i], host));
+      for (const ir::Layout& l : offer.outputs) way.out.push_back(prices.place_of(l, host));
       const auto same = std::find_if(piece.ways.begin(), piece.ways.end(),
                                      [&](const Way& w) { return w.in == way.in && w.out == way.out; });
       const auto far = [](int place) { return place >= kMaxPlaces; };
@@ -230,7 +204,7 @@ struct Chooser {
       a.of_way.push_back(taken_of(ways[k]).candidate);
       piece.ways[k].ms = taken_of(ways[k]).ms;
     }
-    if (const int home = place_of({}, has_sides(terms.backend)); p.greedy && piece.ways.empty())
+    if (const int home = prices.place_of({}, has_sides(terms.backend)); p.greedy && piece.ways.empty())
       piece.ways.push_back(
           {kReferenceMs, std::vector<int>(piece.inputs.size(), home), std::vector<int>(piece.outputs.size(), home)});
     puzzle.pieces.push_back(std::move(piece));
@@ -241,18 +215,40 @@ struct Chooser {
     for (Able& a : able) a.of_way.clear();
     puzzle.atoms = parts.atoms;
     for (size_t k = 0; k < parts.list.size(); ++k) add_piece(k);
-    puzzle.values = static_cast<int>(values.size());
+    puzzle.values = static_cast<int>(prices.values().size());
     // Views read row-major memory, and so do results of the graph.
-    for (const ir::Value* v : values)
+    for (const ir::Value* v : prices.values())
       puzzle.wanted.push_back(terms.graph.is_output(v) ||
                               std::any_of(v->users.begin(), v->users.end(), [](auto* u) { return is_view(*u); }));
-    puzzle.price = [this](int v, int from, int to) { return price(v, from, to); };
+    puzzle.price = [this](int v, int from, int to) { return prices.between(v, from, to); };
   }
 
   std::optional<Solved> solved(bool hope) {
     hoping = hope;
     state_puzzle();
     return solve(puzzle);
+  }
+
+  // A cover of own kernels alone instead of `all` where a library saves the whole too little; `all` is the puzzle's.
+  std::optional<Solved> without_library(std::optional<Solved> all) {
+    const auto way_of = [&](const Picked& p) -> const tune::Candidate* {
+      const Able& a = able[p.piece];
+      return a.of_way.empty() ? nullptr : &a.usable[a.of_way[p.way]];
+    };
+    const auto calls = [&](const Picked& p) { return way_of(p) && calls_library(*way_of(p)); };
+    if (!all || !chosen_by_time(terms, lock->locked()) || std::ranges::none_of(all->picked, calls)) return all;
+    own_only = true;
+    std::optional<Solved> own = solved(false);
+    const auto lacks = [&](const Picked& p) { return !way_of(p) && !able[p.piece].usable.empty(); };
+    if (own && std::ranges::none_of(own->picked, lacks) && !worth_a_library(all->cost, own->cost)) return own;
+    own_only = false;
+    return solved(false);
+  }
+
+  // The cover of least cost of what is left.
+  std::optional<Solved> settled_on() {
+    own_only = false;
+    return without_library(solved(false));
   }
 
   // Parts that are not of the cut and were picked, each with those of the cut in whose stead it stands.
@@ -375,10 +371,11 @@ Result<Cover> choose_cover(const Terms& terms, Parts parts, plan::LockReader* lo
     solved = c.solved(false);
     if (!changed) break;
   }
+  solved = c.without_library(std::move(solved));
   for (bool settled = false; solved && !settled;) {
     PERI_ASSIGN(const bool tried, c.try_picked(*solved, progress));
     settled = !tried && !c.leave_out_wrong(*solved);
-    if (!settled) solved = c.solved(false);
+    if (!settled) solved = c.settled_on();
   }
   if (!solved) return internal_error("no cover of the graph");
   return c.cover_of(*solved);

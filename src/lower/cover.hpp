@@ -80,6 +80,10 @@ struct Counted {
 // REQUIRES: there is one.
 const Counted& taken_of(std::span<const Counted> list);
 
+// Whether a cover that calls a library is so much faster than the best one of own kernels that the library is opened
+// for it: that takes milliseconds of the first run and memory, whatever share of the steps it runs.
+bool worth_a_library(double with_ms, double without_ms);
+
 // What may run a part that nobody timed, of which its kernel says what it expects.
 std::vector<tune::Candidate> guessed_candidates(const Terms& terms, const Part& part,
                                                 std::vector<tune::Refusal>* refusals);

@@ -95,6 +95,12 @@ bool joins_parts(const Parts& parts, const Part& part) {
 
 double counted_for_fewer_ms(const tune::Evidence& e, bool) { return e.time_ms * kWin; }
 
+bool worth_a_library(double with_ms, double without_ms) {
+  // Rests on: benchmarks/results/2026-11-23_engines_without_onednn.md.
+  constexpr double kLibrarySaves = 0.02;
+  return with_ms < without_ms * (1 - kLibrarySaves);
+}
+
 double guessed_ms(const kernels::Offer& offer, bool of_the_cut) {
   constexpr double kUnmeasuredMs = 1e-3;  // of all alike: fewer steps are less
   return offer.guess_ms > 0 ? offer.guess_ms * (of_the_cut ? 1 : kGuessMayErr) : kUnmeasuredMs;

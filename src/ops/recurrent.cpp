@@ -76,42 +76,9 @@ Status gru(RefCall& call) {
   return Ok{};
 }
 
-// Gates i, o, f, c. C = f C + i g(c); h = o h(C). P lets i and f see the old C, o the new one.
 Status lstm(RefCall& call) {
   PERI_ASSIGN(const CellNode cell, read_cell(call.node, 4, kLstm));
-  CellRun run(call, cell);
-  const bool coupled = call.node.i("input_forget") != 0;
-  const RefTensor* peephole = call.in.size() > 7 ? call.in[7] : nullptr;
-  const int64_t n = cell.hidden;
-  const double u = call.u;
-  std::vector<Near> products;
-  for (int64_t d = 0; d < cell.directions; ++d) {
-    std::vector<Near> memory;
-    const auto seen = [&](int64_t gate, int64_t j, Near of) {
-      return times(element(peephole, (d * 3 + gate) * n + j, 0), of);
-    };
-    run.walk(d, [&](int64_t b) {
-      if (memory.empty()) memory = run.initial(6);
-      Near *h = run.state(b), *c = memory.data() + b * n;
-      run.from_state(h, 0, 4, products);
-      const auto sum = [&](int64_t g, int64_t j) {
-        return plus(run.from_input(b, g, j), products[static_cast<size_t>(g * n + j)], u);
-      };
-      for (int64_t j = 0; j < n; ++j) {
-        const auto &f = run.function(0), &g = run.function(1), &out = run.function(2);
-        const Near i = f(cell.clipped(plus(sum(0, j), seen(0, j, c[j]), u)), u);
-        const Near forget = coupled ? minus_from_one(i, u) : f(cell.clipped(plus(sum(2, j), seen(2, j, c[j]), u)), u);
-        Near kept = times(forget, c[j]), fresh = times(i, g(cell.clipped(sum(3, j)), u));
-        fresh.r += u * (std::fabs(fresh.v) + std::fabs(kept.v));
-        c[j] = plus(kept, fresh, u);
-        h[j] = times(f(cell.clipped(plus(sum(1, j), seen(1, j, c[j]), u)), u), out(c[j], u));
-        h[j].r += u * std::fabs(h[j].v);
-      }
-    });
-    if (memory.empty()) memory = run.initial(6);
-    run.store_last(2, memory);
-  }
-  return Ok{};
+  return walk_lstm(call, cell, 0);
 }
 
 double fan_in(const ir::Node&, std::span<const int64_t> weight) {

@@ -104,7 +104,11 @@ Result<PassReport> run_pass(const Pass& pass, ir::Graph& graph, const Precision&
 namespace {
 Status dump(const std::string& path, const std::string& graph) {
   static constexpr FileKind kDump{"a dumped graph", [](std::string_view head) { return head.starts_with("graph "); }};
-  PERI_TRY(check_replaces(path, kDump, false));
+  if (Status free = check_replaces(path, kDump, false); !free.ok()) {
+    Error taken = std::move(free).error();
+    taken.remedy = "give another folder";  // nothing is forced here
+    return taken;
+  }
   return write_file_atomic(path, graph);
 }
 }  // namespace

@@ -8,6 +8,8 @@
 #include <peri/dlpack.h>
 #include <cstring>
 
+#include "python/lock.hpp"
+
 namespace peri::python {
 
 nb::object text(const std::string& words) {
@@ -25,7 +27,7 @@ void raise(const Error& e) {
 }
 
 void Callbacks::progress(size_t done, size_t total, const char* what) {
-  const nb::gil_scoped_acquire lock;
+  const Locked lock;
   if (raised_ || progress_.is_none()) return;
   try {
     progress_(done, total, text(what));
@@ -35,11 +37,14 @@ void Callbacks::progress(size_t done, size_t total, const char* what) {
 }
 
 bool Callbacks::stop() {
-  const nb::gil_scoped_acquire lock;
+  const Locked lock;
   if (raised_) return true;
   try {
     if (PyErr_CheckSignals() != 0) nb::raise_python_error();
-    return !stop_.is_none() && nb::cast<bool>(stop_());
+    if (stop_.is_none()) return false;
+    const int yes = PyObject_IsTrue(nb::object(stop_()).ptr());  // of any object: numpy.bool_, a number, None
+    if (yes < 0) nb::raise_python_error();
+    return yes != 0;
   } catch (...) {
     raised_ = std::current_exception();
     return true;
@@ -47,7 +52,7 @@ bool Callbacks::stop() {
 }
 
 void Log::tell(void* user, peri_log_level level, const char* message) {
-  const nb::gil_scoped_acquire lock;
+  const Locked lock;
   try {
     static_cast<Log*>(user)->function(level == PERI_LOG_WARNING, text(message));
   } catch (nb::python_error& e) {

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/convert.hpp"
+#include "python/lock.hpp"
 
 namespace peri::python {
 namespace {
@@ -84,10 +85,7 @@ LoggedEngine build(const nb::bytes& path, const nb::dict& given, nb::object prog
   BuildOptions options = build_options(given, &calls);
   options.hooks = kept->hooks();
   const std::string model = path_of(path);
-  Result<Engine> made = [&] {
-    const nb::gil_scoped_release unlocked;
-    return Engine::build(model, options);
-  }();
+  Result<Engine> made = unlocked([&] { return Engine::build(model, options); });
   calls.check();
   return {std::move(kept), take(std::move(made))};
 }
@@ -102,10 +100,7 @@ LoggedEngine load(const nb::bytes& path, int threads, const std::string& device,
   options.max_iterations = max_iterations;
   options.hooks = kept->hooks();
   const std::string file = path_of(path);
-  Result<Engine> made = [&] {
-    const nb::gil_scoped_release unlocked;
-    return Engine::load(file, options);
-  }();
+  Result<Engine> made = unlocked([&] { return Engine::load(file, options); });
   return {std::move(kept), take(std::move(made))};
 }
 
@@ -113,10 +108,7 @@ nb::object inspect(const nb::bytes& path, const nb::dict& given) {
   const std::string model = path_of(path);
   Callbacks calls(nb::none(), nb::none());
   const BuildOptions options = build_options(given, &calls);
-  Result<std::string> made = [&] {
-    const nb::gil_scoped_release unlocked;
-    return Engine::inspect(model, options);
-  }();
+  Result<std::string> made = unlocked([&] { return Engine::inspect(model, options); });
   calls.check();
   return text(take(std::move(made)));
 }
@@ -158,10 +150,7 @@ Outcome verify(const LoggedEngine& e, const nb::dict& given, const nb::list& inp
   o.inputs = views_of(inputs);
   o.progress = [&calls](size_t done, size_t total, const char* what) { calls.progress(done, total, what); };
   o.stop = [&calls] { return calls.stop(); };
-  Result<Report> made = [&] {
-    const nb::gil_scoped_release unlocked;
-    return e.engine.verify(o);
-  }();
+  Result<Report> made = unlocked([&] { return e.engine.verify(o); });
   calls.check();
   return outcome(std::move(made));
 }
@@ -181,19 +170,13 @@ nb::object bench(const LoggedEngine& e, const nb::dict& given, const nb::list& i
   o.inputs = views_of(inputs);
   o.progress = [&calls](size_t done, size_t total, const char* what) { calls.progress(done, total, what); };
   o.stop = [&calls] { return calls.stop(); };
-  Result<std::string> made = [&] {
-    const nb::gil_scoped_release unlocked;
-    return e.engine.bench(o);
-  }();
+  Result<std::string> made = unlocked([&] { return e.engine.bench(o); });
   calls.check();
   return text(take(std::move(made)));
 }
 
 nb::object explain(const LoggedEngine& e, bool compare) {
-  Result<std::string> made = [&] {
-    const nb::gil_scoped_release unlocked;
-    return e.engine.explain(compare);
-  }();
+  Result<std::string> made = unlocked([&] { return e.engine.explain(compare); });
   return text(take(std::move(made)));
 }
 
@@ -202,10 +185,7 @@ nb::list run(Session& s, const nb::list& inputs, const nb::list& outputs) {
   std::vector<View> in, out;
   for (nb::handle array : inputs) in.push_back(view_of(array));
   for (nb::handle array : outputs) out.push_back(array.is_none() ? View{} : view_of(array));
-  Result<std::vector<View>> made = [&] {
-    const nb::gil_scoped_release unlocked;
-    return s.run(in, out);
-  }();
+  Result<std::vector<View>> made = unlocked([&] { return s.run(in, out); });
   const size_t count = take(std::move(made)).size();
   nb::list arrays;
   for (size_t k = 0; k < count; ++k)
@@ -215,26 +195,25 @@ nb::list run(Session& s, const nb::list& inputs, const nb::list& outputs) {
 
 nb::list tokenize(Session& s, const std::vector<std::string>& texts) {
   nb::list arrays;
-  for (const View& v : take(s.inputs_of(texts))) arrays.append(copy_of(v));
+  for (const View& v : take(unlocked([&] { return s.inputs_of(texts); }))) arrays.append(copy_of(v));
   return arrays;
 }
 
 nb::object embed(Session& s, const std::vector<std::string>& texts) {
-  Result<View> made = [&] {
-    const nb::gil_scoped_release unlocked;
-    return s.embed(texts);
-  }();
+  Result<View> made = unlocked([&] { return s.embed(texts); });
   return copy_of(take(std::move(made)));
 }
 
-Session session_of(const LoggedEngine& e, int threads) { return take(Session::create(e.engine, threads)); }
+Session session_of(const LoggedEngine& e, int threads) {
+  return take(unlocked([&] { return Session::create(e.engine, threads); }));
+}
 
 void add_engines(nb::module_& m) {
   nb::class_<LoggedEngine>(m, "Engine")
       .def("inputs", [](const LoggedEngine& e) { return ports(e.engine.inputs()); })
       .def("outputs", [](const LoggedEngine& e) { return ports(e.engine.outputs()); })
-      .def("describe", [](const LoggedEngine& e) { return text(take(e.engine.describe())); })
-      .def("proof", [](const LoggedEngine& e) { return text(take(e.engine.proof())); })
+      .def("describe", [](const LoggedEngine& e) { return text(take(unlocked([&] { return e.engine.describe(); }))); })
+      .def("proof", [](const LoggedEngine& e) { return text(take(unlocked([&] { return e.engine.proof(); }))); })
       .def("explain", &explain, nb::arg("compare"))
       .def("verify", &verify, nb::arg("options"), nb::arg("inputs"), nb::arg("progress").none(), nb::arg("stop").none())
       .def("bench", &bench, nb::arg("options"), nb::arg("inputs"), nb::arg("progress").none(), nb::arg("stop").none())
@@ -247,13 +226,14 @@ void add_engines(nb::module_& m) {
   m.def(
       "add_kernel",
       [](const nb::bytes& manifest) {
+        // Under the interpreter's lock, which keeps two threads that add apart.
         if (const std::optional<Error> e = peri::add_kernel(path_of(manifest))) raise(*e);
       },
       nb::arg("manifest"));
   m.def(
       "compare",
       [](const std::string& before, const std::string& after, double limit) {
-        return outcome(compare_benches(before, after, limit));
+        return outcome(unlocked([&] { return compare_benches(before, after, limit); }));
       },
       nb::arg("before"), nb::arg("after"), nb::arg("limit"));
 }
@@ -261,7 +241,11 @@ void add_engines(nb::module_& m) {
 }  // namespace peri::python
 
 NB_MODULE(_native, m) {
+  // The bindings live as long as the process, what they belong to would not.
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0)
+    nanobind::raise("peri is imported by the main interpreter alone: not by a sub-interpreter");
   nanobind::set_leak_warnings(false);  // an engine that lives to the end of a script is none
+  peri::python::watch_the_end();
   m.attr("version") = peri_version();
   peri::python::add_engines(m);
   nanobind::class_<peri::Session>(m, "Session")

@@ -24,6 +24,8 @@ struct WeightSource {
   // Instead of `bytes`, where weights do not lie in one piece: one for each of Program::weights, whose offsets then
   // mean nothing.
   std::vector<Tensor> tensors = {};
+  // plan::check_program() took this very program with these bytes, as it does when an engine file is read.
+  bool checked = false;
 };
 
 // Where sessions take the memory of their runs: arenas, scratch, states, and outputs that the caller gives no memory
@@ -60,9 +62,9 @@ struct EngineOptions {
 
 class Engine {
  public:
-  // Checks the program, finds an executor for every step (all missing ones are named at once), and a variant that fits
-  // the machine with all that it names, also in bodies. Errors: kInvalid (hostile program), kRefused (missing executor,
-  // kernel or device, no variant), those of devices.
+  // Checks the program unless that is done, finds an executor for every step (all missing ones are named at once), and
+  // a variant that fits the machine with all that it names, also in bodies. Errors: kInvalid (hostile program),
+  // kRefused (missing executor, kernel or device, no variant), those of devices.
   static Result<std::shared_ptr<const Engine>> create(plan::Program program, WeightSource weights,
                                                       EngineOptions options);
   ~Engine();

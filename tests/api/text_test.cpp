@@ -63,6 +63,11 @@ TEST_F(Texts, BecomeTheInputsOfARun) {
   ASSERT_TRUE(answers.ok()) << answers.error().text;
   EXPECT_EQ(answers->at(0).dims[0], 2);
   EXPECT_EQ(session->inputs_of({}).error().kind, PERI_ERROR_USAGE);
+  const std::vector<std::string> cut = {"hello", std::string("hello\0world", 11)};
+  for (const peri::Error& e : {session->inputs_of(cut).error(), session->embed(cut).error()}) {
+    EXPECT_EQ(e.kind, PERI_ERROR_USAGE);
+    EXPECT_EQ(e.text, "text 1 holds a NUL") << "and is not cut there";
+  }
 }
 
 TEST_F(Texts, AreEmbeddedByAModelThatPools) {

@@ -116,6 +116,10 @@ TEST(KeptEngine, HasAPlaceUnlessTheBuildItselfIsWanted) {
     none.cache_folder = folder;
     EXPECT_EQ(build::kept_engine(none, 1).value(), "") << words[0];
   }
+  setenv("PERI_ENGINE_CACHE_MIB", "0", 1);
+  EXPECT_EQ(build::kept_engine(r, 1).value(), "") << "a limit of nothing";
+  unsetenv("PERI_ENGINE_CACHE_MIB");
+  EXPECT_NE(build::kept_engine(r, 1).value(), "");
   r.cache_folder = "";
   EXPECT_EQ(build::kept_engine(r, 1).value(), "");
   std::filesystem::remove_all(folder);

@@ -175,6 +175,26 @@ TEST_F(FakeNvrtc, AnEntryThatOthersMayWriteIsNotBelieved) {
   EXPECT_NE(again.remark.find("others may write"), std::string::npos) << again.remark;
 }
 
+TEST_F(FakeNvrtc, TheLeastRecentlyUsedCodeGoesFirst) {
+  const tests::Variable limit("PERI_CODE_CACHE_MIB", "1");
+  Source fresh = source();
+  fresh.options = {"-DFRESH"};
+  const auto compiled = [&](const Source& s) { return must(must(Compiler::open(folder()))->compile(s)); };
+  compiled(source());
+  const fs::path used = entry(*must(Compiler::open(folder()))),
+                 other = folder() + "/" + std::string(32, '0') + ".cubin";
+  write(other, std::string(size_t{2} << 20, 'x'));
+  for (const fs::path& p : {used, other}) fs::last_write_time(p, fs::last_write_time(p) - std::chrono::hours(48));
+  EXPECT_TRUE(compiled(source()).cached);
+  EXPECT_GT(fs::last_write_time(used), fs::last_write_time(other)) << "it was used now";
+  EXPECT_TRUE(fs::exists(other)) << "nothing was written";
+  EXPECT_FALSE(compiled(fresh).cached);
+  EXPECT_FALSE(fs::exists(other));
+  EXPECT_TRUE(compiled(source()).cached);
+  const tests::Variable none("PERI_CODE_CACHE_MIB", "0");
+  EXPECT_EQ(code_cache_folder(), "");
+}
+
 TEST_F(FakeNvrtc, AFolderThatCannotBeWrittenCostsOnlyTime) {
   write(cache_.path / "cubin", "a file in its place");
   const auto compiler = must(Compiler::open(folder()));

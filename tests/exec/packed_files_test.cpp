@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/kept_files.hpp"
+
 namespace peri::exec {
 namespace {
 namespace fs = std::filesystem;
@@ -66,7 +68,7 @@ TEST_F(PackedFilesTest, TheSameKeyIsPackedOnce) {
     EXPECT_TRUE(store.check().ok());
   }
   EXPECT_EQ(made, 1);
-  EXPECT_EQ(packed_facts(cache_).files, 1);
+  EXPECT_EQ(kept_facts(kPackedWeights, cache_).files, 1);
   StepStore other(files(), "another key", [] { return true; });
   EXPECT_EQ(packed(&other, 5, &made).as<float>()[0], 5);
   EXPECT_EQ(made, 2);
@@ -185,14 +187,14 @@ TEST_F(PackedFilesTest, TheOldestGoFirst) {
       fs::last_write_time(p, at);
     }
   }
-  EXPECT_EQ(packed_facts(cache_).files, 3);
+  EXPECT_EQ(kept_facts(kPackedWeights, cache_).files, 3);
   made = 0;
   for (int k = 2; k < 5; ++k) {
     StepStore store(files(room), "key " + std::to_string(k), [] { return true; });
     packed(&store, 1, &made);
   }
   EXPECT_EQ(made, 0);
-  EXPECT_GT(clear_packed(cache_), 0);
+  EXPECT_GT(clear_kept(kPackedWeights, cache_).value(), 0);
   EXPECT_FALSE(fs::exists(cache_ + "/packed"));
 }
 

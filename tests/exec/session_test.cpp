@@ -321,6 +321,18 @@ TEST(Session, AStepThatComputesWithASizeIsMadeForThatSize) {
   }
 }
 
+TEST(Engine, WhatWasCheckedAsItWasReadIsNotCheckedAgain) {
+  ProgramMaker m = adding(2);
+  m.p.inputs.push_back(m.p.inputs[0]);  // which a check refuses, and which hurts nothing until a run
+  const auto refused = engine_of(m.p);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kInvalid);
+  WeightSource weights;
+  weights.checked = true;
+  const auto engine = engine_of(m.p, std::move(weights));
+  EXPECT_TRUE(engine.ok()) << engine.error().text();
+}
+
 TEST(Engine, NamesAllMissingExecutors) {
   ProgramMaker m = adding(2);
   m.p.steps[0].executor = "cubin";

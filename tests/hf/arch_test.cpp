@@ -152,7 +152,10 @@ TEST_F(HostileFolder, EverySizeIsChecked) {
       {"num_hidden_layers", "3", "'encoder.layer.2.attention.self.query.weight': tensor is missing"},
       {"num_hidden_layers", "1000", "tensor is missing"},
       {"intermediate_size", "25", "encoder.layer.0.intermediate.dense.weight"},
-      {"hidden_act", "\"x\"", "activation \"x\" is not supported"},
+      {"hidden_act", "\"x\"",
+       "/config.json: 'hidden_act': activation \"x\" is not supported: expected gelu, gelu_new, gelu_pytorch_tanh or "
+       "relu; export"},
+      {"hidden_act", "[]", "/config.json: 'hidden_act'"},
       {"layer_norm_eps", "-1", "'layer_norm_eps': value out of range"},
       {"pad_token_id", "99", "'pad_token_id'"},
       {"model_type", "\"gpt2\"",

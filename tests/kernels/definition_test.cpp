@@ -132,11 +132,11 @@ TEST(Definition, EachKernelGivesWhatItsOpMeans) {
        "graph { input x: f32[2,3,5,8]; input c: f32[10,3]; input s: f32[10,3]; input p: i64[2,5]; y = "
        "rotary_embedding(x, c, s, p) {rotary_embedding_dim=6}; output y }",
        0, 0, 10},
-      {"deform_f32",
+      {"deform",
        "graph { input x: f32[1,4,9,7]; input w: f32[7,4,3,3]; input o: f32[1,18,9,7]; y = "
        "deform_conv(x, w, o) {pads=[1, 1, 1, 1]}; output y }",
        0, 0, 0, 4},
-      {"deform_f32",
+      {"deform",
        "graph { input x: f32[2,2,12,11]; input w: f32[1,2,1,2]; input o: f32[2,4,12,10]; y = "
        "deform_conv(x, w, o); output y }",
        0, 0, 0, 40},

@@ -74,6 +74,34 @@ TEST(Quantize, AnIntegersBorderIsThatOfTheQuotient) {
     }
 }
 
+// Scales and zero points of their own, at lengths that fill vectors and do not.
+TEST(Quantize, EachElementByItsOwnScale) {
+  Rng rng(13);
+  for (const Loops* loops : all_loops())
+    for (const int64_t n : {1, 7, 16, 40, 1000})
+      for (const bool moved : {false, true}) {
+        std::vector<float> x, scale;
+        std::vector<uint8_t> zero;
+        std::vector<int16_t> wide;
+        for (int64_t k = 0; k < n; ++k) {
+          const float special[] = {std::nanf(""), INFINITY, -INFINITY, 3e38F, 0.0F};
+          scale.push_back(rng.below(9) == 0 ? 1e-40F : static_cast<float>(std::exp(9 * (rng.uniform() - 0.5))));
+          x.push_back(rng.below(5) == 0 ? special[rng.below(5)]
+                                        : (static_cast<float>(rng.below(700) - 350) + 0.5F) * scale.back());
+          zero.push_back(static_cast<uint8_t>(rng.below(256)));
+          wide.push_back(static_cast<int16_t>(rng.below(65536) - 32768));
+        }
+        std::vector<uint8_t> y(x.size());
+        std::vector<int16_t> z(x.size());
+        loops->to_u8(x.data(), scale.data(), moved ? zero.data() : nullptr, 1, y.data(), n);
+        loops->to_i16(x.data(), scale.data(), moved ? wide.data() : nullptr, 1, z.data(), n);
+        for (size_t k = 0; k < x.size(); ++k) {
+          ASSERT_EQ(y[k], integer_of<uint8_t>(x[k], scale[k], moved ? zero[k] : 0)) << x[k] << " by " << scale[k];
+          ASSERT_EQ(z[k], integer_of<int16_t>(x[k], scale[k], moved ? wide[k] : 0)) << x[k] << " by " << scale[k];
+        }
+      }
+}
+
 TEST(Quantize, RangesPassOverNan) {
   Rng rng(5);
   for (const Loops* loops : all_loops())

@@ -162,5 +162,38 @@ TEST_F(WeightsTest, TensorFiles) {
   EXPECT_FALSE(read_tensor_file(dir_ + "/empty.pb").ok());
 }
 
+// An LSTM of bytes around the middle of their type stays one; around another zero point, or of bytes that the run
+// brings, it is one of float32.
+TEST(Weights, BytesOfACellStayWhereTheyCan) {
+  const auto ops = [](char zero, bool known) {
+    pb::ModelProto m = model();
+    auto* o = m.add_opset_import();
+    o->set_domain("com.microsoft");
+    o->set_version(1);
+    input(m, "x", {"t", "1", "3"});
+    untyped_output(m, "y");
+    initializer(m, "w", {1, 3, 8}, std::string(24, '\3'), pb::TensorProto::INT8);
+    if (known)
+      initializer(m, "r", {1, 2, 8}, std::string(16, '\2'), pb::TensorProto::INT8);
+    else
+      input(m, "r", {"1", "2", "8"}, pb::TensorProto::INT8);
+    initializer(m, "s", {1}, std::string("\0\0\0\x3c", 4));
+    initializer(m, "z", {1}, std::string(1, zero), pb::TensorProto::INT8);
+    auto* n = node(m, "DynamicQuantizeLSTM", {"x", "w", "r", "", "", "", "", "", "s", "z", "s", "z"}, {"y"});
+    n->set_domain("com.microsoft");
+    auto* size = attr(n, "hidden_size", pb::AttributeProto::INT);
+    size->set_i(2);
+    auto r = load(m);
+    if (!r.ok()) return r.error().text();
+    EXPECT_EQ(ir::type_text(r->graph.outputs[0]->type), "f32[t,1,1,2]");
+    std::string out;
+    for (const ir::Node* made : r->graph.nodes) out += made->op.find("lstm") == std::string::npos ? "" : made->op + " ";
+    return out;
+  };
+  EXPECT_EQ(ops('\0', true), "dynamic_quantize_lstm ");
+  EXPECT_EQ(ops('\1', true), "lstm ");
+  EXPECT_EQ(ops('\0', false), "lstm ");
+}
+
 }  // namespace
 }  // namespace peri::onnx::tests

@@ -83,6 +83,11 @@ TEST(Refusals, ScalesZeroPointsAndStatesOfAnotherShape) {
     return "graph { input x: f32[5,2,3]; input w: f32[1,16,3]; input r: f32[1,16,4]; " + std::string(more) +
            " y, h, c = lstm(x, w, r, " + std::string(ports) + "); output y; output h; output c }";
   };
+  const auto bytes = [](std::string_view r, std::string_view scale, std::string_view zero) {
+    return "graph { input x: f32[5,2,3]; const w: i8[1,3,16] = splat(1); const r: i8" + std::string(r) +
+           " = splat(1); input s: f32" + std::string(scale) + "; const z: i8" + std::string(zero) +
+           " = splat(0); y, h, c = dynamic_quantize_lstm(x, w, r, _, _, _, _, _, s, z, s, z); output y }";
+  };
   const auto quantized = [](std::string_view scale, std::string_view zero, std::string_view attrs) {
     return "graph { input x: f32[2,8]; input s: f32" + std::string(scale) + "; input z: u8" + std::string(zero) +
            "; y = quantize_linear(x, s, z) {" + std::string(attrs) + "}; d = dequantize_linear(y, s, z) {" +
@@ -99,7 +104,8 @@ TEST(Refusals, ScalesZeroPointsAndStatesOfAnotherShape) {
   };
   for (const std::string& text :
        {lstm("input h0: f32[1,2,4]; input c0: f32[1,2,4]; input p: f32[1,12];", "_, _, h0, c0, p"),
-        quantized("[]", "[]", ""), quantized("[8]", "[8]", "axis=1"), quantized("[2]", "[2]", "axis=0"),
+        bytes("[1,4,16]", "[1]", "[1]"), bytes("[1,4,16]", "[1,16]", "[1]"), quantized("[]", "[]", ""),
+        quantized("[8]", "[8]", "axis=1"), quantized("[2]", "[2]", "axis=0"),
         quantized("[2,2]", "[2,2]", "axis=1, block_size=4"), quantized("[2,3]", "[2,3]", "axis=1, block_size=3"),
         product("[]", "[1]"), product("[2]", "[4]"), mel("8", "16")})
     EXPECT_EQ(refusal(text), "") << text;
@@ -109,6 +115,12 @@ TEST(Refusals, ScalesZeroPointsAndStatesOfAnotherShape) {
                                   lstm("input c0: f32[2,4];", "_, _, _, c0"),
                                   lstm("input p: f32[1,16];", "_, _, _, _, p"),
                                   lstm("input p: f32[2,12];", "_, _, _, _, p"),
+                                  bytes("[1,5,16]", "[1]", "[1]"),
+                                  bytes("[1,16]", "[1]", "[1]"),
+                                  bytes("[2,4,16]", "[1]", "[1]"),
+                                  bytes("[1,4,16]", "[4]", "[1]"),
+                                  bytes("[1,4,16]", "[]", "[1]"),
+                                  bytes("[1,4,16]", "[1]", "[1,4]"),
                                   quantized("[2]", "[2]", "axis=1"),
                                   quantized("[8]", "[8]", "axis=2"),
                                   quantized("[8]", "[]", "axis=1"),

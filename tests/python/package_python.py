@@ -17,8 +17,9 @@ import peri
 
 from errors_python import Closing, Errors  # run with those below
 from shared import DATA, DIGITS, IMAGES, QUICK, SOURCE, Foreign, Package
+from values_python import Lives, Texts, Values
 
-assert Closing and Errors
+assert Closing and Errors and Lives and Texts and Values
 
 
 class Runs(Package):

@@ -1,4 +1,4 @@
-// What a client says of compressions, as lists and weights.
+// What a client says of compressions, as lists and weights; names that were escaped to stand in a path.
 #include "serve/http/head.hpp"
 
 #include <gtest/gtest.h>
@@ -28,6 +28,26 @@ TEST(Head, PreferredEncoding) {
            {"xgzip, gzipx", ""},
            {",,;,=", ""}})
     EXPECT_EQ(preferred_encoding(list), want) << list;
+}
+
+TEST(Head, PercentDecoded) {
+  for (const auto& [text, want] : std::initializer_list<std::pair<const char*, const char*>>{{"", ""},
+                                                                                             {"a+b", "a+b"},
+                                                                                             {"a%2Bb", "a+b"},
+                                                                                             {"a%2bb", "a+b"},
+                                                                                             {"%61dd", "add"},
+                                                                                             {"a%20b", "a b"},
+                                                                                             {"%2e%2e%2f", "../"},
+                                                                                             {"%", "%"},
+                                                                                             {"a%2", "a%2"},
+                                                                                             {"a%2g", "a%2g"},
+                                                                                             {"%-1x", "%-1x"},
+                                                                                             {"%%41", "%A"},
+                                                                                             {"%25%32%42", "%2B"},
+                                                                                             {"%+1", "%+1"},
+                                                                                             {"%c3%a9", "\xc3\xa9"}})
+    EXPECT_EQ(percent_decoded(text), want) << text;
+  EXPECT_EQ(percent_decoded("a%00b"), std::string("a\0b", 3));
 }
 
 }  // namespace

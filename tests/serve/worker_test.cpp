@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -14,8 +17,31 @@
 #include "serve/worker/tensor_block.hpp"
 #include "tests/serve/hosted.hpp"
 
+// In place of the C library's: counts what is sent to numbers of no process of ours.
+static std::atomic<int> kills_of_none{0};
+extern "C" int kill(pid_t pid, int signal) noexcept {
+  siginfo_t child = {};
+  if (pid > 0 && signal == SIGKILL && waitid(P_PID, static_cast<id_t>(pid), &child, WEXITED | WNOHANG | WNOWAIT) != 0)
+    ++kills_of_none;
+  return static_cast<int>(syscall(SYS_kill, pid, signal));
+}
+
 namespace peri::serve {
 namespace {
+
+// The number of one that has ended and is buried may be another program's.
+TEST(Worker, NobodyIsKilledByANumberThatIsOver) {
+  for (const bool dies : {false, true}) {
+    auto worker = Worker::start(fakes());
+    ASSERT_TRUE(worker.ok()) << worker.error().text();
+    if (dies) kill(static_cast<pid_t>((*worker)->counts().pid), SIGKILL);
+    (*worker)->stop();
+    EXPECT_FALSE((*worker)->counts().up);
+    (*worker)->stop();
+    worker->reset();
+  }
+  EXPECT_EQ(kills_of_none, 0);
+}
 
 TEST(Worker, AnswersThroughSharedMemory) {
   auto worker = Worker::start(fakes());

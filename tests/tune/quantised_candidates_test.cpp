@@ -23,7 +23,14 @@ void is_taken(const std::string& text) {
   options.measure = false;
   options.provider = "peri";
   static Tuner tuner(options);
-  const std::vector<bool> constant(graph->inputs.size(), false);
+  constexpr int64_t kInline = 1000;
+  std::vector<bool> constant(graph->inputs.size(), false);
+  for (ir::Value* v : graph->constants()) {  // as in a region cut from a model
+    if (v->constant->numel() <= kInline) continue;
+    graph->replace_uses(v, graph->add_input("weight", v->type));
+    constant.push_back(true);
+  }
+  graph->erase_dead();
   int taken = 0;
   for (const Candidate& c : tuner.candidates(*graph, constant).list) {
     EXPECT_EQ(c.evidence.rejected, "") << c.id() << " for " << text;
@@ -54,11 +61,14 @@ std::string scales(const std::string& of, const std::string& shape, double scale
 struct Form {
   std::string x, scale, attributes;
 };
-// One scale, along the last axis, along one in the middle, blocks of the last axis (the last one short) and of another.
+// One scale, along the last axis, along one in the middle, blocks of the last axis (the last one short; more elements
+// than are done at a time) and of another.
 const std::vector<Form> kForms = {{"[3,701]", "[]", ""},
                                   {"[3,701]", "[701]", "axis=1"},
                                   {"[3,7,67]", "[7]", "axis=1"},
                                   {"[3,99]", "[3,4]", "axis=1, block_size=32"},
+                                  {"[29,99]", "[29,13]", "axis=1, block_size=8"},
+                                  {"[130,11]", "[130,4]", "axis=1, block_size=3"},
                                   {"[3,37,21]", "[3,3,21]", "axis=1, block_size=16"}};
 
 std::string braced(const std::string& attributes) { return attributes.empty() ? "" : " {" + attributes + "}"; }
@@ -80,6 +90,21 @@ TEST(Quantised, EveryFloatFromEveryType) {
         for (const Form& form : kForms)
           is_taken("graph { input x: " + from + form.x + "; " + scales(to, form.scale, 0.37, from) +
                    "y = dequantize_linear(x, s, z)" + braced(form.attributes) + "; output y }");
+}
+
+// Each scale and zero point serves a few neighbours and differs from the next one's; rows end within a block.
+TEST(Quantised, BlocksOfAFewNeighbours) {
+  for (const std::string type : {"u8", "i8", "u16", "i16", "u4", "i4", "u2", "i2"})
+    for (const std::string wide : {"f32", "f16", "bf16"})
+      for (const int block : {1, 3, 8, 20, 63}) {
+        constexpr int kRow = 131;
+        const std::string blocks = "[19," + std::to_string((kRow + block - 1) / block) + "]",
+                          given = "const s: " + wide + blocks + " = seeded(0.3, 1); const z: " + type + blocks +
+                                  " = seeded(" + (type.size() == 2 && type[1] < '8' ? "1.5" : "40") + ", 2); ",
+                          attributes = " {axis=1, block_size=" + std::to_string(block) + "}; output y }";
+        is_taken("graph { input x: " + wide + "[19,131]; " + given + "y = quantize_linear(x, s, z)" + attributes);
+        is_taken("graph { input x: " + type + "[19,131]; " + given + "y = dequantize_linear(x, s, z)" + attributes);
+      }
 }
 
 TEST(Quantised, BeyondTheRangeAndWithoutAZeroPoint) {
@@ -112,6 +137,28 @@ TEST(Quantised, ScalesOfTheRun) {
   is_taken(
       "graph { input x: i16[5,300]; const s: f32[] = [0.3]; y = dequantize_linear(x, s) {output_dtype=3}; output y "
       "}");
+}
+
+// A cell whose weights are bytes: one block of units and many, sides that fill no vector, a sequence and more than are
+// multiplied at a time, weights with and without a sign, small and large ones, one scale and one each.
+TEST(Quantised, CellsWithWeightsOfAByte) {
+  struct Size {
+    int steps, batch, input, hidden;
+  };
+  for (const Size& s : {Size{4, 1, 16, 16}, Size{3, 2, 5, 3}, Size{5, 3, 67, 40}, Size{2, 45, 20, 150}})
+    for (const std::string type : {"i8", "u8"})
+      for (const double spread : {0.0001, 0.02, 3.0})
+        for (const bool each : {false, true}) {
+          const std::string n = std::to_string(4 * s.hidden), list = each ? "[1," + n + "]" : "[1]",
+                            hidden = std::to_string(s.hidden), input = std::to_string(s.input),
+                            scale = "f32" + list + " = splat(" + std::to_string(spread / 40) + ")";
+          is_taken("graph { input x: f32[" + std::to_string(s.steps) + "," + std::to_string(s.batch) + "," + input +
+                   "]; const w: " + type + "[1," + input + "," + n + "] = seeded(150, 1); const r: " + type + "[1," +
+                   hidden + "," + n + "] = seeded(150, 2); const b: f32[1," + std::to_string(8 * s.hidden) +
+                   "] = seeded(0.3, 3); const s: " + scale + "; const t: " + scale +
+                   "; y, h, c = dynamic_quantize_lstm(x, w, r, b, _, _, _, _, s, _, t); output y; output h; output c "
+                   "}");
+        }
 }
 
 }  // namespace

@@ -43,6 +43,15 @@ class Answers(Typed):
         self.assertIn("input 'x' holds 1 Inf", self.ends(3, "run", fine, "-i", "x=x.npy", "--validate", *QUICK))
         self.assertIn("8 of its 8 elements are NaN", self.ends(3, "verify", model, "--dims", "n=2", *QUICK))
 
+    def test_an_answer_without_numbers_has_no_smallest_one(self):
+        """Nor a sign of NaN: x86 makes negative ones."""
+        model = self.save("minus.onnx", [helper.make_node("Sub", ["x", "x"], ["y"])], ["n", 4])
+        numpy.save(self.folder / "x.npy", numpy.array([[numpy.inf, -numpy.inf, numpy.nan, -numpy.nan]], numpy.float32))
+        r = self.peri("run", model, "-i", "x=x.npy", "--print", "--no-tune", "--no-cache")
+        self.assertEqual((r.returncode, r.stdout.count(b"nan"), r.stdout.count(b"-nan")), (0, 8, 0), r.stdout)
+        answer = json.loads(self.peri("run", model, "-i", "x=x.npy", "--json", "-", *QUICK).stdout)["answers"]["y"]
+        self.assertEqual([answer[key] for key in ("min", "max", "mean", "nan", "inf")], [None, None, None, 4, 0])
+
     def test_every_step_is_explained_by_what_it_reads(self):
         table = numpy_helper.from_array(numpy.ones((40000, 64), numpy.float32), "table")
         shape = numpy_helper.from_array(numpy.array([-1, 8, 8]), "s")

@@ -34,6 +34,8 @@ class Flags(Typed):
         for flag in (("--layers",), ("--repeat", "2"), ("--seconds", "2"), ("--threads", "2"), ("--dims", "batch=2"), ("--tolerance", "3"), ("--no-tune",)):
             self.assertIn(f"{flag[0]} is for a model of this machine", self.wrong("bench", "--endpoint", "http://127.0.0.1:1", "-m", "x", *flag))
         self.assertIn("--operators", self.wrong("inspect", "--operators", DIGITS))
+        for flag in (("--dims", "batch=2"), ("--threads", "3"), ("--backend", "nope"), ("--no-tune",)):
+            self.assertIn(f"{flag[0]} is for models, and --operators takes none", self.wrong("inspect", "--operators", *flag))
         self.assertIn("--check is for engines", self.wrong("inspect", "--operators", "--check"))
         self.assertIn("--compare is for engines", self.wrong("explain", DIGITS, "--compare"))
         self.assertIn("has no provider 'nope': expected onednn, peri, reference", self.wrong("replay", "relu x=f32[4]", "--provider", "nope"))
@@ -85,9 +87,10 @@ class Flags(Typed):
 
     def test_a_flag_is_no_value_of_another(self):
         for words in (("build", DIGITS, "-o", "--quiet"), ("inspect", DIGITS, "--json", "--quiet"), ("build", DIGITS, "--lock", "--json=-"),
-                      ("bench", "a.engine", "--log", "--layers")):
-            self.assertIn(f"{words[2]} needs a value", self.wrong(*words))
-        self.assertFalse(list(self.folder.glob("--*")))
+                      ("bench", "a.engine", "--log", "--layers"), ("build", DIGITS, "-o", "-q"), ("build", DIGITS, "-o", "--"), ("run", "a.engine", "-i", "-h"),
+                      ("bench", "--endpoint", "-m", "a")):
+            self.assertIn(f"{words[2] if words[1] != '--endpoint' else words[1]} needs a value", self.wrong(*words))
+        self.assertFalse(list(self.folder.glob("-*")))
         self.ends(0, "build", DIGITS, "-o", "./--quiet", "--no-tune", "--no-cache", "--no-verify", "--quiet")
         self.ends(0, "inspect", DIGITS, "--json=--quiet", "--force")
 
@@ -110,8 +113,19 @@ class Flags(Typed):
         for words in (("--html", "a.html"), ("--top", "3"), ("--full",), ("--compare",), ("--proof", "a.engine.proof")):
             self.assertIn(f"{words[0]} is for the times of a proof", self.wrong("explain", "a.engine", "--measured", *words))
         self.assertIn("--top is not in range", self.wrong("explain", DIGITS, "--top", "0"))
+        for one, other in (("--fp16", "--bf16"), ("--half", "--fp16")):
+            self.assertIn(f"{one} and {other} both give --dtype a value; give one of them", self.wrong("build", DIGITS, one, other))
+        for words in (("--concurrency-range", "1", "--max-connections", "3"), ("--request-distribution", "constant")):
+            self.assertIn(f"{words[-2]} is for loads at a rate", self.wrong("bench", "-u", "http://127.0.0.1:1", "-m", "a", *words))
+        for command in (("bench", "-m", "a", "-u", "http://127.0.0.1:1"), ("top", "http://127.0.0.1:1")):
+            self.assertIn("--ssl-https-verify-peer needs TLS", self.wrong(*command, "--ssl-https-verify-peer", "0"))
+        self.assertIn("are the same: give one of them", self.wrong("bench", "-m", "a", "-u", "https://127.0.0.1:1", "--ssl-https-ca-certificates-file", "a.engine",
+                                                                   "--ssl-grpc-root-certifications-file", "a.engine"))
         for words in (("--version", "--json", "-"), ("-V", "build"), ("help", "build", "run")):
             self.assertIn("takes no further arguments", self.wrong(*words))
+        self.assertEqual(json.loads(self.peri("help", "build", "--json", "-").stdout)["error"]["kind"], "usage")
+        for hidden in ("worker", "serve-worker"):
+            self.assertIn("starts this command, and nobody else", self.wrong(hidden))
         self.assertFalse((self.folder / "c.engine").exists())
 
     def test_an_input_or_a_device_that_there_is_not(self):
@@ -145,10 +159,12 @@ class Flags(Typed):
 
     def test_a_server_starts_with_no_flag_that_each_load_would_fail_by(self):
         for flag, value, words in (("--dtype", "f8", "expected f32, f16 or bf16"), ("--io-dtype", "x", "expected f32, f16 or bf16"), ("--provider", "nope", "has no provider 'nope'"),
-                                   ("--disable-pass", "nope", "no pass is named 'nope'"), ("--device", "cuda:01", "names no device")):
+                                   ("--disable-pass", "nope", "no pass is named 'nope'"), ("--device", "cuda:01", "names no device"), ("--backend", "nope", "no backend 'nope'")):
             self.assertIn(words, self.wrong("serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1", flag, value))
-        for flag, value, words in (("--backend", "nope", "no backend 'nope'"), ("--dump-passes", "no/such", "no/such: cannot write into the folder")):
-            self.assertIn(words, self.ends(1, "serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1", flag, value))
+        self.assertIn("no/such: cannot write into the folder",
+                      self.ends(1, "serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1", "--dump-passes", "no/such"))
+        for url in ("nan", "localhost", "127.0.0.1:4318", "http://", "ftp://a", "http://a,b", "http://a b"):
+            self.wrong("serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1", "--otlp-endpoint", url)
 
     def test_a_replay_takes_kernels_from_outside(self):
         manifest = SOURCE / "examples/triton/softmax_f16.json"

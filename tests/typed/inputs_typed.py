@@ -2,6 +2,7 @@
 """Inputs in the forms that people have them: arrays of archives, raw bytes, pictures, thousands of texts; each does what it says."""
 import ctypes
 import json
+import resource
 import shutil
 import struct
 import zlib
@@ -159,6 +160,23 @@ class Inputs(Typed):
                         said = self.ends(2, command, subject, "-i", f"image={given}", *(("--no-tune", "--no-cache") if subject == DIGITS else ()))
                         self.assertTrue(said.startswith(f"FAILED {command}: {file}: "), said)
                         self.assertIn("image", said)
+
+    def test_gigabytes_of_something_else_are_not_read(self):
+        """In memory that would not hold them."""
+        self.ends(0, "build", DIGITS, "-o", "d.engine", *QUICK)
+        for name in ("a.npy", "b.bin"):
+            with open(self.folder / name, "wb") as file:
+                file.truncate(1 << 33)
+        for given, words in (("a.npy", "a.npy: broken .npy file: it does not begin as one"),
+                             ("raw:f32:1x1x8x8:b.bin", "b.bin: the raw file has the wrong size: expected 256 bytes, found 8589934592")):
+            r = self.peri("run", "d.engine", "-i", f"image={given}", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32)))
+            self.assertIn(words, r.stderr.decode())
+
+    def test_dates_are_no_broken_files(self):
+        self.ends(0, "build", DIGITS, "-o", "d.engine", *QUICK)
+        for kind in ("M8[s]", "m8[D]"):
+            numpy.save(self.folder / "t.npy", numpy.zeros(2, kind))
+            self.assertIn(f"t.npy: elements of the type '<{kind}' in a .npy file; save", self.ends(1, "run", "d.engine", "-i", "image=t.npy"))
 
     def test_labels(self):
         engine = self.identity([1, 3])

@@ -101,6 +101,21 @@ class Limits(Typed):
         for what in ("path", "list", "clear"):
             self.assertEqual(self.ends(0, "cache", what), "PASSED cache: no cache: set PERI_CACHE, XDG_CACHE_HOME or HOME")
 
+    def test_engines_of_servers_are_listed_and_cleared(self):
+        """They are the largest of what is kept, and nothing else deletes them; files of other names stay."""
+        folder = self.folder / "cache/serve"
+        folder.mkdir(parents=True)
+        kept = [folder / f"0123456789abcdef.engine{tail}" for tail in ("", ".proof")]
+        others = [folder / "mine.engine", folder / "0123456789abcdef.txt", folder / "0123456789abcdef0.engine"]
+        for file in (*kept, *others):
+            file.write_bytes(b"x" * 1000)
+        r = self.peri("cache", "list", "--json", "-")
+        self.assertEqual(json.loads(r.stdout)["serve"], {"files": 1, "bytes": 2000, "in_use": 0, "most_bytes": 8 << 30})
+        self.assertIn("PASSED cache: no timings: ", r.stderr.decode())
+        self.assertIn("1 engines of peri serve, 2.0 KiB of at most", self.peri("cache").stdout.decode())
+        self.assertIn("PASSED cache: 2.0 KiB deleted", self.ends(0, "cache", "clear"))
+        self.assertEqual([f.exists() for f in (*kept, *others)], [False, False, True, True, True])
+
     def test_odd_things_in_place_of_a_cache(self):
         cache = self.folder / "odd"
         self.environment["PERI_CACHE"] = str(cache)

@@ -93,6 +93,21 @@ class Outside(Served):
             self.assertIn(str(other), last)
             self.assertIn("--kernel FILE", last)
 
+    def test_a_profile_names_it(self):
+        """To the worker, and to a server without one."""
+        manifest = self.manifest("plus")
+        self.build("--kernel", manifest, "--provider", "outside", "--no-tune")
+        profile, x = self.folder / "mine.yaml", [[1, 2, 3, 4]]
+        profile.write_text(f"kernel: {manifest}\n")
+        for more in ([], ["--in-process"]):
+            self.serve("--profile", profile, *more, ready=False)
+            self.wait_for(lambda: self.ask("GET", "/v2/health/ready")[0] == 200, seconds=60)
+            said = self.infer("sum", {"inputs": [{"name": n, "shape": [1, 4], "datatype": "FP32", "data": x} for n in "xw"]})[1]
+            self.assertTrue((numpy.array(said["outputs"][0]["data"]) == [2, 4, 6, 8]).all(), said)
+            self.stop()
+        profile.write_text("kernel: none.json\n")
+        self.assertIn("none.json", self.ends(1, "serve", "--model-repository", self.repository, "--profile", profile))
+
     def test_a_variable_that_names_no_file(self):
         self.environment["PERI_KERNELS"] = "none.json"
         for words in (["doctor"], ["cache"], ["inspect", self.model]):

@@ -62,6 +62,16 @@ class Peers(Typed):
         said = self.verify(3, 40)
         self.assertIn("ONNX Runtime's own answer moves by 0", said)
 
+    def test_an_engine_is_told_apart_like_its_model(self):
+        self.ends(0, "build", "steps.onnx", "-o", "steps.engine", *QUICK)
+        for code, wrong, words in ((0, 0, "its own answer moves as far"), (3, 40, "ONNX Runtime's own answer moves by 0")):
+            (self.folder / "onnxruntime.py").write_text(PEER.replace("{wrong}", str(wrong)))
+            self.assertIn(words, self.ends(code, "verify", "steps.engine", "--onnxruntime", "--model", "steps.onnx", "--input", "x=x.npy"))
+
+    def test_a_program_that_is_no_python(self):
+        self.environment["PERI_PYTHON"] = "/bin/true"
+        self.assertIn("/bin/true: it ended well and wrote no answer", self.verify(1, 0))
+
     def test_a_budget_that_is_given_is_kept(self):
         self.verify(3, 0, "--max-error", "1e-4")
         self.verify(3, 0, "--min-cosine", "0.9999999")

@@ -25,6 +25,7 @@ class Places(Typed):
                       ("explain", "m.engine", "--html", "no/such/x"), ("explain", "m.engine", "--json", "no/such/x"),
                       ("bench", "m.engine", "--json", "no/such/x"), ("run", "m.engine", *image, "--json", "no/such/x"),
                       ("run", "m.engine", *image, "--json", "no/such/x", "--output-dir", "no/other"),
+                      ("build", "m.onnx", "-o", "x.engine", "--dump-passes", "no/such"), ("inspect", "m.onnx", "--dump-passes", "no/such"),
                       ("verify", "m.engine", "--json", "no/such/x"), ("inspect", "m.onnx", "--json", "no/such/x")):
             with self.subTest(words=words):
                 r = self.peri(*words)
@@ -44,6 +45,18 @@ class Places(Typed):
             self.assertEqual((r.returncode, r.stdout), (1, b""), r.stderr)
             self.assertEqual(r.stderr.count(b"cannot write into the folder: Permission denied"), 1, r.stderr)
             self.assertIn(b"name a file in another folder", r.stderr)
+
+    def test_a_name_too_long_for_the_proof_is_told_before_the_work(self):
+        """No engine stays behind whose proof had no place; a name that both can have is taken."""
+        self.engine()
+        longest = os.pathconf(self.folder, "PC_NAME_MAX")
+        before = sorted(os.listdir(self.folder))
+        for name in ("e" * (longest + 1), "e" * longest, "e" * (longest - len(".proof") + 1)):
+            r = self.peri("build", "m.onnx", "-o", name, "--no-tune", "--no-cache", "--no-verify")
+            self.assertEqual((r.returncode, r.stdout), (1, b""), r.stderr)
+            self.assertIn(f"the file's name is too long: expected at most {longest} bytes", r.stderr.decode())
+            self.assertEqual(sorted(os.listdir(self.folder)), before)
+        self.ends(0, "build", "m.onnx", "-o", "e" * (longest - len(".proof")), "--no-tune", "--no-cache", "--no-verify")
 
     def test_links_in_a_circle_lead_nowhere(self):
         self.engine()

@@ -121,6 +121,29 @@ class Budget(Served):
             s.close()
         self.wait_for(lambda: self.post(head, body)[0] == 200)
 
+    def test_memory_that_grows_in_chunks(self):
+        """What a body in chunks has grown to is held, and not only what has come of it; where others leave less it grows by less."""
+        self.serve("--max-total-body-bytes", 10_000_000, "--canary-secs", 0)
+        head, body = bomb()  # 4 MB
+        fields = b"POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nInference-Header-Content-Length: %d\r\n" % head
+
+        def chunks(data):
+            return b"".join(b"%x\r\n" % len(data[k:k + 65536]) + data[k:k + 65536] + b"\r\n" for k in range(0, len(data), 65536))
+        with socket.create_connection(("127.0.0.1", self.port)) as s:
+            s.sendall(fields + b"Transfer-Encoding: chunked\r\n\r\n" + chunks(bytes(4_600_000)))  # in memory of 8 MB and more
+            self.wait_for(lambda: self.post(head, body)[0] == 503, seconds=30)
+        self.wait_for(lambda: self.post(head, body)[0] == 200)
+        large_head, large = bomb(rows=600_000)  # 9.6 MB, more than the half of all
+        first = fields.replace(b"%d\r\n" % head, b"%d\r\n" % large_head)
+        end = b"0\r\n\r\n"
+        self.assertEqual(self.raw(first + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(large) + end)[9:12], b"200")
+        middle_head, middle = bomb(rows=400_000)  # 6.4 MB, beside 3 MB of another
+        first = fields.replace(b"%d\r\n" % head, b"%d\r\n" % middle_head)
+        with socket.create_connection(("127.0.0.1", self.port)) as s:
+            s.sendall(fields + b"Content-Length: 3000000\r\n\r\n" + body[:1000])
+            self.wait_for(lambda: self.post(*bomb(rows=450_000))[0] == 503)
+            self.assertEqual(self.raw(first + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(middle) + end)[9:12], b"200")
+
     def test_a_body_that_never_fits(self):
         """Is told so once: no waiting makes room for it. By its length, in chunks, by what it expands to, over gRPC; one that fits has room."""
         self.serve("--max-total-body-bytes", 200_000)

@@ -98,7 +98,9 @@ class Limits(Served):
         status, said, headers = self.ask("POST", "/v2/models/add/infer", row.tobytes(), {"Inference-Header-Content-Length": "0"})
         self.assertEqual(status, 200, said)
         numpy.testing.assert_array_equal(numpy.frombuffer(said[int(headers["Inference-Header-Content-Length"]):], numpy.float32), row + 1)
-        self.assertEqual(self.ask("POST", "/v2/models/add/infer", row.tobytes() + b"x", {"Inference-Header-Content-Length": "0"})[0], 400)
+        for body in (row.tobytes() + b"x", row.tobytes()[:3]):
+            status, said, _ = self.ask("POST", "/v2/models/add/infer", body, {"Inference-Header-Content-Length": "0"})
+            self.assertEqual((status, f"expected a multiple of 16, got {len(body)}" in said.decode()), (400, True), said)
         for client in self.clients():
             for kind in ("system", "cuda"):
                 said = getattr(client, f"get_{kind}_shared_memory_status")()

@@ -8,10 +8,12 @@ import shutil
 import signal
 import threading
 
+import grpc as rpc
 import numpy
 import tritonclient.grpc
 import tritonclient.http
 from onnx import TensorProto, helper, numpy_helper
+from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
 from served import HEAD, Served
@@ -62,6 +64,48 @@ class Repository(Served):
         first[0].write_bytes((self.repository / "other/1/model.engine").read_bytes())
         self.assertEqual(served(), ("FP32", 5.0))
         self.assertEqual(served("--no-cache"), ("FP32", 1.0))
+
+    def test_kept_engines_have_a_limit(self):
+        """The least recently used go first. What a server uses stays, whoever else loads and whoever clears."""
+        kept = self.folder / "cache/serve"
+        kept.mkdir(parents=True)
+        self.environment["PERI_ENGINE_CACHE_MIB"] = "1"
+        other = kept / "0123456789abcdef.engine"
+
+        def put_other(when):
+            other.write_bytes(bytes(2 << 20))
+            os.utime(other, (when, when))
+
+        put_other(1000)
+        self.put("m", engine=False)
+        self.serve()
+        (mine,) = kept.glob("*.engine")
+        self.assertNotEqual(mine, other)
+        os.utime(mine, (1000, 1000))
+        put_other(2000)
+        first, self.server = self.server, None
+        try:
+            self.serve("--io-dtype", "f16")  # writes another engine
+            self.assertTrue(mine.exists())
+            self.assertFalse(other.exists())
+            self.ends(0, "cache", "list", "--json", self.folder / "list.json")
+            listed = json.loads((self.folder / "list.json").read_text())["serve"]
+            self.assertEqual((listed["files"], listed["in_use"], listed["most_bytes"]), (2, 2, 1 << 20))
+            self.kill()
+            self.assertIn("1 file in use left", self.ends(0, "cache", "clear"))
+            self.assertEqual(list(kept.glob("*.engine")), [mine])
+        finally:
+            self.kill()
+            self.server = first
+        self.kill()
+        self.assertIn("deleted", self.ends(0, "cache", "clear"))
+        self.assertFalse(mine.exists())
+        # Where it cannot be written it is served all the same.
+        kept.mkdir(exist_ok=True)
+        os.mkfifo(mine)
+        self.serve()
+        self.assertEqual(self.value("m"), 1.0)
+        self.assertIn("the engine is not kept", self.log.read_text())
 
     def test_what_cannot_be_served_says_why(self):
         self.put("good")
@@ -144,6 +188,7 @@ class Repository(Served):
         for body in ([], 3, {"ready": 3}):
             self.assertEqual(self.ask("POST", "/v2/repository/index", json.dumps(body))[0], 400, body)
         self.assertEqual(self.value(), 3.0, "what was refused has changed nothing")
+        self.assertIn("PASSED serve: 5 inferences", self.stop(), "of versions that are no more too")
 
     def test_a_configuration_of_a_load(self):
         """As Triton's clients send it: it holds until the next load, names no files, and what is wrong changes nothing."""
@@ -182,6 +227,32 @@ class Repository(Served):
         self.assertEqual(batch(), 4, "the folder's own again")
         http.load_model("add", config=json.dumps(http.get_model_config("add")))
         self.assertEqual((batch(), self.value()), (4, 1.0))
+
+    def test_parameters_of_a_load_over_grpc(self):
+        """Of the wrong kind, or a file's: refused by name, where bytes were once taken for nothing and the load went on without them."""
+        self.put("add")
+        self.serve("--model-control-mode", "explicit", "--load-model", "add")
+        client = self.closed(tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}"))
+        with self.assertRaisesRegex(InferenceServerException, "UNIMPLEMENTED.*no files are taken"):
+            client.load_model("add", config="{}", files={"file:1/model.onnx": b"\xff\0"})
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(self.closed(rpc.insecure_channel(f"127.0.0.1:{self.grpc_port}")))
+        Value = service_pb2.ModelRepositoryParameter
+        given = ((stub.RepositoryModelLoad, service_pb2.RepositoryModelLoadRequest, (
+            ("file:x", Value(bytes_param=b""), "UNIMPLEMENTED", "no files are taken"), ("file:x", Value(int64_param=3), "UNIMPLEMENTED", "no files are taken"),
+            ("config", Value(bytes_param=b"{}"), "INVALID_ARGUMENT", "the parameter 'config' holds bytes: expected a bool, number or string"),
+            ("config", Value(bool_param=True), "INVALID_ARGUMENT", "'config' is not a string"), ("config", Value(int64_param=-3), "INVALID_ARGUMENT", "'config' is not a string"),
+            ("config", Value(), "INVALID_ARGUMENT", "the parameter 'config' holds nothing"), ("other", Value(int64_param=1), "UNIMPLEMENTED", "'other' is not known"))),
+                 (stub.RepositoryModelUnload, service_pb2.RepositoryModelUnloadRequest, (
+                     ("unload_dependents", Value(string_param="yes"), "INVALID_ARGUMENT", "'unload_dependents' is neither true nor false"),
+                     ("unload_dependents", Value(int64_param=1), "INVALID_ARGUMENT", "'unload_dependents' is neither true nor false"),
+                     ("unload_dependents", Value(bytes_param=b"1"), "INVALID_ARGUMENT", "'unload_dependents' holds bytes"),
+                     ("config", Value(string_param="{}"), "UNIMPLEMENTED", "'config' is not known"))))
+        for call, message, cases in given:
+            for key, value, code, words in cases:
+                with self.assertRaises(rpc.RpcError) as caught:
+                    call(message(model_name="add", parameters={key: value}))
+                self.assertEqual((caught.exception.code().name, words in caught.exception.details()), (code, True), (key, value, caught.exception.details()))
+        self.assertEqual(self.value(), 1.0)
 
     def test_reloads_fail_no_request(self):
         self.put("add", 1, add=1.0)

@@ -142,6 +142,26 @@ class Protocol(Served):
             self.assertEqual(self.ask("POST", "/v2/models/add/infer", body, headers)[0], want, headers)
         self.assertEqual(self.infer("add", good)[0], 200)
 
+    def test_a_plus_in_a_name_and_names_that_clients_escape(self):
+        """As tritonclient and browsers write a+b: a%2Bb is that model on every path, a+b stays itself, and a space is none."""
+        self.put("a+b")
+        self.serve("--model-control-mode", "explicit", "--load-model", "*", "--otlp-endpoint", "http://127.0.0.1:9")
+        body = json.dumps(self.rows([[1, 2, 3, 4]]))
+        for name in ("a+b", "a%2Bb", "a%2bb", "%61+%62"):
+            for method, path, sent in (("GET", f"/v2/models/{name}", None), ("GET", f"/v2/models/{name}/ready", None), ("GET", f"/v2/models/{name}/config", None),
+                                       ("GET", f"/v2/models/{name}/stats", None), ("GET", f"/v2/models/{name}/versions/1", None), ("GET", f"/v2/health/ready/{name}", None),
+                                       ("GET", f"/v2/models/{name}/trace/setting", None), ("POST", f"/v2/models/{name}/infer", body),
+                                       ("POST", f"/v2/models/{name}/versions/1/infer", body), ("POST", f"/v2/repository/models/{name}/load", None)):
+                status, said, _ = self.ask(method, path, sent)
+                self.assertEqual(status, 200, (path, said))
+        for name in ("a%20b", "a%2Fb", "a%2", "a%zzb", "a%252Bb"):
+            self.assertEqual(self.ask("POST", f"/v2/models/{name}/infer", body)[0], 404, name)
+        client = self.closed(tritonclient.http.InferenceServerClient(f"127.0.0.1:{self.port}"))
+        self.assertTrue(client.is_model_ready("a+b"))
+        given = tritonclient.http.InferInput("x", [1, 4], "FP32")
+        given.set_data_from_numpy(numpy.ones((1, 4), numpy.float32))
+        self.assertEqual(client.infer("a+b", [given]).as_numpy("y").tolist(), [[2, 2, 2, 2]])
+
     def test_curl_socket_log_and_metrics(self):
         self.put("add")
         self.serve("--http-socket", self.folder / "s", "--access-log", "access.log")

@@ -1,6 +1,8 @@
 """What the tests of this folder share: the program under test, run as a user types it, and small models with chosen names."""
+import fcntl
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,11 +15,46 @@ PERI, SOURCE = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).re
 DIGITS = SOURCE / "models/digits_cnn.onnx"
 
 
+def held(folder):
+    """A lock on a folder of ours, which ends with this process however it ends; None where another has it or it is gone."""
+    lock = None
+    try:
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(lock).st_uid == os.geteuid() and os.path.samestat(os.fstat(lock), os.lstat(folder)):
+            return lock
+    except OSError:
+        pass
+    if lock is not None:
+        os.close(lock)
+    return None
+
+
+class Scratch(tempfile.TemporaryDirectory):
+    """One that also goes where its process was killed: when the next is made."""
+
+    PREFIX = "peri-typed-in-"
+
+    def __init__(self):
+        for old in pathlib.Path(tempfile.gettempdir()).glob(self.PREFIX + "*"):
+            if (lock := held(old)) is not None:
+                shutil.rmtree(old, ignore_errors=True)
+                os.close(lock)
+        self.lock = None
+        while self.lock is None:  # another process may have found it before it was locked
+            super().__init__(prefix=self.PREFIX)
+            self.lock = held(self.name)
+
+    def cleanup(self):
+        super().cleanup()
+        os.close(self.lock)
+
+
 class Typed(unittest.TestCase):
     """Each test in an empty folder, with a cache of its own."""
 
     def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory(prefix="peri-typed-")
+        self.scratch = Scratch()
         self.folder = pathlib.Path(self.scratch.name)
         self.environment = {**os.environ, "PERI_CACHE": str(self.folder / "cache")}
 

@@ -159,6 +159,16 @@ class Words(Typed):
         self.assertIn("another engine's", self.ends(0, "explain", "a.engine", "--proof", "b.engine.proof"))
         self.assertNotIn("another engine's", self.ends(0, "explain", "a.engine", "--proof", "a.engine.proof"))
 
+    def test_a_problem_that_no_machine_holds_is_not_right(self):
+        r = self.peri("replay", "relu x=f32[99999999999]")
+        self.assertEqual(r.returncode, 1, r.stderr)
+        self.assertNotIn(b"right", r.stdout)
+        self.assertIn(b"untried    elementwise@1", r.stdout)
+        said = r.stderr.decode()
+        self.assertIn("1 could not be tried", said)
+        self.assertNotIn("fastest", said)
+        self.assertIn("--variable names no input of the problem: expected one of ", self.ends(2, "replay", "relu x=f32[4]", "--variable", "nope"))
+
     def test_every_element_stands_in_the_object_too(self):
         model = self.model("m.onnx", op="Log")
         numpy.save(self.folder / "x.npy", numpy.array([[1, 0, -1, 2]], numpy.float32))

@@ -3,6 +3,8 @@
 # Engines stay in build/demo and are used again while model and program are the same; --rebuild makes them anew.
 # --picture also writes the sentence picture. Status: 0, or 3 when an answer is wrong, 1 when something does not run.
 
+need_space demo
+space_asked=yes
 call setup demo
 call build peri
 .venv/bin/python tools/demo/demo.py "$@"

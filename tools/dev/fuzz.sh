@@ -21,6 +21,7 @@ if [[ ${#fuzz_names[@]} -eq 0 ]]; then
   done
 fi
 
+need_space fuzz
 call setup build
 command -v clang++-19 >/dev/null || die "clang-19 is missing: run ./dev setup"
 step "configure the fuzzers" cmake -S . -B build-fuzz -G Ninja -DPERI_FUZZ=ON -DPERI_PCH=ON -DPERI_TESTS=OFF \

@@ -112,6 +112,7 @@ case ${1:-} in
     setup_python
     ;;
   "" | slow)
+    need_space setup ${1:-}
     setup_packages ""
     setup_python
     setup_clients

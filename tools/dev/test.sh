@@ -3,7 +3,7 @@
 # slow and all leave a report, build/reports/DATE_slow.md and .json; docs/testing.md says how it is committed.
 # Default: everything but the labels slow, gpu and multi_gpu; the fuzzers run for 10 s each.
 
-test_fuzzers=no test_setup=
+test_fuzzers=no test_setup= test_space=
 arguments=()
 case ${1:-} in
   "") arguments+=(-LE '^(slow|gpu|multi_gpu)$') test_fuzzers=yes ;;
@@ -15,6 +15,9 @@ case ${1:-} in
 esac
 arguments+=("$@")
 
+[[ $test_fuzzers == no ]] || test_space=fuzz
+need_space test $test_setup $test_space
+space_asked=yes
 call setup $test_setup
 [[ $test_fuzzers == no ]] || call fuzz --build-only
 call build

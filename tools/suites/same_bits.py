@@ -23,6 +23,9 @@ from suite_files import SuiteError, run
 
 TEXTS = (("a short text",), ("two texts", "of unequal length, so that one of them is padded"))
 SEED = 7
+# Candidates of the old program that have another version since: a lock of one program is converted for the other, and
+# the comparison shows whether they give the same bits.
+RENAMED = {"pool_f32@1 ": "pool_f32@2 "}
 
 
 def write_inputs(model, folder):
@@ -51,8 +54,13 @@ def common_engines(old, new, model, folder, build):
         files = {id(p): folder / f"{i}.engine" for i, p in enumerate((old, new))}
         lock = folder / "choices.lock"
         first.call("build", model, "-o", files[id(first)], "--lock", lock, *words, "--quiet")
+        text = lock.read_text()
+        for was, now in RENAMED.items():
+            text = text.replace(was, now) if first is old else text.replace(now, was)
+        converted = folder / "converted.lock"
+        converted.write_text(text)
         try:
-            second.call("build", model, "-o", files[id(second)], "--locked", lock, "--quiet")
+            second.call("build", model, "-o", files[id(second)], "--locked", converted, "--quiet")
         except SuiteError as e:
             refused.append(f"{title}: {e}")
             continue

@@ -18,9 +18,12 @@ bool has_numbers(const Tensor& t) {
   return t.dtype() != DType::kString && dtype_bits(t.dtype()) <= 64 && t.dtype() != DType::kC64;
 }
 
+// The sign of NaN, which no rule gives it, is not shown.
+std::string number_text(const char* fmt, double v) { return std::isnan(v) ? "nan" : format(fmt, v); }
+
 std::string element(const Tensor& t, int64_t at) {
   if (t.dtype() == DType::kString) return "'" + t.string_values()[static_cast<size_t>(at)] + "'";
-  if (is_float(t.dtype())) return format("%.6g", t.f64(at));
+  if (is_float(t.dtype())) return number_text("%.6g", t.f64(at));
   return has_numbers(t) ? std::to_string(t.i64(at)) : "?";
 }
 
@@ -94,7 +97,7 @@ void print_all(const Page& page, const Tensor& t) {
   for (int64_t at = 0; at < t.numel(); at += width) {
     std::string line;
     for (int64_t k = at; k < at + width; ++k)
-      line += " " + (is_float(t.dtype()) ? format("%.9g", t.f64(k)) : element(t, k));
+      line += " " + (is_float(t.dtype()) ? number_text("%.9g", t.f64(k)) : element(t, k));
     page.line(" %s", line.c_str());
   }
 }
@@ -153,7 +156,11 @@ Status show_output(const Page& page, JsonWriter& w, const std::string& name, con
         format("  min %.6g  max %.6g  mean %.6g  NaN %lld", r.low, r.high, mean, static_cast<long long>(none.nan));
     if (r.finite == 0) numbers = format("  no finite element  NaN %lld", static_cast<long long>(none.nan));
     if (none.infinite) numbers += format("  Inf %lld", static_cast<long long>(none.infinite));
-    w.field("min", r.low).field("max", r.high).field("mean", mean).field("nan", none.nan).field("inf", none.infinite);
+    if (r.finite > 0)
+      w.field("min", r.low).field("max", r.high).field("mean", mean);
+    else
+      w.key("min").null().key("max").null().key("mean").null();
+    w.field("nan", none.nan).field("inf", none.infinite);
   }
   page.line("%-16s %s%s  %s", name.c_str(), type.c_str(), numbers.c_str(), first_of(t).c_str());
   if (shown.top > 0) PERI_TRY(show_largest(page, w, name, t, shown));

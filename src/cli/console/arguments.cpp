@@ -43,7 +43,7 @@ const Flag* find_flag(const Command& c, std::string_view word) {
 }
 // Whether a word is a flag of the command in full, with its value or without.
 bool names_flag(const Command& c, std::string_view word) {
-  return word.starts_with("--") && find_flag(c, word.substr(0, word.find('=')));
+  return word.starts_with("-") && find_flag(c, word.starts_with("--") ? word.substr(0, word.find('=')) : word);
 }
 }  // namespace
 
@@ -136,7 +136,7 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
     if (f->value.empty() && value) return usage("%s takes no value", word.c_str());
     if (!f->value.empty() && !value) {
       // A flag behind it was not meant to be the value: "-o --quiet" would write a file of that name.
-      if (k + 1 >= words.size() || names_flag(command, words[k + 1]))
+      if (k + 1 >= words.size() || std::string_view(words[k + 1]) == "--" || names_flag(command, words[k + 1]))
         return usage("%s needs a value: %s", word.c_str(), std::string(f->value).c_str());
       value = words[++k];
     }
@@ -145,6 +145,9 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
     std::vector<std::string>& list = out.values[std::string(f->name)];
     if (!list.empty() && !f->repeated) {
       const std::string& before = out.typed[std::string(f->name)];
+      if (before != word && (our_spelling(command, before).value || our_spelling(command, word).value))
+        return usage("%s and %s both give %s a value", before.c_str(), word.c_str(), std::string(f->name).c_str())
+            .advise("give one of them");
       return usage("%s is given twice", word.c_str())
           .advise(before == word ? "give it once" : before + " is the same: give one of them");
     }

@@ -76,10 +76,14 @@ Result<std::vector<double>> range_of(const Arguments& arguments, std::string_vie
 Status read_trust(const Arguments& a, const std::string& url, serve::Endpoint* out) {
   const std::string verify = a.get("--ssl-https-verify-peer", "1");
   if (verify != "0" && verify != "1") return usage("--ssl-https-verify-peer '%s'", verify.c_str()).expecting("0 or 1");
-  const std::string trusted =
-      a.get("--ssl-https-ca-certificates-file", a.get("--ssl-grpc-root-certifications-file").c_str());
+  constexpr const char *kTrusted = "--ssl-https-ca-certificates-file",
+                       *kTheSame = "--ssl-grpc-root-certifications-file";
+  if (a.has(kTrusted) && a.has(kTheSame)) return usage("%s and %s are the same: give one of them", kTrusted, kTheSame);
+  const std::string trusted = a.get(a.has(kTrusted) ? kTrusted : kTheSame);
   if (!trusted.empty() && !out->secure)
     return usage("certificates need TLS").advise("https://HOST:PORT or grpcs://HOST:PORT").but_found(url);
+  if (a.has("--ssl-https-verify-peer") && !out->secure)
+    return usage("--ssl-https-verify-peer needs TLS").advise("https://HOST:PORT or grpcs://HOST:PORT").but_found(url);
   if (out->secure) {
     PERI_ASSIGN(out->tls, serve::TlsContext::trust(trusted, verify == "1"));
   }
@@ -164,6 +168,11 @@ Result<serve::LoadTerms> terms_of(const Arguments& a) {
   PERI_ASSIGN(const double threshold, a.real("--latency-threshold", 0, 3600e3, 0));
   PERI_ASSIGN(const double timeout, a.real("--client-timeout", 1, 3600e3, 10000));
   PERI_ASSIGN(const double warm_up, a.real("--warm-up", 0, 3600e3, 200));
+  for (const char* flag : {"--max-connections", "--request-distribution"})
+    if (a.has(flag) && !a.has("--request-rate-range"))
+      return usage("%s is for loads at a rate", a.spelled(flag).c_str())
+          .expecting("--request-rate-range")
+          .advise("leave it out, or give a rate");
   PERI_ASSIGN(t.connections, a.number("--max-connections", 1, 60000, 1024));
   const std::string gaps = a.get("--request-distribution", "poisson");
   if (gaps != "poisson" && gaps != "constant")

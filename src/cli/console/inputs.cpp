@@ -1,4 +1,6 @@
 // Inputs from files, pictures and seeds.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -71,17 +73,33 @@ Result<Source> source_of(const std::string& what) {
 }
 
 Result<Tensor> read_raw(const Source& source) {
-  PERI_ASSIGN(const std::string bytes, read_file(source.file, kMaxRaw));
   PERI_ASSIGN(const int64_t count, checked_numel(source.dims));
   PERI_ASSIGN(const int64_t want, dtype_bytes(source.type, count));
-  if (static_cast<uint64_t>(want) != bytes.size())
+  const auto other_size = [&](uint64_t found) {
     return usage("the raw file has the wrong size")
         .in_file(source.file)
         .expecting(counted(want, "byte"))
-        .but_found(format("%zu", bytes.size()));
+        .but_found(std::to_string(found));
+  };
+  PERI_ASSIGN(const Fd file, open_file(source.file));
+  struct stat st = {};
+  if (::fstat(file.get(), &st) == 0 && st.st_size != want) return other_size(static_cast<uint64_t>(st.st_size));
+  PERI_ASSIGN(const std::string bytes, read_file(file, source.file, kMaxRaw));
+  if (static_cast<uint64_t>(want) != bytes.size()) return other_size(bytes.size());
   PERI_ASSIGN(Tensor out, Tensor::uninitialized(source.type, source.dims));
   __builtin_memcpy(out.mutable_data(), bytes.data(), bytes.size());
   return out;
+}
+
+bool is_tensor_file(const std::string& file) {
+  return file.ends_with(".npy") || file.ends_with(".npz") || file.ends_with(".pb");
+}
+
+Error no_input_file(const std::string& file) {
+  return usage("unknown type of input file")
+      .in_file(file)
+      .expecting(".npy, .npz, .pb, .png or .jpg")
+      .advise("numpy.save writes a .npy; bytes alone are raw:TYPE:AxBxC:FILE, random numbers random:SEED");
 }
 
 // Of an .npz the array that is named, else the one called as the input is, else the only one.
@@ -99,16 +117,14 @@ Result<Tensor> read_tensor(const Source& source, const std::string& input) {
     PERI_ASSIGN(auto named, onnx::read_tensor_file(file));
     return std::move(named.tensor);
   }
-  return usage("unknown type of input file")
-      .in_file(file)
-      .expecting(".npy, .npz, .pb, .png or .jpg")
-      .advise("numpy.save writes a .npy; bytes alone are raw:TYPE:AxBxC:FILE, random numbers random:SEED");
+  return no_input_file(file);
 }
 
-// The inputs that are given, by name; kUsage for one that the program has not.
-Result<std::map<std::string, std::string>> given_inputs(const Arguments& arguments, const plan::Program& program,
-                                                        const std::string& known) {
-  std::map<std::string, std::string> given;
+using Given = std::map<std::string, std::string>;  // what stands behind NAME=, by name
+
+// The inputs that are given.
+Result<Given> given_words(const Arguments& arguments) {
+  Given given;
   for (const std::string& item : arguments.all("--input")) {
     const size_t eq = item.find('=');
     if (eq == std::string::npos || eq == 0)
@@ -118,6 +134,25 @@ Result<std::map<std::string, std::string>> given_inputs(const Arguments& argumen
     if (!given.emplace(item.substr(0, eq), item.substr(eq + 1)).second)
       return usage("input '%s' is given twice", item.substr(0, eq).c_str());
   }
+  return given;
+}
+
+std::string known_inputs(const plan::Program& program) {
+  std::string known;
+  for (const plan::Port& p : program.inputs)
+    known += (known.empty() ? "" : ", ") + p.name + " " + std::string(dtype_name(p.dtype)) + shape_text(p.shape);
+  return known;
+}
+
+Error not_given(const plan::Port& port, const std::string& known) {
+  return usage("input '%s' is not given", port.name.c_str())
+      .expecting("--input " + port.name + "=FILE")
+      .advise("the inputs are: " + known);
+}
+
+// The same; kUsage for one that the program has not.
+Result<Given> given_inputs(const Arguments& arguments, const plan::Program& program, const std::string& known) {
+  PERI_ASSIGN(Given given, given_words(arguments));
   std::vector<std::string_view> names;
   for (const plan::Port& p : program.inputs) names.push_back(p.name);
   for (const auto& [name, file] : given) {
@@ -129,10 +164,20 @@ Result<std::map<std::string, std::string>> given_inputs(const Arguments& argumen
   return given;
 }
 
+// Of "random:SEED".
+Result<uint64_t> seed_of(const std::string& what) {
+  uint64_t seed = 0;
+  const auto [end, code] = std::from_chars(what.data() + 7, what.data() + what.size(), seed);
+  if (code != std::errc() || end != what.data() + what.size())
+    return usage("the seed is not a whole number from 0 to 18446744073709551615").but_found(what);
+  return seed;
+}
+
 // What is read for one run.
 struct Reader {
   const Arguments& arguments;
   const plan::Program& program;
+  bool silent = false;  // of what is only looked at
   std::optional<DimBinding> dims = {};
   bool sizes_used = false;
 
@@ -145,17 +190,17 @@ struct Reader {
   }
 
   void tell(const std::string& what) const {
-    if (!arguments.has("--quiet")) say("note: " + what);
+    if (!silent && !arguments.has("--quiet")) say("note: " + what);
   }
 
   Result<Tensor> random(size_t index, const std::string& what, uint64_t seed) {
     if (!what.empty()) {
-      const auto [end, code] = std::from_chars(what.data() + 7, what.data() + what.size(), seed);
-      if (code != std::errc() || end != what.data() + what.size())
-        return usage("the seed is not a whole number from 0 to 18446744073709551615").but_found(what);
+      PERI_ASSIGN(seed, seed_of(what));
     }
     PERI_ASSIGN(const DimBinding* const at, sizes());
-    return judge::random_input(program, index, *at, seed);
+    auto made = judge::random_input(program, index, *at, seed);
+    if (!made.ok()) return std::move(made).error().at_node(program.inputs[index].name);
+    return made;
   }
 
   Result<Tensor> picture(const plan::Port& p, const std::string& file) {
@@ -202,6 +247,46 @@ std::string input_file(const std::string& what) {
   return source.ok() ? source->file : what;
 }
 
+Status check_input_words(const Arguments& arguments) {
+  PERI_ASSIGN(const Given given, given_words(arguments));
+  if (given.empty() && arguments.has("--cast"))
+    return usage("--cast is for the files of --input, and none is given").advise("leave it out");
+  for (const auto& [name, what] : given) {
+    PERI_ASSIGN(const Source source, source_of(what));
+    if (what.starts_with("random:")) PERI_TRY(seed_of(what));
+    if (source.file.empty()) continue;
+    if (!source.raw() && !is_picture(source.file) && !is_tensor_file(source.file)) return no_input_file(source.file);
+    PERI_TRY(open_file(source.file));
+  }
+  return Ok{};
+}
+
+Status check_inputs(const Arguments& arguments, const ir::Graph& graph, bool all) {
+  plan::Program program;  // of which reading asks the inputs alone
+  for (const ir::Value* v : graph.inputs) {
+    if (!v->type.shape) return Ok{};
+    program.inputs.push_back({v->name, -1, v->type.dtype, *v->type.shape});
+  }
+  const std::string known = known_inputs(program);
+  PERI_ASSIGN(const Given given, given_inputs(arguments, program, known));
+  const Reader reader{.arguments = arguments, .program = program, .silent = true};
+  std::vector<std::vector<int64_t>> sizes;
+  std::map<std::string, std::string> files;
+  for (const plan::Port& p : program.inputs) {
+    const auto it = given.find(p.name);
+    if (it == given.end() && all) return not_given(p, known);
+    if (it == given.end()) continue;
+    PERI_ASSIGN(const Source source, source_of(it->second));
+    if (source.file.empty() || is_picture(source.file)) continue;
+    PERI_ASSIGN(const Tensor t, reader.file(p, source));
+    sizes.push_back(t.dims());
+    files[p.name] = source.file;
+  }
+  if (sizes.size() < program.inputs.size()) return Ok{};  // what is not at hand gets sizes that fit
+  const auto bound = plan::bind_dims(program, sizes);
+  return bound.ok() ? Status(Ok{}) : Status(Error(bound.error()).in_file(files[bound.error().node]));
+}
+
 std::vector<compile::InputShape> input_shapes(const Arguments& arguments) {
   std::vector<compile::InputShape> out;
   for (const std::string& item : arguments.all("--input")) {
@@ -216,10 +301,8 @@ std::vector<compile::InputShape> input_shapes(const Arguments& arguments) {
 
 Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::Program& program,
                                         std::optional<uint64_t> fill_seed) {
-  std::string known;
-  for (const plan::Port& p : program.inputs)
-    known += (known.empty() ? "" : ", ") + p.name + " " + std::string(dtype_name(p.dtype)) + shape_text(p.shape);
-  PERI_ASSIGN(const auto given, given_inputs(arguments, program, known));
+  const std::string known = known_inputs(program);
+  PERI_ASSIGN(const Given given, given_inputs(arguments, program, known));
   Reader reader{arguments, program};
   std::vector<Tensor> out;
   std::vector<std::vector<int64_t>> sizes;
@@ -227,10 +310,7 @@ Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::
   for (const plan::Port& p : program.inputs) {
     const auto it = given.find(p.name);
     const std::string what = it == given.end() ? "" : it->second;
-    if (it == given.end() && !fill_seed)
-      return usage("input '%s' is not given", p.name.c_str())
-          .expecting("--input " + p.name + "=FILE")
-          .advise("the inputs are: " + known);
+    if (it == given.end() && !fill_seed) return not_given(p, known);
     PERI_ASSIGN(const Source source, source_of(what));
     auto t = source.file.empty()       ? reader.random(out.size(), what, fill_seed.value_or(0) + out.size())
              : is_picture(source.file) ? reader.picture(p, source.file)

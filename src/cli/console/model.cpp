@@ -169,13 +169,16 @@ Result<build::Request> build_request(const Arguments& arguments, const std::stri
   r.dtype = arguments.get("--dtype");
   r.io_dtype = arguments.get("--io-dtype");
   PERI_ASSIGN(r.dims, given_dims(arguments));
+  PERI_TRY(check_input_words(arguments));
   if (!build::is_engine(model)) r.at_hand = input_shapes(arguments);
+  if (arguments.has("--input")) r.admits = [&](const ir::Graph& g) { return check_inputs(arguments, g, false); };
   PERI_ASSIGN(r.min_dims, given_shapes(arguments, "--min-shapes"));
   PERI_ASSIGN(r.max_dims, given_shapes(arguments, "--max-shapes"));
   PERI_ASSIGN(r.fixed, given_values(arguments));
   PERI_ASSIGN(r.max_iterations, iteration_limit(arguments));
   r.disabled_passes = arguments.all("--disable-pass");
   r.dump_dir = arguments.get("--dump-passes");
+  if (!r.dump_dir.empty()) PERI_TRY(build::check_folder_of(r.dump_dir + "/."));
   PERI_ASSIGN(r.threads, thread_count(arguments));
   r.provider = arguments.get("--provider");
   PERI_ASSIGN(r.budget, arguments.real("--budget", 1e-3, 1e6, 0));
@@ -197,9 +200,10 @@ Result<build::Request> build_request(const Arguments& arguments, const std::stri
   return r;
 }
 
-Result<Opened> open_model(const Arguments& arguments, const std::string& path, Progress* progress) {
+Result<Opened> open_model(const Arguments& arguments, const std::string& path, Progress* progress, bool all_inputs) {
   Opened out;
   PERI_ASSIGN(const int threads, thread_count(arguments));
+  PERI_TRY(check_input_words(arguments));
   const int64_t start = now_ns();
   if (build::is_engine(path)) {
     PERI_TRY(check_engine_flags(arguments, kRunFlags));
@@ -215,7 +219,8 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
       say("note: " + mark);
   } else {
     if (arguments.has("--check")) return usage("--check is for engines").in_file(path);
-    PERI_ASSIGN(const build::Request request, build_request(arguments, path, progress));
+    PERI_ASSIGN(build::Request request, build_request(arguments, path, progress));
+    if (all_inputs) request.admits = [&](const ir::Graph& g) { return check_inputs(arguments, g, true); };
     auto made = build::make_whole_engine(request);
     if (progress) progress->clear();
     if (!made.ok()) return std::move(made).error();

@@ -36,8 +36,10 @@ struct Opened {
   std::shared_ptr<const MappedFile> file;     // set if it was loaded
   double load_ms = 0;
 };
-// With --check an engine's weights are hashed first.
-Result<Opened> open_model(const Arguments& arguments, const std::string& path, Progress* progress);
+// With --check an engine's weights are hashed first. `all_inputs`: a model is not built unless --input gives every
+// input.
+Result<Opened> open_model(const Arguments& arguments, const std::string& path, Progress* progress,
+                          bool all_inputs = false);
 // Says in one line that a run has other dims than the engine was tuned for, and the command that tunes for them.
 // Returns whether it has.
 bool note_untuned(const Arguments& arguments, const Opened& opened, const DimBinding& dims);
@@ -45,6 +47,11 @@ bool note_untuned(const Arguments& arguments, const Opened& opened, const DimBin
 // random if `fill_seed` is set, with dims from `dims`.
 Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::Program& program,
                                         std::optional<uint64_t> fill_seed);
+// What is wrong with --input whatever the model: a word that names no source, a seed that is none, a file that cannot
+// be read. Asked before the work.
+Status check_input_words(const Arguments& arguments);
+// Whether what --input gives are the model's inputs, files in their types and sizes. `all`: none may be left out.
+Status check_inputs(const Arguments& arguments, const ir::Graph& graph, bool all);
 // Shapes of the files that --input names; one that cannot be read says so when it is.
 std::vector<compile::InputShape> input_shapes(const Arguments& arguments);
 // Concrete values for every dimension of the program's inputs from --dims/--shapes, else what it was tuned for.

@@ -114,6 +114,8 @@ Result<std::string> scalar(std::string_view text, const std::string& where) {
 Result<std::vector<std::string>> inline_list(std::string_view text, const std::string& where) {
   const size_t end = text.find(']');
   if (end == std::string_view::npos) return usage("%s: a list is not closed", where.c_str());
+  if (const std::string_view rest = trimmed(text.substr(end + 1)); !rest.empty() && rest[0] != '#')
+    return usage("%s: text after a list", where.c_str()).but_found(rest.substr(0, 60));
   std::string_view inside = text.substr(1, end - 1);
   std::vector<std::string> out;
   while (!trimmed(inside).empty()) {

@@ -7,6 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/hash.hpp"
+#include "base/kept_files.hpp"
 #include "base/trust.hpp"
 
 namespace peri::device::cuda {
@@ -16,7 +17,9 @@ constexpr size_t kMaxBytes = size_t{256} << 20;
 constexpr std::string_view kFormat = "peri cubin 1 ";
 constexpr size_t kLogDigits = 8;
 
-std::string path_of(const std::string& folder, const std::string& key) { return folder + "/" + key + ".cubin"; }
+std::string path_of(const std::string& folder, const std::string& key) {
+  return folder + "/" + key + std::string(kMachineCode.suffix);
+}
 
 std::string head(const std::string& key, const CachedCode& code) {
   const uint64_t sum = Hasher().add(key).add(code.log).add(code.cubin).digest();
@@ -45,6 +48,7 @@ Found read_code(const std::string& folder, const std::string& key, CachedCode* o
     return ignored("its head is broken");
   CachedCode code{text->substr(bytes + log), text->substr(bytes, log)};
   if (text->substr(0, bytes) != head(key, code)) return ignored("its checksum is another");
+  (void)hold_kept(path);  // used now: the others are deleted first
   *out = std::move(code);
   return Found::kYes;
 }

@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "base/hash.hpp"
-#include "base/knobs.hpp"
+#include "base/kept_files.hpp"
 #include "device/cuda/code_cache.hpp"
 
 namespace peri::device::cuda {
@@ -15,6 +15,7 @@ namespace {
 using Program = struct NvrtcProgramTag*;
 constexpr int kCompilationFailed = 6;  // enum nvrtcResult: NVRTC_ERROR_COMPILATION
 constexpr size_t kShownLog = 4000;
+constexpr int64_t kWritesATrim = 64;                  // a folder of thousands is not listed for each file
 constexpr std::string_view kFormat = "peri nvrtc 1";  // raised when the same key would give other code
 
 struct Table {
@@ -77,7 +78,7 @@ struct Compiler::State {
   Library library;
   Table table;
   std::string folder;
-  std::atomic<int64_t> compiled = 0, cached = 0;
+  std::atomic<int64_t> compiled = 0, cached = 0, written = 0;
 
   Error failed(const Source& source, const char* call, int code) const {
     return Error(ErrorKind::kRefused, format("%s: %s", call, table.error_text(code))).at_node(source.name);
@@ -160,6 +161,8 @@ Result<Code> Compiler::compile(const Source& source) const {
   fresh.remark = out.remark;
   if (const std::string why = write_code(state_->folder, key, {fresh.cubin, fresh.log}); !why.empty())
     fresh.remark = why;
+  else if (state_->written++ % kWritesATrim == 0)
+    trim_kept(kMachineCode, state_->folder, kept_limit_bytes(kMachineCode));
   return fresh;
 }
 
@@ -201,7 +204,7 @@ Result<Code> Compiler::compile_anew(const Source& source) const {
 
 std::string code_cache_folder() {
   const std::string folder = cache_folder();
-  return folder.empty() ? "" : folder + "/cubin";
+  return folder.empty() || kept_limit_bytes(kMachineCode) == 0 ? "" : kept_folder(kMachineCode, folder);
 }
 
 }  // namespace peri::device::cuda

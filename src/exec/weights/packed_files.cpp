@@ -8,29 +8,25 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
-#include <filesystem>
 #include <thread>
 
 #include "base/fault.hpp"
 #include "base/hash.hpp"
-#include "base/knobs.hpp"
+#include "base/kept_files.hpp"
 #include "base/thread_pool.hpp"
 #include "base/trust.hpp"
 
 namespace peri::exec {
 namespace {
-namespace fs = std::filesystem;
 constexpr char kMagic[8] = {'P', 'E', 'R', 'I', 'P', 'A', 'C', 'K'};
 constexpr uint64_t kVersion = 3;
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kMaxKey = 1 << 20;
-constexpr int64_t kMinBytes = 64 << 10;  // less is packed in no time
-constexpr uint64_t kDefaultMib = 4096;
+constexpr int64_t kMinBytes = 64 << 10;                  // less is packed in no time
 constexpr auto kPause = std::chrono::milliseconds(100);  // before each file: the first runs go before the disk
 
 struct Header {
@@ -80,27 +76,6 @@ void note(std::string text) {
 }
 
 std::string name_of(const std::string& key) { return hex64(hash_text(key)) + hex64(hash_text(key, 1)) + ".packed"; }
-std::string folder_in(const std::string& cache) { return cache + "/packed"; }
-
-struct Kept {
-  std::string path;
-  uint64_t bytes = 0;
-  fs::file_time_type used;
-};
-std::vector<Kept> list(const std::string& folder) {
-  std::vector<Kept> out;
-  std::error_code failed;
-  for (fs::directory_iterator at(folder, failed); !failed && at != fs::directory_iterator(); at.increment(failed)) {
-    const std::string name = at->path().filename().string();
-    std::error_code gone;  // another process trims too
-    if (name.size() != 39 || !name.ends_with(".packed") || at->symlink_status(gone).type() != fs::file_type::regular)
-      continue;
-    const uintmax_t bytes = at->file_size(gone);
-    const fs::file_time_type used = gone ? fs::file_time_type() : at->last_write_time(gone);
-    if (!gone) out.push_back({at->path().string(), bytes, used});
-  }
-  return out;
-}
 
 Status write(const std::string& folder, const std::string& key, const Tensor& data) {
   make_own_folders(folder);
@@ -112,24 +87,6 @@ Status write(const std::string& folder, const std::string& key, const Tensor& da
   PERI_TRY(file.commit());
   if (chmod(path.c_str(), 0644) != 0) return os_error("change the mode", path);  // whatever the umask says
   return Ok{};
-}
-
-void trim(const std::string& folder, uint64_t limit) {
-  std::vector<Kept> files = list(folder);
-  uint64_t sum = 0;
-  for (const Kept& f : files) sum += f.bytes;
-  std::sort(files.begin(), files.end(), [](const Kept& a, const Kept& b) { return a.used < b.used; });
-  for (const Kept& f : files) {
-    if (sum <= limit) return;
-    if (unlink(f.path.c_str()) == 0) sum -= f.bytes;
-  }
-}
-
-uint64_t limit_bytes() {
-  uint64_t mib = kDefaultMib;
-  const auto given = knob(Knob::kPackedCacheMib);
-  if (given) std::from_chars(given->data(), given->data() + given->size(), mib);
-  return std::min<uint64_t>(mib, uint64_t{1} << 30) << 20;
 }
 }  // namespace
 
@@ -166,7 +123,7 @@ struct PackedFiles::State {
       if (queue.empty()) {
         lock.unlock();
         (void)contained([&]() -> Status {
-          trim(folder, limit);
+          trim_kept(kPackedWeights, folder, limit);
           return Ok{};
         }).ok();
         lock.lock();
@@ -193,11 +150,11 @@ std::shared_ptr<PackedFiles> PackedFiles::shared() {
   static std::mutex mutex;
   static std::weak_ptr<PackedFiles> current;
   const std::string cache = cache_folder();
-  const uint64_t limit = limit_bytes();
+  const uint64_t limit = kept_limit_bytes(kPackedWeights);
   if (cache.empty() || limit == 0) return nullptr;
   const std::lock_guard<std::mutex> lock(mutex);
   auto out = current.lock();
-  if (!out) current = out = std::make_shared<PackedFiles>(folder_in(cache), limit);
+  if (!out) current = out = std::make_shared<PackedFiles>(kept_folder(kPackedWeights, cache), limit);
   return out;
 }
 
@@ -255,25 +212,6 @@ std::vector<std::string> take_packed_notes() {
   const std::lock_guard<std::mutex> lock(notes_mutex);
   any_notes = false;
   return std::exchange(notes(), {});
-}
-
-PackedFacts packed_facts(const std::string& cache) {
-  PackedFacts f;
-  if (cache.empty()) return f;
-  for (const Kept& k : list(folder_in(cache))) {
-    ++f.files;
-    f.bytes += static_cast<int64_t>(k.bytes);
-  }
-  return f;
-}
-
-int64_t clear_packed(const std::string& cache) {
-  int64_t bytes = 0;
-  if (cache.empty()) return bytes;
-  for (const Kept& k : list(folder_in(cache)))
-    if (unlink(k.path.c_str()) == 0) bytes += static_cast<int64_t>(k.bytes);
-  (void)rmdir(folder_in(cache).c_str());
-  return bytes;
 }
 
 StepStore::StepStore(std::shared_ptr<PackedFiles> files, std::string key, std::function<bool()> sound)

@@ -40,13 +40,6 @@ class PackedFiles {
 // What was found wrong with kept files since the last call, a line each: nearly always none.
 std::vector<std::string> take_packed_notes();
 
-struct PackedFacts {
-  int64_t files = 0, bytes = 0;
-};
-PackedFacts packed_facts(const std::string& cache_folder);
-// Deletes the files of packed weights and nothing else; returns how many bytes went.
-int64_t clear_packed(const std::string& cache_folder);
-
 // One step's view of the files: its key and its weights. `sound` says whether the weights are what the key names, so
 // that a damaged engine leaves nothing behind; it is asked before a file is written.
 class StepStore final : public kernels::PackedStore {

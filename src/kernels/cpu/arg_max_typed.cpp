@@ -17,14 +17,9 @@ Result<Shape> read(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "arg_max" && n.op != "arg_min") return refused("not an arg_max or arg_min");
   if (p.graph->nodes.size() != 1) return refused("takes no epilogue");
-  switch (n.in(0)->type.dtype) {
-    case DType::kF64:
-    case DType::kI64:
-    case DType::kI32:
-    case DType::kI8:
-    case DType::kU8: break;
-    default: return refused("takes f64, i64, i32, i8 and u8 only");
-  }
+  const DType type = n.in(0)->type.dtype;
+  if (type != DType::kF64 && !(is_integer(type) && dtype_bits(type) >= 8))
+    return refused("takes f64 and integers only");
   Shape s;
   PERI_ASSIGN(s.lines, extreme::read_lines(n, 0));
   s.largest = n.op == "arg_max";
@@ -74,6 +69,10 @@ TaskInstance::Run by_type(DType t, F f) {
     case DType::kI64: return f(int64_t{});
     case DType::kI32: return f(int32_t{});
     case DType::kI8: return f(int8_t{});
+    case DType::kI16: return f(int16_t{});
+    case DType::kU16: return f(uint16_t{});
+    case DType::kU32: return f(uint32_t{});
+    case DType::kU64: return f(uint64_t{});
     default: return f(uint8_t{});
   }
 }
@@ -106,13 +105,15 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry arg_max_typed_entry;
 const Entry arg_max_typed_entry{{
     .name = "arg_max_typed",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
-    .takes = "arg_max and arg_min of f64, i64, i32, i8 and u8 along one axis",
+    .takes = "arg_max and arg_min of f64 and integers along one axis",
     .offer = offer,
     .instantiate = instantiate,
     .samples = {"graph { input x: i64[5,70]; y = arg_max(x) {axis=1, keepdims=0}; output y }",
                 "graph { input x: u8[3,9,33]; y = arg_min(x) {axis=1, keepdims=1, select_last_index=1}; output y }",
+                "graph { input x: u32[5,70]; y = arg_max(x) {axis=1}; output y }",
+                "graph { input x: i16[3,9,33]; y = arg_min(x) {axis=1}; output y }",
                 "graph { input x: f64[7,19]; y = arg_max(x) {axis=-1, select_last_index=1}; output y }"},
     .takes_constants = true,
 }};

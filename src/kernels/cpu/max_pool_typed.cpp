@@ -2,6 +2,7 @@
 // stands.
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "kernels/cpu/task_instance.hpp"
 #include "ops/shape/window.hpp"
@@ -67,30 +68,29 @@ struct Plane {
   int64_t begin;    // of the image among all
   void put(const Shape& s, int64_t p, T best, int64_t place) const {
     if (values) values[p] = best;
-    if (!places) return;
-    const int64_t at = s.columns && place >= 0 ? place % s.in[1] * s.in[0] + place / s.in[1] : place;
-    places[p] = place < 0 ? -1 : begin + at;
+    if (places) places[p] = place < 0 ? -1 : begin + (s.columns ? column_major(place, s.in) : place);
   }
 };
 
-// Columns of a row of results whose windows may leave the image.
+// Columns of a row of results whose windows may leave the image; `rows`: where the windows' rows begin.
 template <class T>
-void run_edge(const Shape& s, const Plane<T>& at, int64_t top, int64_t bottom, int64_t oy, int64_t ox, int64_t end) {
+void run_edge(const Shape& s, const Plane<T>& at, std::span<const int64_t> rows, int64_t row, int64_t ox, int64_t end) {
   const ops::Window& w = s.window;
-  const int64_t down = w.dilation[0], across = w.dilation[1];
+  const size_t last = s.in.size() - 1;
+  const int64_t across = w.dilation[last], width = s.in[last];
   for (; ox < end; ++ox) {
-    const int64_t left = ops::window_at(w, 1, ox, 0), right = std::min(s.in[1], left + w.kernel[1] * across),
+    const int64_t left = ops::window_at(w, last, ox, 0), right = std::min(width, left + w.kernel[last] * across),
                   begin = left >= 0 ? left : left + (-left + across - 1) / across * across;
     T best = std::numeric_limits<T>::lowest();
     int64_t place = -1;
-    for (int64_t i = top; i < bottom; i += down)
+    for (const int64_t line : rows)
       for (int64_t j = begin; j < right; j += across) {
-        const T v = at.x[i * s.in[1] + j];
+        const T v = at.x[line + j];
         const bool take = (place < 0) | (v > best) | ((v != v) & (best == best));
         best = take ? v : best;
-        place = take ? i * s.in[1] + j : place;
+        place = take ? line + j : place;
       }
-    at.put(s, oy * s.out[1] + ox, best, place);
+    at.put(s, row + ox, best, place);
   }
 }
 
@@ -111,27 +111,43 @@ void take_larger(const T* __restrict x, int64_t stride, int32_t offset, int64_t 
 
 // Columns whose windows lie inside the image along it.
 template <class T>
-void run_inside(const Shape& s, const Plane<T>& at, int64_t top, int64_t bottom, int64_t oy, int64_t ox, int64_t end) {
+void run_inside(const Shape& s, const Plane<T>& at, std::span<const int64_t> rows, int64_t row, int64_t ox,
+                int64_t end) {
   const ops::Window& w = s.window;
-  const int64_t stride = w.stride[1], width = s.in[1];
+  const size_t last = s.in.size() - 1;
+  const int64_t stride = w.stride[last], reach = w.kernel[last] * w.dilation[last];
   const auto larger = stride == 1 ? take_larger<T, 1> : stride == 2 ? take_larger<T, 2> : take_larger<T, 0>;
   for (; ox < end; ox += kWindows) {
-    const int64_t n = std::min(kWindows, end - ox), left = ops::window_at(w, 1, ox, 0);
+    const int64_t n = std::min(kWindows, end - ox), corner = rows[0] + ops::window_at(w, last, ox, 0);
     T best[kWindows];
     int32_t place[kWindows];
-    const T* const corner = at.x + top * width + left;
-    for (int64_t k = 0; k < n; ++k) best[k] = corner[k * stride];
+    const T* const first = at.x + corner;
+    for (int64_t k = 0; k < n; ++k) best[k] = first[k * stride];
     std::fill_n(place, n, 0);
-    for (int64_t i = 0; i < bottom - top; i += w.dilation[0])
-      for (int64_t j = 0; j < w.kernel[1] * w.dilation[1]; j += w.dilation[1])
-        if (const int64_t offset = i * width + j; offset > 0)
-          larger(corner + offset, stride, static_cast<int32_t>(offset), n, best, place);
-    for (int64_t k = 0; k < n; ++k)
-      at.put(s, oy * s.out[1] + ox + k, best[k], top * width + left + k * stride + place[k]);
+    for (const int64_t line : rows)
+      for (int64_t j = 0; j < reach; j += w.dilation[last])
+        if (const int64_t offset = line - rows[0] + j; offset > 0)
+          larger(first + offset, stride, static_cast<int32_t>(offset), n, best, place);
+    for (int64_t k = 0; k < n; ++k) at.put(s, row + ox + k, best[k], corner + k * stride + place[k]);
   }
 }
 
-// Of images: many windows of a row of results at once, those at its ends one by one.
+// Where the rows of an image begin that the windows of a row of results have; `o`: its place along the axes before.
+void find_rows(const Shape& s, const std::vector<int64_t>& o, std::vector<int64_t>& rows, std::vector<int64_t>& part) {
+  const ops::Window& w = s.window;
+  rows.assign(1, 0);
+  for (size_t d = 0; d + 1 < s.in.size(); ++d) {
+    part.clear();
+    for (const int64_t before : rows)
+      for (int64_t k = 0; k < w.kernel[d]; ++k)
+        if (const int64_t at = ops::window_at(w, d, o[d], k); at >= 0 && at < s.in[d])
+          part.push_back(before * s.in[d] + at);
+    rows.swap(part);
+  }
+  for (int64_t& row : rows) row *= s.in.back();
+}
+
+// Many windows of a row of results at once, those at its ends one by one.
 template <class T>
 void run_image(const Shape& s, const void* from, const Args& args, int64_t plane) {
   const auto part = [&](int output, auto* none) {
@@ -141,17 +157,18 @@ void run_image(const Shape& s, const void* from, const Args& args, int64_t plane
   const Plane<T> at{static_cast<const T*>(from) + plane * s.in_size, part(s.values, static_cast<T*>(nullptr)),
                     part(s.places, static_cast<int64_t*>(nullptr)), plane * s.in_size};
   const ops::Window& w = s.window;
-  const int64_t stride = w.stride[1], pad = w.pad_begin[1], last = s.in[1] - w.reach(1) + pad,
-                low = std::min(s.out[1], (pad + stride - 1) / stride),
-                high = last < 0 ? low : std::clamp(last / stride + 1, low, s.out[1]);
-  for (int64_t oy = 0; oy < s.out[0]; ++oy) {
-    const int64_t start = ops::window_at(w, 0, oy, 0), down = w.dilation[0],
-                  top = start >= 0 ? start : start + (-start + down - 1) / down * down,
-                  bottom = std::min(s.in[0], start + w.kernel[0] * down);
-    const int64_t inside = top < bottom ? low : s.out[1], after = top < bottom ? high : s.out[1];
-    run_edge(s, at, top, bottom, oy, 0, inside);
-    run_inside(s, at, top, bottom, oy, inside, after);
-    run_edge(s, at, top, bottom, oy, after, s.out[1]);
+  const size_t axis = s.in.size() - 1;
+  const int64_t stride = w.stride[axis], pad = w.pad_begin[axis], last = s.in[axis] - w.reach(axis) + pad,
+                columns = s.out[axis], low = std::min(columns, (pad + stride - 1) / stride),
+                high = last < 0 ? low : std::clamp(last / stride + 1, low, columns);
+  std::vector<int64_t> o(axis), rows, more;
+  for (int64_t row = 0; row < s.out_size; row += columns) {
+    find_rows(s, o, rows, more);
+    const int64_t inside = rows.empty() ? columns : low, after = rows.empty() ? columns : high;
+    run_edge<T>(s, at, rows, row, 0, inside);
+    run_inside<T>(s, at, rows, row, inside, after);
+    run_edge<T>(s, at, rows, row, after, columns);
+    for (size_t d = axis; d-- > 0 && ++o[d] == s.out[d];) o[d] = 0;
   }
 }
 
@@ -189,7 +206,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(const Shape s, read(p));
   const Source x = Source::of(p, p.anchor().in(0), c.constants);
   if (!x.known()) return refused("reads a value made inside the region");
-  if (s.in.size() == 2 && s.in_size < std::numeric_limits<int32_t>::max()) {
+  if (s.in_size < std::numeric_limits<int32_t>::max()) {
     const auto run = s.type == DType::kF32   ? run_image<float>
                      : s.type == DType::kF64 ? run_image<double>
                      : s.type == DType::kU8  ? run_image<uint8_t>
@@ -207,7 +224,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry max_pool_typed_entry;
 const Entry max_pool_typed_entry{{
     .name = "max_pool_typed",
-    .version = 2,
+    .version = 3,
     .provider = "peri",
     .takes = "max pooling of 8-bit integers and f64, and of f32 with the places of the maxima",
     .offer = offer,
@@ -225,6 +242,9 @@ const Entry max_pool_typed_entry{{
          "1]}; "
          "output v; output i }",
          "graph { input x: f64[2,3,9,11,7]; y = max_pool(x) {kernel_shape=[2, 2, 3], strides=[2, 2, 1]}; output y }",
+         "graph { input x: f64[2,3,9,11,150]; v, i = max_pool(x) {kernel_shape=[3, 2, 3], strides=[2, 1, 2], "
+         "dilations=[1, 3, 2], pads=[1, 2, 2, 1, 0, 3], storage_order=1}; output v; output i }",
+         "graph { input x: u8[2,9,301]; y = max_pool(x) {kernel_shape=[4], strides=[3], pads=[2, 1]}; output y }",
          "graph { input x: i8[2,9,30,31]; y = max_pool(x) {kernel_shape=[2, 2], strides=[2, 2]}; output y }"},
     .takes_constants = true,
 }};

@@ -42,6 +42,30 @@ struct Run {
   void* y;
 };
 
+// Elements of a part whose scales are made one for each of them, and those scales and zero points.
+constexpr int64_t kPart = 1024;
+struct alignas(64) Spread {
+  float scales[kPart];
+  int32_t zeros[kPart];
+};
+
+// Elements [begin, end), where scales serve a few neighbours each.
+void run_spread(const Shape& s, const Loops& l, const Run& r, int64_t begin, int64_t end, Spread& spread) {
+  using cpu::quantize::moved;
+  for (; begin < end; begin += kPart) {
+    const int64_t n = std::min(kPart, end - begin);
+    cpu::quantize::spread<float>(s.scaled, begin, n, r.scale + s.scaled.scale_at(begin), spread.scales);
+    if (r.zero) cpu::quantize::spread(s.scaled, s.narrow, begin, n, r.zero, spread.zeros);
+    const void* const zero = r.zero ? spread.zeros : nullptr;
+    if (s.quantizes)
+      quantize_run(l, s.narrow, static_cast<const float*>(r.x) + begin, spread.scales, zero, 1,
+                   moved(r.y, s.narrow, begin), n);
+    else
+      dequantize_run(l, s.narrow, moved(r.x, s.narrow, begin), spread.scales, zero, 1, static_cast<float*>(r.y) + begin,
+                     n);
+  }
+}
+
 // Elements [begin, end), as far at a time as the scales go on.
 void run_part(const Shape& s, const Loops& l, const Run& r, int64_t begin, int64_t end) {
   using cpu::quantize::moved;
@@ -77,11 +101,15 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   using cpu::kTaskElements;
   const int64_t all = s.scaled.elements(), tasks = (all + kTaskElements - 1) / kTaskElements;
   return TaskInstance::make(
-      tasks, 0,
+      tasks, s.scaled.spreads() ? sizeof(Spread) : 0,
       [s, &loops, all, x = Source::of(p, n.in(0), c.constants), scale = Source::of(p, n.in(1), c.constants),
        zero = Source::of(p, n.in(2), c.constants)](int64_t task, const Args& args) {
-        run_part(s, loops, {x.data(args), scale.f32(args), zero.data(args), args.out[0]}, task * kTaskElements,
-                 std::min(all, (task + 1) * kTaskElements));
+        const Run run = {x.data(args), scale.f32(args), zero.data(args), args.out[0]};
+        const int64_t begin = task * kTaskElements, end = std::min(all, begin + kTaskElements);
+        if (s.scaled.spreads())
+          run_spread(s, loops, run, begin, end, *reinterpret_cast<Spread*>(args.scratch));
+        else
+          run_part(s, loops, run, begin, end);
       });
 }
 }  // namespace
@@ -114,7 +142,11 @@ const Entry quantize_f32_entry{{
          "graph { input x: f32[3,5,200]; const s: f32[3,5,7] = seeded(0.01, 1); const z: i8[3,5,7] = splat(3); y = "
          "quantize_linear(x, s, z) {axis=2, block_size=32}; output y }",
          "graph { input x: u8[3,70,50]; const s: f32[3,5,50] = seeded(0.01, 1); const z: u8[3,5,50] = splat(30); y = "
-         "dequantize_linear(x, s, z) {axis=1, block_size=16}; output y }"},
+         "dequantize_linear(x, s, z) {axis=1, block_size=16}; output y }",
+         "graph { input x: f32[3,5,1501]; const s: f32[3,5,188] = seeded(0.01, 1); const z: u8[3,5,188] = splat(90); y "
+         "= quantize_linear(x, s, z) {axis=2, block_size=8}; output y }",
+         "graph { input x: i16[30,131]; const s: f32[30,44] = seeded(0.01, 1); const z: i16[30,44] = splat(-7); y = "
+         "dequantize_linear(x, s, z) {axis=1, block_size=3}; output y }"},
     .takes_constants = true,
 }};
 

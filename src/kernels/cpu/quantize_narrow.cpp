@@ -117,7 +117,8 @@ struct Plan {
 struct alignas(64) Part {
   std::array<float, kPart> values, scales;
   std::array<uint16_t, kPart> halves;
-  std::array<uint8_t, kPart> bytes, zeros;
+  std::array<uint8_t, kPart> bytes, few;
+  std::array<int32_t, kPart> zeros;
 };
 
 // The bytes that elements below a byte come from and go to, as one number.
@@ -190,7 +191,8 @@ class Narrow {
   void run(int64_t begin, int64_t n) {
     const Shape& s = p_.s;
     if (!s.quantizes && s.packed()) unpack(s.narrow, p_.x.data(args_), begin, n, part_.bytes.data());
-    for (int64_t at = begin; at < begin + n;) {
+    if (s.scaled.spreads()) run_spread(begin, n);
+    for (int64_t at = begin; !s.scaled.spreads() && at < begin + n;) {
       const Scaled::Run run = s.scaled.run_at(at);
       const int64_t m = std::min(begin + n - at, run.n), wanted = run.step == 0 ? 1 : m;
       const float* scale = p_.scales.f32(args_) + run.scale;
@@ -200,8 +202,8 @@ class Narrow {
       }
       const void* zero = nullptr;
       if (const void* const given = s.floating() ? nullptr : p_.zero.data(args_)) {
-        zero = s.packed() ? part_.zeros.data() : moved(given, s.narrow, run.scale);
-        if (s.packed()) unpack(s.narrow, given, run.scale, wanted, part_.zeros.data());
+        zero = s.packed() ? part_.few.data() : moved(given, s.narrow, run.scale);
+        if (s.packed()) unpack(s.narrow, given, run.scale, wanted, part_.few.data());
       }
       s.quantizes ? quantize(at, at - begin, m, scale, zero, run.step)
                   : dequantize(at, at - begin, m, scale, zero, run.step);
@@ -212,6 +214,29 @@ class Narrow {
   }
 
  private:
+  // A part whose scales serve a few neighbours each: one is made for each element.
+  void run_spread(int64_t begin, int64_t n) {
+    const Shape& s = p_.s;
+    const Scaled& by = s.scaled;
+    if (p_.scale.widen) {
+      spread(by, s.scale, begin, n, p_.scales.data(args_), part_.halves.data());
+      convert(p_.scale.widen, part_.halves.data(), part_.scales.data(), n);
+    } else {
+      cpu::quantize::spread<float>(by, begin, n, p_.scales.f32(args_) + by.scale_at(begin), part_.scales.data());
+    }
+    const void* const given = s.floating() ? nullptr : p_.zero.data(args_);
+    if (given && s.packed()) {
+      const int64_t first = by.scale_at(begin);
+      unpack(s.narrow, given, first, by.scale_at(begin + n - 1) + 1 - first, part_.few.data());
+      cpu::quantize::spread<uint8_t>(by, begin, n, part_.few.data(), reinterpret_cast<uint8_t*>(part_.zeros.data()));
+    } else if (given) {
+      spread(by, s.narrow, begin, n, given, part_.zeros.data());
+    }
+    const void* const zero = given ? part_.zeros.data() : nullptr;
+    s.quantizes ? quantize(begin, 0, n, part_.scales.data(), zero, 1)
+                : dequantize(begin, 0, n, part_.scales.data(), zero, 1);
+  }
+
   // Elements [at, at + n), the `within`-th of the part on.
   void quantize(int64_t at, int64_t within, int64_t n, const float* scale, const void* zero, int64_t step) {
     const Shape& s = p_.s;
@@ -320,6 +345,10 @@ const Entry quantize_narrow_entry{{
          "z); output y }",
          "graph { input x: f8e4m3fn[5,701]; const s: f32[701] = seeded(0.1, 1); y = dequantize_linear(x, s); output y "
          "}",
+         "graph { input x: f32[30,77]; const s: f32[30,10] = splat(0.3); const z: i4[30,10] = splat(-2); y = "
+         "quantize_linear(x, s, z) {axis=1, block_size=8}; output y }",
+         "graph { input x: u16[300,21]; const s: f16[300,5] = splat(0.3); const z: u16[300,5] = splat(700); y = "
+         "dequantize_linear(x, s, z) {axis=1, block_size=5}; output y }",
          "graph { input x: f4e2m1[5,64]; const s: f16[5,2] = splat(0.25); y = dequantize_linear(x, s) {axis=1, "
          "block_size=32}; output y }"},
     .takes_constants = true,

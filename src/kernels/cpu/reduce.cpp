@@ -1,8 +1,9 @@
-// Kernel reduce: every reduction of f32, f64, i32 and i64 over any axes, extremes of narrower integers and bool, and
-// global pooling, row-major.
+// Kernel reduce: every reduction of f32 and f64 over any axes, of integers all but those with a logarithm, extremes of
+// bool, and global pooling, row-major.
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/cpu/isa.hpp"
 #include "kernels/cpu/task_instance.hpp"
@@ -77,12 +78,11 @@ Result<Shape> read(const Problem& p) {
   if (p.graph->nodes.back() != &n) return refused("takes no epilogue");
   s.type = n.in(0)->type.dtype;
   const bool real = s.type == DType::kF32 || s.type == DType::kF64;
-  const bool narrow = s.type == DType::kI8 || s.type == DType::kU8 || s.type == DType::kI16 || s.type == DType::kU16 ||
-                      s.type == DType::kBool;
   const bool extreme = s.kind->join == typed::Join::kMax || s.kind->join == typed::Join::kMin;
-  if (!real && s.type != DType::kI32 && s.type != DType::kI64 && !(narrow && extreme))
+  if (!real && !(is_integer(s.type) && dtype_bits(s.type) >= 8) && !(s.type == DType::kBool && extreme))
     return refused("elements of %s", dtype_name(s.type).data());
-  if (!real && s.kind->end != End::kPlain && s.kind->end != End::kMean) return refused("%s of integers", n.op.c_str());
+  if (!real && (s.kind->end == End::kLog || s.kind->end == End::kExponentials))
+    return refused("%s of integers", n.op.c_str());
   const std::vector<int64_t> d = dims_of(*n.in(0));
   PERI_ASSIGN(const std::vector<bool> joined, joined_axes(n, d.size()));
   // From the innermost axis outwards; neighbours of one kind are one axis.
@@ -129,8 +129,14 @@ T start_of(typed::Join join) {
 template <class T>
 T ended(const Shape& s, T v) {
   switch (s.kind->end) {
-    case End::kMean: return static_cast<T>(v / static_cast<T>(s.count()));
-    case End::kRoot: return static_cast<T>(std::sqrt(static_cast<double>(v)));
+    case End::kMean:
+      if constexpr (std::is_floating_point_v<T>) return v / static_cast<T>(s.count());
+      if constexpr (std::is_same_v<T, uint64_t>) return v / static_cast<uint64_t>(s.count());
+      return static_cast<T>(static_cast<int64_t>(v) / s.count());  // of which a narrow type may not hold the count
+    case End::kRoot: {
+      if constexpr (std::is_floating_point_v<T>) return static_cast<T>(std::sqrt(static_cast<double>(v)));
+      return static_cast<T>(v > 0 ? static_cast<int64_t>(std::sqrt(static_cast<double>(v))) : 0);
+    }
     case End::kLog:
       if constexpr (std::is_floating_point_v<T>) return std::log(v);
       return v;
@@ -189,6 +195,8 @@ OfType of_type(DType type) {
     case DType::kI8: return {typed::Elem::kI8, run_task<int8_t>};
     case DType::kI16: return {typed::Elem::kI16, run_task<int16_t>};
     case DType::kU16: return {typed::Elem::kU16, run_task<uint16_t>};
+    case DType::kU32: return {typed::Elem::kU32, run_task<uint32_t>};
+    case DType::kU64: return {typed::Elem::kU64, run_task<uint64_t>};
     case DType::kU8: return {typed::Elem::kU8, run_task<uint8_t>};
     case DType::kBool: return {typed::Elem::kBool, run_task<uint8_t>};
     default: return {typed::Elem::kI64, run_task<int64_t>};
@@ -218,14 +226,17 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry reduce_entry;
 const Entry reduce_entry{{
     .name = "reduce",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
-    .takes = "reductions of f32, f64, i32 and i64 over any axes, extremes of i8, u8, i16, u16 and bool, global pooling",
+    .takes = "reductions of f32, f64 and integers over any axes, extremes of bool, global pooling",
     .offer = offer,
     .instantiate = instantiate,
     .samples = {"graph { input x: f32[3,5,7,130]; const a: i64[2] = [0, 2]; y = reduce_l2(x, a); output y }",
                 "graph { input x: i64[5,70,3,90]; const a: i64[2] = [1, 3]; y = reduce_max(x, a); output y }",
                 "graph { input x: u8[5,70,3,90]; const a: i64[2] = [1, 3]; y = reduce_min(x, a); output y }",
+                "graph { input x: u32[5,70,3,90]; const a: i64[2] = [1, 3]; y = reduce_sum_square(x, a); output y }",
+                "graph { input x: i8[5,300]; const a: i64[1] = [1]; y = reduce_mean(x, a); output y }",
+                "graph { input x: u64[5,300,7]; const a: i64[1] = [1]; y = reduce_l2(x, a); output y }",
                 "graph { input x: bool[5,70,3,90]; const a: i64[1] = [1]; y = reduce_max(x, a); output y }"},
     .takes_constants = true,
 }};

@@ -1,5 +1,5 @@
 // Kernel rows_f64: softmax, its logarithm, and normalisation by a norm, a root mean square or mean and deviation, of
-// float64 along an axis. Lines that lie side by side are done side by side.
+// float64 along an axis, and of the groups of channels of an image. Lines that lie side by side are done side by side.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,12 +17,13 @@ using typed::Join;
 
 constexpr int64_t kColumns = 64;  // lines side by side: a few cache lines of each row of them
 
-enum class Kind : uint8_t { kSoftmax, kLogSoftmax, kNorm1, kNorm2, kLayerNorm, kRmsNorm };
+enum class Kind : uint8_t { kSoftmax, kLogSoftmax, kNorm1, kNorm2, kLayerNorm, kRmsNorm, kGroupNorm };
 
 // x is [outer, length, inner], normalised along the middle.
 struct Shape {
   Kind kind{};
   int64_t outer = 1, length = 1, inner = 1;
+  int64_t groups = 1, spatial = 0;  // of an image: groups of channels, pixels of a channel
   double epsilon = 0;
   int64_t blocks() const { return (inner + kColumns - 1) / kColumns; }
   int64_t units() const { return outer * blocks(); }
@@ -30,7 +31,7 @@ struct Shape {
     return std::max<int64_t>(1, cpu::kTaskElements / 4 / (length * std::min(inner, kColumns)));
   }
   int64_t tasks() const { return (units() + units_a_task() - 1) / units_a_task(); }
-  bool rows() const { return kind == Kind::kLayerNorm || kind == Kind::kRmsNorm; }
+  bool rows() const { return kind == Kind::kLayerNorm || kind == Kind::kRmsNorm || kind == Kind::kGroupNorm; }
 };
 
 Result<Kind> kind_of(const ir::Node& n) {
@@ -39,7 +40,20 @@ Result<Kind> kind_of(const ir::Node& n) {
   if (n.op == "lp_normalization") return n.i("p", 2) == 1 ? Kind::kNorm1 : Kind::kNorm2;
   if (n.op == "layer_normalization") return Kind::kLayerNorm;
   if (n.op == "rms_normalization") return Kind::kRmsNorm;
+  if (n.op == "group_normalization" || n.op == "instance_normalization") return Kind::kGroupNorm;
   return refused("none of its operators");
+}
+
+// An image's groups as rows.
+Status read_groups(const ir::Node& n, const std::vector<int64_t>& d, Shape* s) {
+  if (d.size() < 2) return refused("an image without channels");
+  s->spatial = 1;
+  for (size_t k = 2; k < d.size(); ++k) s->spatial *= d[k];
+  s->groups = n.op == "group_normalization" ? n.i("num_groups") : d[1];
+  if (d[0] * d[1] * s->spatial == 0 || s->groups < 1 || d[1] % s->groups != 0) return refused("an empty tensor");
+  s->outer = d[0] * s->groups;
+  s->length = d[1] / s->groups * s->spatial;
+  return Ok{};
 }
 
 Result<Shape> read(const Problem& p) {
@@ -53,13 +67,17 @@ Result<Shape> read(const Problem& p) {
   if (n.out()->type.dtype != DType::kF64) return refused("takes f64 only");
   const std::vector<int64_t> d = dims_of(*n.in(0));
   const auto rank = static_cast<int64_t>(d.size());
+  s.epsilon = static_cast<double>(n.f("epsilon", 1e-5F));
+  if (s.kind == Kind::kGroupNorm) {
+    PERI_TRY(read_groups(n, d, &s));
+    return s;
+  }
   int64_t axis = n.i("axis", -1);
   if (axis < 0) axis += rank;
   if (axis < 0 || axis >= rank) return refused("no axis to go along");
   for (int64_t k = 0; k < rank; ++k)
     (k < axis ? s.outer : k == axis || s.rows() ? s.length : s.inner) *= d[static_cast<size_t>(k)];
   if (s.outer * s.length * s.inner == 0) return refused("an empty tensor");
-  s.epsilon = static_cast<double>(n.f("epsilon", 1e-5F));
   if (!s.rows()) return s;
   for (size_t port = 1; port < n.inputs.size(); ++port) {
     if (!n.in(port)) continue;
@@ -98,7 +116,7 @@ class Rows {
       if (s_.kind == Kind::kSoftmax || s_.kind == Kind::kLogSoftmax)
         softmax(l);
       else if (s_.rows())
-        normalize(l, scale, shift);
+        normalize(l, scale, shift, unit % s_.groups);
       else
         by_norm(l);
     }
@@ -172,17 +190,27 @@ class Rows {
   }
 
   // A row in one line: y becomes what lies beside the mean, then the rest.
-  void normalize(const Lines& l, const double* scale, const double* shift) const {
+  void normalize(const Lines& l, const double* scale, const double* shift, int64_t group) const {
     const auto n = static_cast<double>(l.length);
     Each mean{};
-    if (s_.kind == Kind::kLayerNorm) mean[0] = joined(sum_, l.x, l, 0)[0] / n;
+    if (s_.kind != Kind::kRmsNorm) mean[0] = joined(sum_, l.x, l, 0)[0] / n;
     each(l.x, l, mean, [](double v, double m, int64_t) { return v - m; });
     Each by{};
     by[0] = 1 / std::sqrt(joined(square_, l.y, l, 0)[0] / n + s_.epsilon);
+    if (s_.kind == Kind::kGroupNorm) return channels(l, by, scale, shift, group * (s_.length / s_.spatial));
     if (shift)
       each(l.y, l, by, [=](double v, double b, int64_t j) { return v * b * scale[j] + shift[j]; });
     else
       each(l.y, l, by, [=](double v, double b, int64_t j) { return v * b * scale[j]; });
+  }
+
+  // Each channel of a group, the first of which is `first`.
+  void channels(const Lines& l, const Each& by, const double* scale, const double* shift, int64_t first) const {
+    for (int64_t c = 0; c < s_.length / s_.spatial; ++c) {
+      const Lines part{l.x + c * s_.spatial, l.y + c * s_.spatial, s_.spatial, 1, 1};
+      const double own = scale[first + c], beside = shift[first + c];
+      each(part.y, part, by, [=](double v, double b, int64_t) { return v * b * own + beside; });
+    }
   }
 
   Shape s_;
@@ -217,7 +245,8 @@ const Entry rows_f64_entry{{
     .name = "rows_f64",
     .version = 1,
     .provider = "peri",
-    .takes = "softmax, log_softmax, lp_normalization along an axis, layer and RMS normalization of rows, of f64",
+    .takes = "softmax, log_softmax, lp_normalization along an axis, layer and RMS normalization of rows, group "
+             "and instance normalization, of f64",
     .offer = offer,
     .instantiate = instantiate,
     .samples =
@@ -231,7 +260,11 @@ const Entry rows_f64_entry{{
          "layer_normalization(x, s, b); output y }",
          "graph { input x: f64[30,7,43]; const s: f64[7,43] = seeded(1, 1); y = layer_normalization(x, s) {axis=1}; "
          "output y }",
-         "graph { input x: f64[70,301]; const s: f64[301] = seeded(1, 1); y = rms_normalization(x, s); output y }"},
+         "graph { input x: f64[70,301]; const s: f64[301] = seeded(1, 1); y = rms_normalization(x, s); output y }",
+         "graph { input x: f64[2,12,9,33]; const s: f64[12] = seeded(0.5, 1); const b: f64[12] = seeded(0.5, 2); y = "
+         "group_normalization(x, s, b) {num_groups=3}; output y }",
+         "graph { input x: f64[2,5,33]; const s: f64[5] = seeded(0.5, 1); const b: f64[5] = seeded(0.5, 2); y = "
+         "instance_normalization(x, s, b); output y }"},
     .takes_constants = true,
 }};
 

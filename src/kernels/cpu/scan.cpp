@@ -23,7 +23,7 @@ Result<Shape> read(const Problem& p) {
   if (p.graph->nodes.back() != &n) return refused("takes no epilogue");
   Shape s;
   s.type = n.in(0)->type.dtype;
-  if (s.type != DType::kF32 && s.type != DType::kF64 && s.type != DType::kI32 && s.type != DType::kI64)
+  if (s.type != DType::kF32 && s.type != DType::kF64 && !(is_integer(s.type) && dtype_bits(s.type) >= 8))
     return refused("elements of %s", dtype_name(s.type).data());
   const ops::InferContext context{n, {}, {}, nullptr};
   PERI_ASSIGN(const std::vector<int64_t> axes, context.constants(1, "axis"));
@@ -42,6 +42,7 @@ Result<Shape> read(const Problem& p) {
 // Integers wrap, in the unsigned type.
 template <bool kProduct, class T>
 T step(T a, T b) {
+  if constexpr (sizeof(T) < 4) return static_cast<T>(step<kProduct, uint32_t>(a, b));
   return kProduct ? a * b : a + b;
 }
 
@@ -91,10 +92,14 @@ void run_task(const Shape& s, const void* from, void* to, int64_t task) {
 
 template <bool kProduct>
 auto task_of(DType type) {
-  return type == DType::kF32   ? run_task<kProduct, float>
-         : type == DType::kF64 ? run_task<kProduct, double>
-         : type == DType::kI32 ? run_task<kProduct, uint32_t>
-                               : run_task<kProduct, uint64_t>;
+  if (type == DType::kF32) return run_task<kProduct, float>;
+  if (type == DType::kF64) return run_task<kProduct, double>;
+  switch (dtype_size(type)) {
+    case 1: return run_task<kProduct, uint8_t>;
+    case 2: return run_task<kProduct, uint16_t>;
+    case 4: return run_task<kProduct, uint32_t>;
+    default: return run_task<kProduct, uint64_t>;
+  }
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
@@ -116,13 +121,15 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry scan_entry;
 const Entry scan_entry{{
     .name = "scan",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
-    .takes = "running sums and products of f32, f64, i32 and i64 along one axis",
+    .takes = "running sums and products of f32, f64 and integers along one axis",
     .offer = offer,
     .instantiate = instantiate,
     .samples = {"graph { input x: f32[3,50,600]; const a: i64[] = [1]; y = cum_sum(x, a) {reverse=1}; output y }",
-                "graph { input x: i64[300,80]; const a: i64[] = [1]; y = cum_sum(x, a) {exclusive=1}; output y }"},
+                "graph { input x: i64[300,80]; const a: i64[] = [1]; y = cum_sum(x, a) {exclusive=1}; output y }",
+                "graph { input x: u32[300,80]; const a: i64[] = [1]; y = cum_prod(x, a); output y }",
+                "graph { input x: u16[30,8]; const a: i64[] = [0]; y = cum_prod(x, a); output y }"},
     .takes_constants = true,
 }};
 

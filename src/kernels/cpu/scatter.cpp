@@ -75,6 +75,12 @@ auto by_join(Join how, F f) {
     default: return f(std::integral_constant<Join, Join::kNone>());
   }
 }
+// Of truths, which are bytes 0 and 1, a sum is the larger one and a product the smaller.
+void as_bytes(Join* how, DType* type) {
+  if (*type != DType::kBool || *how == Join::kNone) return;
+  *type = DType::kU8;
+  *how = *how == Join::kAdd ? Join::kMax : *how == Join::kMul ? Join::kMin : *how;
+}
 bool has_arithmetic(DType type) {
   return type == DType::kF32 || type == DType::kF64 || (is_integer(type) && dtype_size(type) > 0);
 }
@@ -157,6 +163,7 @@ Result<Shape> read(const Problem& p) {
   Shape s;
   PERI_ASSIGN(s.how, join_of(n));
   s.type = n.in(0)->type.dtype;
+  as_bytes(&s.how, &s.type);
   const int bytes = dtype_size(s.type);
   if (bytes == 0 || bytes > 8 || (s.how != Join::kNone && !has_arithmetic(s.type)))
     return refused("elements of %s", dtype_name(s.type).data());
@@ -236,13 +243,17 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry scatter_entry;
 const Entry scatter_entry{{
     .name = "scatter",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
     .takes = "scatter_elements and scatter_nd with every reduction, elements of any byte-sized type",
     .offer = offer,
     .instantiate = instantiate,
     .samples = {"graph { input data: f32[40,3,70]; input i: i64[40,2,70]; input u: f32[40,2,70]; y = "
-                "scatter_elements(data, i, u) {axis=1, reduction=\"add\"}; output y }"},
+                "scatter_elements(data, i, u) {axis=1, reduction=\"add\"}; output y }",
+                "graph { input data: bool[40,3,70]; input i: i64[40,2,70]; input u: bool[40,2,70]; y = "
+                "scatter_elements(data, i, u) {axis=1, reduction=\"add\"}; output y }",
+                "graph { input data: bool[40,3,70]; input i: i64[9,2]; input u: bool[9,70]; y = scatter_nd(data, i, u) "
+                "{reduction=\"mul\"}; output y }"},
     .takes_constants = true,
 }};
 

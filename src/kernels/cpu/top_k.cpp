@@ -40,6 +40,8 @@ uint32_t ordered(int8_t v) { return ordered(int32_t{v}); }
 uint32_t ordered(uint8_t v) { return v; }
 uint32_t ordered(int16_t v) { return ordered(int32_t{v}); }
 uint32_t ordered(uint16_t v) { return v; }
+uint32_t ordered(uint32_t v) { return v; }
+uint64_t ordered(uint64_t v) { return v; }
 uint64_t ordered(int64_t v) {
   return static_cast<uint64_t>(v) ^ uint64_t { 1 } << 63;
 }
@@ -134,6 +136,8 @@ Result<RunLines> run_of(DType type) {
     case DType::kU8: return run_lines<uint8_t>;
     case DType::kI16: return run_lines<int16_t>;
     case DType::kU16: return run_lines<uint16_t>;
+    case DType::kU32: return run_lines<uint32_t>;
+    case DType::kU64: return run_lines<uint64_t>;
     default: return refused("elements of %s", dtype_name(type).data());
   }
 }
@@ -188,9 +192,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry top_k_entry;
 const Entry top_k_entry{{
     .name = "top_k",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
-    .takes = "top_k of f32, f64 and integers of 8 to 64 bits along any axis, u32 and u64 left out",
+    .takes = "top_k of f32, f64 and integers of 8 to 64 bits along any axis",
     .offer = offer,
     .instantiate = instantiate,
     .samples =
@@ -199,7 +203,9 @@ const Entry top_k_entry{{
          "graph { input x: f32[30,70,5]; const k: i64[1] = [3]; y, i = top_k(x, k) {axis=1, largest=0}; output y; "
          "output i }",
          "graph { input x: u8[3,500]; const k: i64[1] = [40]; y, i = top_k(x, k); output y; output i }",
-         "graph { input x: i16[37,300]; const k: i64[1] = [5]; y, i = top_k(x, k) {largest=0}; output y; output i }"},
+         "graph { input x: i16[37,300]; const k: i64[1] = [5]; y, i = top_k(x, k) {largest=0}; output y; output i }",
+         "graph { input x: u32[3,500]; const k: i64[1] = [40]; y, i = top_k(x, k); output y; output i }",
+         "graph { input x: u64[37,300]; const k: i64[1] = [5]; y, i = top_k(x, k) {largest=0}; output y; output i }"},
     .takes_constants = true,
 }};
 

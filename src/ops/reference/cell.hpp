@@ -91,4 +91,10 @@ class CellRun {
   std::vector<double> product_, radius_;  // x W^T of all steps, rows as in x
 };
 
+// An LSTM of inputs as the operator has them. With `rounding` a state is a number of fewer bits where it is multiplied:
+// off by at most `rounding` of the largest of its sequence and step, and not finite where one of them is not.
+Status walk_lstm(RefCall& call, const CellNode& cell, double rounding);
+// `count` numbers that are so rounded: what each may be off by, or NaN where one is not finite.
+double rounding_radius(double largest, double rounding);
+
 }  // namespace peri::ops

@@ -17,23 +17,24 @@ _TYPES = {
 _NUMBERS = {name: number for number, name in _TYPES.values()}
 
 
-def numpy_type(dtype: str) -> np.dtype:
-    """The NumPy dtype of an element type of the library, e.g. "f32"."""
+def numpy_type(dtype: str, name: str) -> np.dtype:
+    """NumPy's type of one of the library's, "f32", for the input or output of this name."""
     if dtype not in _TYPES:
-        raise UnsupportedError(f"NumPy has no element type for {dtype}")
+        message = f"arrays of {dtype} are not taken or given here"
+        raise UnsupportedError(f"'{name}': {message}", message, node=name, found=dtype)
     if dtype != "bf16":
         return np.dtype(_TYPES[dtype][1])
     try:
         import ml_dtypes
     except ImportError:
         remedy = "install ml_dtypes, or build with io_dtype='f32'"
-        raise UnsupportedError(f"NumPy has no bfloat16: {remedy}", "NumPy has no bfloat16", remedy=remedy) from None
+        raise UnsupportedError(f"'{name}': NumPy has no bfloat16: {remedy}", "NumPy has no bfloat16", node=name, remedy=remedy) from None
     return np.dtype(ml_dtypes.bfloat16)
 
 
-def of_memory(array: np.ndarray, dtype: str) -> np.ndarray:
+def of_memory(array: np.ndarray, dtype: str, name: str) -> np.ndarray:
     """An output of the library as an array of its dtype; bfloat16 is returned as raw 16 bits."""
-    return array.view(numpy_type(dtype)) if dtype == "bf16" else array
+    return array.view(numpy_type(dtype, name)) if dtype == "bf16" else array
 
 
 def _number_of(array: np.ndarray, name: str) -> int:
@@ -50,16 +51,55 @@ def _described(array: np.ndarray, name: str) -> tuple[int, tuple[int, ...], int,
 
 
 def _capsule_of(value: Any, name: str) -> tuple[Any, Any]:
-    capsule = value.__dlpack__()
+    try:
+        capsule = value.__dlpack__()
+    except Exception as error:  # as its library has it: BufferError of one that is read-only or needs gradients
+        raise wrong_usage(f"its __dlpack__ fails: {error}", node=name, expected="a DLPack tensor", found=type(value).__name__) from error
     if type(capsule).__name__ != "PyCapsule":
         raise wrong_usage("its __dlpack__ gives no capsule", node=name, expected="a DLPack tensor", found=type(capsule).__name__)
-    return capsule, capsule
+    return (capsule, name), capsule
+
+
+def _check_mask(array: np.ndarray, name: str) -> None:
+    if np.ma.is_masked(array):
+        raise wrong_usage("a masked array has no value where its mask is set", node=name, expected="array.filled(VALUE)")
+
+
+def _has_type(value: Any) -> bool:
+    """Whether a value says of which type its elements are: NumPy's scalars, pictures, whatever has a buffer."""
+    if any(hasattr(value, name) for name in ("__array__", "__array_interface__", "__array_struct__")):
+        return True
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _of_numbers(value: Any, target: np.dtype) -> np.ndarray:
+    """Numbers, and lists of them, as an array of the input's type. What that type cannot hold is a ValueError: no text is read, no
+    fraction dropped, nothing wrapped."""
+    raw = np.asarray(value)
+    if raw.dtype == target:
+        return np.ascontiguousarray(raw) if raw.ndim else raw
+    if raw.dtype.kind not in "biuf":
+        raise ValueError("they are not real numbers")
+    with np.errstate(all="ignore"):
+        made = raw.astype(target, order="C")
+        if target.kind not in "biu":
+            lost = np.isfinite(raw) & ~np.isfinite(made)
+        else:
+            lost = (made.astype(raw.dtype) != raw) | ((made < 0) != (raw < 0))
+    if lost.any():
+        raise ValueError(f"{raw[lost][0]} is none")
+    return made
 
 
 def given(value: Any, name: str, dtype: str) -> tuple[Any, Any]:
     """(description for the native part, object to keep alive during the call) of an input. Arrays that are not contiguous are
     copied; numbers and lists get the input's type; arrays are never cast."""
     if isinstance(value, np.ndarray):
+        _check_mask(value, name)
         array = value if value.flags.c_contiguous else value.copy(order="C")
         return _described(array, name), array
     if hasattr(value, "__dlpack__"):
@@ -69,7 +109,7 @@ def given(value: Any, name: str, dtype: str) -> tuple[Any, Any]:
             value = value.contiguous()
         return _capsule_of(value, name)
     try:
-        array = np.asarray(value, dtype=None if hasattr(value, "__array__") else numpy_type(dtype), order="C")
+        array = np.asarray(value, order="C") if _has_type(value) else _of_numbers(value, numpy_type(dtype, name))
     except (OverflowError, TypeError, ValueError) as error:
         raise wrong_usage("no array can be made of it", node=name, expected=f"numbers of {dtype}", found=f"{type(value).__name__} ({error})") from error
     return _described(array, name), array
@@ -81,6 +121,7 @@ def place(value: Any, name: str, shape: tuple[int, ...], dims: tuple[str, ...]) 
     if len(found) != len(shape) or any(want not in (-1, have) for want, have in zip(shape, found)):
         raise wrong_usage("this output has another shape", node=name, expected=f"[{','.join(dims)}]", found=f"[{','.join(map(str, found))}]")
     if isinstance(value, np.ndarray):
+        _check_mask(value, name)
         if not (value.flags.c_contiguous and value.flags.writeable):
             raise wrong_usage("the memory of this output is not contiguous and writable", node=name)
         return _described(value, name), value

@@ -5,7 +5,6 @@ import asyncio
 import json
 import logging
 import math
-import operator
 import os
 import sys
 import threading
@@ -15,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from . import _native, arrays
-from .errors import UsageError, in_words_of_python, wrong_usage
+from . import _native, arguments, arrays
+from .errors import CancelledError, UsageError, in_words_of_python, wrong_usage
 from .results import Comparison, Explanation, Measurement, Record, Verification
 
-Path = str | os.PathLike[str]
+Path = arguments.Path
 Progress = Callable[[int, int, str], object]
 DType = str | type | np.dtype
 
@@ -30,41 +29,6 @@ def _log(warning: bool, message: str) -> None:
     _logger.log(logging.WARNING if warning else logging.INFO, "%s", in_words_of_python(message))
 
 
-def _number(value: Any, what: str, least: int, most: int) -> int:
-    """A whole number within a range; 2.7 and "2" are refused."""
-    number = operator.index(value)
-    if not least <= number <= most:
-        raise wrong_usage(f"{what} is not in range", expected=f"{least} to {most}", found=str(number))
-    return number
-
-
-def _sizes(dims: Mapping[str, int] | None) -> list[tuple[str, int]]:
-    if dims is not None and not isinstance(dims, Mapping):
-        raise TypeError(f"sizes are a mapping such as {{'batch': 8}}, not {type(dims).__name__}")
-    return [(str(name), _number(value, f"the size of '{name}'", 1, 2**63 - 1)) for name, value in (dims or {}).items()]
-
-
-def _path(path: Path, what: str) -> bytes:
-    """A path for the native part, which need not be UTF-8."""
-    name = os.fsencode(path)
-    if not name:
-        raise UsageError(f"{what} is an empty path")
-    if b"\0" in name:
-        raise UsageError(f"{what} is not a path: it holds a NUL")
-    return name
-
-
-def _names(given: Sequence[str], what: str) -> list[str]:
-    if isinstance(given, str):
-        raise TypeError(f"{what} is a list of names, not one name: [{given!r}]")
-    return [str(name) for name in given]
-
-
-def _dtype(dtype: Any) -> str:
-    """The name of an element type: "f16", np.float16, np.dtype("float16")."""
-    return dtype if isinstance(dtype, str) else np.dtype(dtype).name
-
-
 @dataclass(frozen=True)
 class Port:
     """An input or output. A size that is not fixed is -1 in `shape`, and an expression in `dims`: "batch"."""
@@ -73,6 +37,11 @@ class Port:
     dtype: str
     shape: tuple[int, ...]
     dims: tuple[str, ...]
+
+    @property
+    def numpy_dtype(self) -> np.dtype:
+        """NumPy's type of its elements. In NumPy's own short names "i8" is int64."""
+        return arrays.numpy_type(self.dtype, self.name)
 
     @classmethod
     def _of(cls, raw: tuple) -> Port:
@@ -110,8 +79,9 @@ class Engine:
     `device`: the device to run on, e.g. "cuda:1"; `check_weights`: verify the hash of every weight at load;
     `max_iterations`: limit for one loop in one run."""
 
-    def __init__(self, path: Path, *, threads: int = 0, device: str = "", check_weights: bool = False, max_iterations: int = 0):
-        self._begin(_native.load(_path(path, "the engine"), threads, device, check_weights, max_iterations, _log))
+    def __init__(self, path: Path, *, threads: int = 0, device: str | None = None, check_weights: bool = False, max_iterations: int = 0):
+        number, most = arguments.number(threads, "the number of threads", 0, 1024), arguments.number(max_iterations, "max_iterations", 0, 2**63 - 1)
+        self._begin(_native.load(arguments.path(path, "the engine"), number, arguments.word(device or "", "device"), bool(check_weights), most, _log))
 
     @classmethod
     def _of(cls, native: _native.Engine) -> Engine:
@@ -140,6 +110,15 @@ class Engine:
             return ", ".join(f"{p.name}: {p.dtype}[{','.join(p.dims)}]" for p in ports)
 
         return f"<peri.Engine ({words(self.inputs)}) -> ({words(self.outputs)})>"
+
+    def __copy__(self) -> Engine:
+        return self  # nothing changes it
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Engine:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("an engine is not pickled: hand over the path of its file, and load it there with peri.Engine(path)")
 
     def close(self) -> None:
         """Frees the engine and its memory once no run is in progress; arrays that runs returned stay valid."""
@@ -189,10 +168,10 @@ class Engine:
         put = [arrays.place(places[port.name], port.name, port.shape, port.dims) if port.name in places else (None, None) for port in self._outputs]
         for port in self._outputs:
             if port.name not in places:
-                arrays.numpy_type(port.dtype)  # before the work
+                arrays.numpy_type(port.dtype, port.name)  # before the work
         made = session.run([t[0] for t in taken], [p[0] for p in put])
         return {
-            port.name: places[port.name] if port.name in places else arrays.of_memory(array, port.dtype)
+            port.name: places[port.name] if port.name in places else arrays.of_memory(array, port.dtype, port.name)
             for port, array in zip(self._outputs, made)
         }
 
@@ -208,34 +187,45 @@ class Engine:
     async def run_async(self, inputs: Any, outputs: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
         """As run(), in a thread of the event loop's executor: `await engine.run_async(...)`; many can run concurrently.
         Cancelling the task ends its run before the next step."""
-        session, lock = self._session(), threading.Lock()
+        loop, session, lock = asyncio.get_running_loop(), self._session(), threading.Lock()
         mine = [session]  # empty once the session is anybody's
+        begun, stopped = threading.Event(), threading.Event()
 
         def work() -> dict[str, np.ndarray]:
+            begun.set()
             try:
+                if stopped.is_set():
+                    raise CancelledError("the task was cancelled")
                 return self._run_on(session, inputs, outputs)
             finally:
                 with lock:
                     self._put_back(mine.pop())
 
-        future = asyncio.get_running_loop().run_in_executor(None, work)
-        try:
-            return await future
-        except asyncio.CancelledError:
+        def cancel() -> None:
+            """Until the session is back: one that still takes its inputs does not hear it."""
             with lock:
                 for held in mine:
                     held.cancel()
+                    if begun.is_set():
+                        loop.call_later(0.01, cancel)
+
+        future = loop.run_in_executor(None, work)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            stopped.set()
+            cancel()
             raise
 
     def tokenize(self, texts: Iterable[str]) -> dict[str, np.ndarray]:
-        """Inputs of a text model, made from texts by the tokenizer in its engine."""
-        words = [texts] if isinstance(texts, str) else list(texts)
+        """Inputs of a text model, made of texts by the tokenizer that travels in its engine."""
+        words = arguments.texts(texts)
         made = self._with_session(lambda session: session.tokenize(words))
         return {port.name: array for port, array in zip(self._inputs, made)}
 
     def embed(self, texts: Iterable[str]) -> np.ndarray:
-        """The output of a text model for texts, one row each."""
-        words = [texts] if isinstance(texts, str) else list(texts)
+        """The answers of a text model to texts, one row each."""
+        words = arguments.texts(texts)
         return self._with_session(lambda session: session.embed(words))
 
     # ---- evidence
@@ -255,8 +245,8 @@ class Engine:
         floats = {"max_error": max_error or 0, "min_cosine": min_cosine, "max_change": max_change, "rtol": rtol, "atol": atol}
         options = {
             **{name: float(value) for name, value in floats.items()},
-            "threads": threads, "seeds": [_number(s, "a seed", 0, 2**64 - 1) for s in seeds], "dims": _sizes(dims), "bisect": bisect,
-            "nan_equal": nan_equal, "against": b"" if against is None else _path(against, "against"),
+            "threads": threads, "seeds": [arguments.number(s, "a seed", 0, 2**64 - 1) for s in seeds], "dims": arguments.sizes(dims), "bisect": bisect,
+            "nan_equal": nan_equal, "against": b"" if against is None else arguments.path(against, "against"),
         }  # fmt: skip
         taken = self._taken(inputs)
         if against is not None and sys.executable:
@@ -271,7 +261,7 @@ class Engine:
     ) -> Measurement:  # fmt: skip
         """Times runs on seeded inputs, or on `inputs`. A comparison needs processes=5."""
         options = {
-            "seconds": float(seconds), "max_runs": max_runs, "dims": _sizes(dims), "layers": layers, "processes": processes,
+            "seconds": float(seconds), "max_runs": max_runs, "dims": arguments.sizes(dims), "layers": layers, "processes": processes,
             "warm_up": float(warm_up), "tolerance": float(tolerance), "threads": threads,
         }  # fmt: skip
         taken = self._taken(inputs)
@@ -298,11 +288,14 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
     for name in ("dtype", "io_dtype", "backend", "device", "provider"):
         if made.get(name) == "":
             raise UsageError(f"{name} is empty: use None for the default")
-    made.update({name: _dtype(made[name]) for name in ("dtype", "io_dtype") if name in made})
-    made.update({name: _sizes(made[name]) for name in sizes if name in made})
-    made.update({name: _path(made[name], name) for name in paths if name in made})
+    made.update({name: arguments.dtype(made[name]) for name in ("dtype", "io_dtype") if name in made})
+    made.update({name: arguments.word(made[name], name) for name in ("dtype", "io_dtype", "backend", "device", "provider") if isinstance(made.get(name), str)})
+    made.update({name: arguments.sizes(made[name]) for name in sizes if name in made})
+    made.update({name: arguments.path(made[name], name) for name in paths if name in made})
     if "fixed" in made:
-        made["fixed"] = [(str(name), str(value)) for name, value in made["fixed"].items()]
+        if not isinstance(made["fixed"], Mapping):
+            raise TypeError(f"'fixed' is a mapping such as {{'sr': 16000}}, not {type(made['fixed']).__name__}")
+        made["fixed"] = [(arguments.word(name, "an input's name"), arguments.word(value, f"the value of '{name}'")) for name, value in made["fixed"].items()]
     return made
 
 
@@ -323,10 +316,10 @@ def build(
     the sizes that the engine runs (default: none). `fixed`: inputs to replace by constants. `output`: also write the engine to
     this file, and its proof beside it. `progress`: called with (done, total, what). `stop`: true ends the build with the best
     engine so far; Ctrl-C ends it with KeyboardInterrupt. The other arguments are the flags of `peri build`."""
-    options = _options({**locals(), "disabled_passes": _names(disabled_passes, "disabled_passes"), "budget": float(budget)})
+    options = _options({**locals(), "disabled_passes": arguments.names(disabled_passes, "disabled_passes"), "budget": float(budget or 0)})
     for name in ("model", "progress", "stop"):
         options.pop(name, None)
-    return Engine._of(_native.build(_path(model, "the model"), options, progress, stop, _log))
+    return Engine._of(_native.build(arguments.path(model, "the model"), options, progress, stop, _log))
 
 
 def inspect(
@@ -334,24 +327,24 @@ def inspect(
     disabled_passes: Sequence[str] = (),
 ) -> Record:  # fmt: skip
     """What a model needs and whether it runs here, before anything is built: inputs, operators, memory, `runs`."""
-    options = _options({"dims": dims, "backend": backend, "dtype": dtype, "disabled_passes": _names(disabled_passes, "disabled_passes")})
-    return Record(json.loads(_native.inspect(_path(model, "the model"), options)))
+    options = _options({"dims": dims, "backend": backend, "dtype": dtype, "disabled_passes": arguments.names(disabled_passes, "disabled_passes")})
+    return Record(json.loads(_native.inspect(arguments.path(model, "the model"), options)))
 
 
 def add_kernel(manifest: Path) -> None:
-    """Adds a kernel from outside, as `--kernel` does, for everything this process builds, loads and runs afterwards. Do not call
-    it while any thread builds, loads or runs an engine: the list of kernels that they read has no lock."""
-    _native.add_kernel(_path(manifest, "the manifest"))
+    """Adds a kernel from outside, as `--kernel` does, for all that this process builds, loads and runs from then on. Not while
+    any thread builds, loads or runs an engine: the list of kernels that they read has no lock."""
+    _native.add_kernel(arguments.path(manifest, "the manifest"))
 
 
 def _measured(given: Measurement | Mapping[str, Any], what: str) -> str:
     if not isinstance(given, Mapping):
-        raise TypeError(f"'{what}' must be a result of Engine.bench(), or its JSON object, not {type(given).__name__}")
+        raise TypeError(f"'{what}' is what Engine.bench() gives, or its JSON object, not {type(given).__name__}")
     return json.dumps(dict(given), default=Record.to_dict)
 
 
 def compare(before: Measurement | Mapping[str, Any], after: Measurement | Mapping[str, Any], *, limit: float = 1.03) -> Comparison:
-    """Whether `after` took significantly more than `limit` times `before`. Both need processes=5 for a verdict. Each is a
-    result of Engine.bench(), or the object that `peri bench --json` wrote."""
-    passed, outside, text = _native.compare(_measured(before, "before"), _measured(after, "after"), limit)
+    """Whether `after` took more than `limit` of `before` by more than chance. Both need processes=5 to tell. Each is what
+    Engine.bench() gave, or the object that `peri bench --json` wrote."""
+    passed, outside, text = _native.compare(_measured(before, "before"), _measured(after, "after"), float(limit))
     return Comparison(json.loads(text), passed, outside)

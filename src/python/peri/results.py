@@ -57,7 +57,7 @@ class Record(Mapping):
         return dict(self._members)
 
     def to_json(self) -> str:
-        return json.dumps(self._members)
+        return json.dumps(self._members, default=Record.to_dict)
 
 
 class Verdict(Record):

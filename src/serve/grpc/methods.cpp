@@ -61,7 +61,13 @@ Result<Ask> ask_load(Bytes bytes, const MessageLimits& limits, const char* what)
       case Value::kBoolParam: w.value(value.bool_param()); break;
       case Value::kInt64Param: w.value(int64_t{value.int64_param()}); break;
       case Value::kStringParam: w.value(value.string_param()); break;
-      default: w.null();  // what is none of these is refused by its name
+      case Value::kBytesParam:
+        if (!key.starts_with("file:"))
+          return invalid("the parameter '%s' holds bytes", shown_name(key).c_str())
+              .expecting("a bool, number or string");
+        w.value("");  // a file's: refused by its name
+        break;
+      default: return invalid("the parameter '%s' holds nothing", shown_name(key).c_str());
     }
   }
   w.end_object().end_object();

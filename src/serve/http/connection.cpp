@@ -14,7 +14,6 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 constexpr uint64_t kLastBytes = 1 << 20;  // at least so many are read after a refusal
-constexpr uint64_t kClaimed = 65536;  // of a body in chunks so many bytes are claimed at once, where there are so many
 constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
 
 // An exchange: outlives its connection if the model is slower than the client's patience.
@@ -50,6 +49,7 @@ class Connection::Turn final : public Exchange, public std::enable_shared_from_t
 
 void Connection::begin() {
   state_ = State::kHead;
+  head_alone_ = false;
   parser_.begin();
   if (begin_ == end_ && !reading_) begin_ = end_ = 0;
   allow(end_ > begin_ ? shared_.limits.header_ms : shared_.limits.idle_ms);
@@ -117,6 +117,7 @@ bool Connection::start_body() {
   const HttpLimits& limits = shared_.limits;
   const bool chunked = parser_.chunked();
   keep_alive_ = parser_.keep_alive();
+  head_alone_ = parser_.head().request.method == "HEAD";
   body_want_ = chunked ? 0 : parser_.content_length().value_or(0);
   body_have_ = 0;
   if (parser_.head().unknown_expectation) return refuse(400, "the only expectation known is 100-continue");
@@ -146,15 +147,27 @@ bool Connection::start_body() {
   return true;
 }
 
+// What a body in chunks holds is claimed, and not only what has come of it. Its memory doubles; where the others leave
+// no room for that it grows by an eighth.
+bool Connection::grow(uint64_t need, uint64_t lead) {
+  const uint64_t most = std::min(shared_.limits.body_bytes, shared_.bodies->most()), now = body_->capacity();
+  if (need > most) return false;
+  const auto hold = [&](uint64_t wanted) {
+    const uint64_t bytes = std::clamp(wanted, need, most);
+    return bytes <= claimed_ || claim(bytes - claimed_);
+  };
+  if (need <= now) return hold(now);  // of the request before
+  if (!hold(2 * now) && !hold(now + now / 8)) return false;
+  return body_->reserve(claimed_, lead);
+}
+
 bool Connection::take_chunk(std::string_view piece, uint64_t lead) {
   const uint64_t need = body_have_ + piece.size();
   if (need > shared_.limits.body_bytes) return false;
-  const uint64_t most = shared_.bodies->most();
-  if (need > claimed_ && (need > most || !claim(std::min(std::max(need - claimed_, kClaimed), most - claimed_)))) {
+  if (!grow(need, lead)) {
     no_room_ = shared_.bodies->refusal(need);
     return false;
   }
-  if (need > body_->capacity() && !body_->reserve(std::max<uint64_t>(need, 2 * body_->capacity()), lead)) return false;
   std::memcpy(body_->data() + body_have_, piece.data(), piece.size());
   body_have_ = need;
   limit_ns_ += static_cast<int64_t>(piece.size()) * 1000000000 / shared_.limits.body_bytes_per_s;
@@ -189,6 +202,8 @@ bool Connection::dispatch() {
   state_ = State::kBusy;
   turn_ = std::make_shared<Turn>(shared_from_this());
   turn_->request_ = parser_.head().request;
+  if (head_alone_) turn_->request_.method = "GET";
+  turn_->request_.head_alone = head_alone_;
   turn_->request_.first_byte_ns = first_byte_ns_;
   if (body_have_ > 0) {
     turn_->request_.body = {body_->data(), body_have_};
@@ -286,6 +301,10 @@ void Connection::send(HttpReply reply, bool keep_alive) {
   reply_ = std::move(reply);
   head_.clear();
   write_head(reply_, !keep_alive ? After::kClosed : parser_.old() ? After::kSaidOpen : After::kOpen, &head_);
+  if (head_alone_) {
+    reply_.text.clear();
+    reply_.pieces.clear();
+  }
   out_.clear();
   out_.emplace_back(head_.data(), head_.size());
   if (!reply_.text.empty()) out_.emplace_back(reply_.text.data(), reply_.text.size());

@@ -91,6 +91,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool parse_chunks();
   bool dispatch();
   bool take_chunk(std::string_view piece, uint64_t lead);
+  bool grow(uint64_t need, uint64_t lead);
   void read();
   void got(bool direct, size_t bytes);
   void read_tls(bool direct, void* to, size_t room);
@@ -129,6 +130,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   uint64_t body_want_ = 0, body_have_ = 0, claimed_ = 0, held_ = 0;
   std::string_view no_room_;  // why there is none for the rest of this body
   bool reading_ = false, advancing_ = false, keep_alive_ = true, closed_ = false;
+  bool head_alone_ = false;                  // HEAD: the reply's body is told by its length alone
   bool no_more_ = false, watching_ = false;  // the client has said its last; its connection's end is waited for
   int64_t limit_ns_ = 0, told_ns_ = 0, first_byte_ns_ = 0;
   std::shared_ptr<Turn> turn_;

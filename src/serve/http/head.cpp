@@ -57,6 +57,24 @@ std::string_view preferred_encoding(std::string_view list) {
   return out;
 }
 
+std::string percent_decoded(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t k = 0; k < text.size(); ++k) {
+    uint8_t byte = 0;
+    if (text[k] == '%' && k + 2 < text.size()) {
+      const auto read = std::from_chars(text.data() + k + 1, text.data() + k + 3, byte, 16);
+      if (read.ec == std::errc() && read.ptr == text.data() + k + 3) {
+        out += static_cast<char>(byte);
+        k += 2;
+        continue;
+      }
+    }
+    out += text[k];
+  }
+  return out;
+}
+
 bool RequestHead::count() {
   too_many = ++fields > most_fields;
   return !too_many;

@@ -17,9 +17,13 @@ struct RequestHead {
   bool take(std::string_view name, std::string_view value);
 };
 
-// Whether two names of fields are the same: letters without case.
 // Of a list like "br, gzip;q=0.5, *;q=0": which compression a client prefers of gzip and deflate; "": neither.
 std::string_view preferred_encoding(std::string_view list);
+// Whether two names of fields are the same: letters without case.
 bool same_field(std::string_view a, std::string_view b);
+
+// A part of a path as it was before a client escaped it: "a%2Bb" is "a+b", and "a+b" is itself, since a plus stands for
+// a space in forms alone. A '%' that begins no byte stays.
+std::string percent_decoded(std::string_view text);
 
 }  // namespace peri::serve

@@ -40,6 +40,7 @@ class InferForm;
 // Valid until the reply is given; `body` as long as body_owner.
 struct HttpRequest {
   std::string_view method, target;  // "POST", "/v2/models/x/infer?a=b"
+  bool head_alone = false;          // HEAD came, which is asked as GET is; the reply's body is not sent
   std::string_view content_type, content_encoding, accept_encoding, user_agent;
   std::string_view authorization, traceparent;
   int64_t first_byte_ns = 0;           // when the request began to come; 0: not known

@@ -14,6 +14,16 @@ using Text = boost::beast::string_view;
 
 static std::string_view plain(Text text) { return {text.data(), text.size()}; }
 
+// "http://host:8000/v2" asks for "/v2", as RFC 9112 has it of every server.
+static std::string_view origin_form(std::string_view target) {
+  const size_t colon = target.find("://");
+  if (colon == std::string_view::npos ||
+      !(same_field(target.substr(0, colon), "http") || same_field(target.substr(0, colon), "https")))
+    return target;
+  const size_t path = target.find_first_of("/?", colon + 3);
+  return path == std::string_view::npos ? "/" : target.substr(path);
+}
+
 struct RequestParser::Grammar final : http::basic_parser<true> {
   RequestHead head;
   RequestParser* owner = nullptr;
@@ -28,7 +38,7 @@ struct RequestParser::Grammar final : http::basic_parser<true> {
   void on_request_impl(http::verb, Text method, Text target, int version, error_code&) override {
     old = version < 11;
     head.request.method = plain(method);
-    head.request.target = plain(target);
+    head.request.target = origin_form(plain(target));
   }
   void on_response_impl(int, Text, int, error_code& ec) override { ec = http::error::bad_field; }
   void on_field_impl(http::field, Text name, Text value, error_code& ec) override {

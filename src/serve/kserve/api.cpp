@@ -1,5 +1,6 @@
 // All parts of a request are in one object from its path to its reply.
 #include <algorithm>
+#include <deque>
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
@@ -9,10 +10,18 @@
 #include "serve/kserve/classes.hpp"
 #include "serve/kserve/describe.hpp"
 #include "serve/kserve/infer_reply.hpp"
+#include "serve/repository/scan.hpp"
 
 namespace peri::serve {
 
-static std::vector<std::string_view> split_path(std::string_view target) {
+// The name of a model or a version that a client quoted, as "%2B" for '+'. Empty: it is no such name.
+static std::string decoded_name(std::string_view part) {
+  std::string out = percent_decoded(part);
+  return plain_name(out) ? out : "";
+}
+
+// `decoded` holds what the parts view that are not in the target as they are.
+static std::vector<std::string_view> split_path(std::string_view target, std::deque<std::string>* decoded) {
   std::vector<std::string_view> out;
   target = target.substr(0, target.find('?'));
   while (!target.empty()) {
@@ -22,6 +31,9 @@ static std::vector<std::string_view> split_path(std::string_view target) {
     }
     const size_t n = std::min(target.find('/'), target.size());
     out.push_back(target.substr(0, n));
+    if (out.back().find('%') != std::string_view::npos)
+      if (std::string name = decoded_name(out.back()); !name.empty())
+        out.back() = decoded->emplace_back(std::move(name));
     target.remove_prefix(n);
     if (out.size() > 8) break;  // none of ours is so long
   }
@@ -80,7 +92,7 @@ void Api::handle(const std::shared_ptr<Exchange>& exchange, Way way) {
     const TraceContext trace = asks_inference(r) ? o->trace(r.traceparent, r.target) : TraceContext{};
     if (o->logs() || trace.sampled) {
       work->record = std::make_unique<RequestRecord>();
-      work->record->method = r.method;
+      work->record->method = r.head_alone ? "HEAD" : r.method;
       work->record->target = r.target.substr(0, 1000);
       work->record->trace = trace;
       work->record->first_byte_ns = r.first_byte_ns;
@@ -117,7 +129,8 @@ void Api::reply(Work& work, HttpReply reply) {
 
 void Api::route(const std::shared_ptr<Work>& work) {
   const HttpRequest& r = work->exchange->request();
-  const std::vector<std::string_view> path = split_path(r.target);
+  std::deque<std::string> decoded;
+  const std::vector<std::string_view> path = split_path(r.target, &decoded);
   const bool get = r.method == "GET";
   const auto is = [&](size_t at, std::string_view name) { return path.size() > at && path[at] == name; };
   if (is(0, "v1")) return route_openai(work, std::span(path).subspan(1));
@@ -283,14 +296,15 @@ void Api::route_openai(const std::shared_ptr<Work>& work, std::span<const std::s
   if (path.size() == 1 && path[0] == "models" && get) return reply(*work, text_reply(list_models(repository_.all())));
   if (path.size() == 2 && path[0] == "models" && get) {
     const ServedPtr served = repository_.find(path[1], "", &status, &why);
-    return reply(*work, served ? text_reply(show_model(*served)) : openai_error(status, why));
+    return reply(*work, served ? text_reply(show_model(*served))
+                               : openai_error(status, why, status == 404 ? "model_not_found" : ""));
   }
   if (path.size() != 1 || path[0] != "embeddings") return reply(*work, openai_error(404, "no such path"));
   if (work->exchange->request().method != "POST") return reply(*work, openai_error(405, "embeddings take POST"));
   auto request = read_texts(*work, TextForm::kEmbeddings);
   if (!request.ok()) return reply(*work, openai_error(status_of(request.error()), told(request.error())));
   ServedPtr served = repository_.find(request->model, "", &status, &why);
-  if (!served) return reply(*work, openai_error(status, why));
+  if (!served) return reply(*work, openai_error(status, why, status == 404 ? "model_not_found" : ""));
   texts(work, TextForm::kEmbeddings, std::move(served), std::move(*request));
 }
 

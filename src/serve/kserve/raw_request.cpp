@@ -5,8 +5,9 @@
 
 namespace peri::serve {
 
-// Dims are those of the model: of its open ones the first is 1, and the last what the bytes are enough for.
-static Result<std::vector<int64_t>> raw_dims(const plan::Port& port, size_t bytes) {
+// Dims are those of the model: of its open ones the first is 1, and the last what the bytes are enough for; `row`: the
+// bytes of one of that, 0 where all are known.
+static Result<std::vector<int64_t>> raw_dims(const plan::Port& port, size_t bytes, int64_t* row) {
   std::vector<int64_t> dims;
   size_t open = 0, last = 0;
   int64_t rest = 1;
@@ -21,8 +22,9 @@ static Result<std::vector<int64_t>> raw_dims(const plan::Port& port, size_t byte
     return invalid("input '%s' has %zu open dims: a raw request leaves one open, beside the batch", port.name.c_str(),
                    open);
   if (port.dtype == DType::kString) return dims;
-  PERI_ASSIGN(const int64_t row, dtype_bytes(port.dtype, rest));
-  if (open > 0 && row > 0) dims[last] = static_cast<int64_t>(bytes) / row;
+  if (open == 0) return dims;
+  PERI_ASSIGN(*row, dtype_bytes(port.dtype, rest));
+  if (*row > 0) dims[last] = static_cast<int64_t>(bytes) / *row;
   return dims;
 }
 
@@ -31,7 +33,8 @@ Result<InferRequest> parse_raw(std::span<const std::byte> body, std::shared_ptr<
                                const InferLimits& limits) {
   if (inputs.size() != 1) return invalid("a raw request has one input, the model %zu", inputs.size());
   const plan::Port& port = inputs[0];
-  PERI_ASSIGN(std::vector<int64_t> dims, raw_dims(port, body.size()));
+  int64_t row = 0;
+  PERI_ASSIGN(std::vector<int64_t> dims, raw_dims(port, body.size(), &row));
   PERI_ASSIGN(const int64_t numel, checked_numel(dims));
   InferRequest out;
   if (port.dtype == DType::kString) {
@@ -43,8 +46,8 @@ Result<InferRequest> parse_raw(std::span<const std::byte> body, std::shared_ptr<
   } else {
     PERI_ASSIGN(const int64_t want, dtype_bytes(port.dtype, numel));
     if (static_cast<uint64_t>(want) != body.size())
-      return invalid("input byte size mismatch for input '%s': expected %lld, got %zu", port.name.c_str(),
-                     static_cast<long long>(want), body.size());
+      return invalid("input byte size mismatch for input '%s': expected %s%lld, got %zu", port.name.c_str(),
+                     row > 0 ? "a multiple of " : "", static_cast<long long>(row > 0 ? row : want), body.size());
     PERI_ASSIGN(Tensor tensor, Tensor::view(port.dtype, std::move(dims), body, std::move(owner)));
     out.inputs.push_back(std::move(tensor));
   }

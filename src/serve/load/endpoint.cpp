@@ -28,6 +28,15 @@ static Status take_scheme(std::string_view* url, bool grpc_allowed, Endpoint* ou
   return Ok{};
 }
 
+// A name or an address as it may stand in a URL; of version 6, which stands in brackets, with its zone.
+static bool is_host(std::string_view host, bool bracketed) {
+  const std::string_view signs = bracketed ? ":.%-_" : ".-_";
+  return !host.empty() && std::all_of(host.begin(), host.end(), [&](unsigned char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           signs.find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
 Error asks_for_key(const Endpoint& where) {
   return refused(where.key.empty() ? "the server asks for a key" : "the server does not know this key")
       .in_file(where.text())
@@ -59,7 +68,7 @@ Result<Endpoint> Endpoint::parse(std::string_view url, int default_port, bool gr
   } else {
     out.host = url.substr(0, std::min(colon, url.size()));
   }
-  bool good = !out.host.empty() && out.host.find_first_of(" \r\n@?#") == std::string::npos;
+  bool good = is_host(out.host, url.starts_with('['));
   good = good && out.path.find_first_of(" \r\n") == std::string::npos;
   if (colon != std::string_view::npos) {
     const std::string_view digits = url.substr(colon + 1);

@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "base/wall_clock.hpp"
+#include "serve/http/head.hpp"
 #include "serve/load/endpoint.hpp"
 
 namespace peri::serve {
@@ -145,6 +146,9 @@ Result<std::unique_ptr<Observer>> Observer::open(const ObserveOptions& options) 
   if (!options.otlp_endpoint.empty()) {
     if (options.trace_one_in < 1)
       return usage("one trace in %lld requests", static_cast<long long>(options.trace_one_in));
+    if (options.otlp_endpoint.find("://") == std::string::npos && !options.otlp_endpoint.starts_with("unix:"))
+      return usage("--otlp-endpoint '%s' is not a URL", options.otlp_endpoint.c_str())
+          .expecting("one like http://127.0.0.1:4318");
     PERI_ASSIGN(Endpoint where, Endpoint::parse(options.otlp_endpoint, 4318));
     out->tracer_ = std::make_shared<Tracer>(std::move(where), options);
   }
@@ -152,11 +156,11 @@ Result<std::unique_ptr<Observer>> Observer::open(const ObserveOptions& options) 
 }
 
 // The NAME of "/v2/models/NAME..."; empty: the path names none.
-static std::string_view model_of(std::string_view target) {
+static std::string model_of(std::string_view target) {
   constexpr std::string_view kModels = "/v2/models/";
   if (!target.starts_with(kModels)) return {};
   target.remove_prefix(kModels.size());
-  return target.substr(0, target.find_first_of("/?"));
+  return percent_decoded(target.substr(0, target.find_first_of("/?")));
 }
 
 TraceContext Observer::trace(std::string_view traceparent, std::string_view target) {

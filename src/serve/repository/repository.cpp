@@ -96,6 +96,7 @@ void Repository::collect() {
         retired_.begin(), retired_.end(), [](const ServedPtr& s) { return s.use_count() > 1 || s->model->open() > 0; });
     over.assign(std::make_move_iterator(held), std::make_move_iterator(retired_.end()));
     retired_.erase(held, retired_.end());
+    for (const ServedPtr& s : over) answered_ += s->model->statistics().success.count;
   }
   for (const ServedPtr& s : over) log("unloaded " + s->model->name() + " version " + s->model->version_text());
 }

@@ -77,6 +77,8 @@ class Repository {
   ServedPtr find(std::string_view name, std::string_view version, int* status, std::string* why) const;
   // Every version that is served, by name and version.
   std::vector<ServedPtr> all() const;
+  // How many inferences succeeded, of versions that are no more too.
+  uint64_t answered() const;
   // Versions of a model that are served.
   std::vector<int64_t> versions(std::string_view name) const;
   std::vector<IndexRow> index() const;
@@ -123,6 +125,7 @@ class Repository {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::map<std::string, Entry, std::less<>> entries_;
+  uint64_t answered_ = 0;  // by versions that were collected
   std::vector<ServedPtr> retired_;
   std::vector<std::function<void()>> tasks_;
   std::set<std::string> loading_now_;  // of the repository's thread: names whose loads are under way

@@ -189,14 +189,14 @@ std::string show_model(const Served& served) {
   return w.take();
 }
 
-HttpReply openai_error(int status, std::string_view message) {
+HttpReply openai_error(int status, std::string_view message, std::string_view code) {
   JsonWriter w;
   w.begin_object().key("error").begin_object().field("message", message);
   w.field("type", status < 500 ? "invalid_request_error" : "server_error").key("param").null().key("code");
-  if (status == 404)
-    w.value("model_not_found");
-  else
+  if (code.empty())
     w.null();
+  else
+    w.value(code);
   w.end_object().end_object();
   HttpReply out;
   out.status = status;

@@ -32,7 +32,7 @@ std::string generate_reply(const TextRequest& request, const Served& served, con
 std::string list_models(const std::vector<ServedPtr>& all);
 std::string show_model(const Served& served);
 // An error as OpenAI's clients read it.
-HttpReply openai_error(int status, std::string_view message);
+HttpReply openai_error(int status, std::string_view message, std::string_view code = "");
 
 // Runs the texts; `done` gets the reply. The job is for who may have to cancel it.
 enum class TextForm : uint8_t { kEmbeddings, kGenerate, kGenerateStream };

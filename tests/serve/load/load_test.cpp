@@ -114,8 +114,11 @@ TEST_F(LoadTest, FailuresOfTheWay) {
   server_.reset();
   EXPECT_EQ(load().error().kind, ErrorKind::kIo);
   terms_.stop = [] { return true; };
-  EXPECT_EQ(
-      run_load(subject_.endpoint, [] { return std::unique_ptr<Wire>(); }, terms_).error().kind, ErrorKind::kCancelled);
+  EXPECT_EQ(run_load(
+                subject_.endpoint, [] { return std::unique_ptr<Wire>(); }, terms_)
+                .error()
+                .kind,
+            ErrorKind::kCancelled);
 }
 
 TEST(LoadRequest, IsWhatTheProtocolAsksFor) {
@@ -145,14 +148,36 @@ TEST(LoadRequest, IsWhatTheProtocolAsksFor) {
 }
 
 TEST(Endpoint, Urls) {
-  for (const auto& [url, text] : std::map<std::string, std::string>{
-           {"http://a:81/x/", "a:81/x"}, {"a", "a:8000"}, {"[::1]:9", "[::1]:9"}, {"unix:/tmp/s", "unix:/tmp/s"}}) {
+  for (const auto& [url, text] : std::map<std::string, std::string>{{"http://a:81/x/", "a:81/x"},
+                                                                    {"a", "a:8000"},
+                                                                    {"[::1]:9", "[::1]:9"},
+                                                                    {"http://[fe80::1%eth0]:9", "[fe80::1%eth0]:9"},
+                                                                    {"a_b-c.d:9", "a_b-c.d:9"},
+                                                                    {"unix:/tmp/s", "unix:/tmp/s"}}) {
     const auto e = Endpoint::parse(url, 8000);
     ASSERT_TRUE(e.ok()) << url;
     EXPECT_EQ(e->text(), text);
   }
-  for (const char* url :
-       {"", "http://", "a:", "a:0", "a:70000", "a:8x", "grpc://a", "ftp://a", "[::1", "a b", "unix:", "u@a:1"})
+  for (const char* url : {"",
+                          "http://",
+                          "a:",
+                          "a:0",
+                          "a:70000",
+                          "a:8x",
+                          "grpc://a",
+                          "ftp://a",
+                          "[::1",
+                          "a b",
+                          "unix:",
+                          "u@a:1",
+                          "a,b",
+                          "<a>",
+                          "a%20b",
+                          "{}",
+                          "http://a,b:1",
+                          "http://[a b]:1",
+                          "http://a\tb",
+                          "http://\xff"})
     EXPECT_FALSE(Endpoint::parse(url, 8000).ok()) << url;
 }
 

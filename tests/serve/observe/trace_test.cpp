@@ -140,7 +140,7 @@ TEST(Observer, ACollectorThatIsGoneCostsTracesAndNoMore) {
   while ((*observer)->metrics().find("{result=\"dropped\"} 20000") == std::string::npos)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(said, 1) << "once for a time without it";
-  for (const char* bad : {"grpc://a", "a b"}) {
+  for (const char* bad : {"grpc://a", "a b", "nan", "127.0.0.1:4318", "http://", "http://a,b"}) {
     o.otlp_endpoint = bad;
     EXPECT_FALSE(Observer::open(o).ok()) << bad;
   }

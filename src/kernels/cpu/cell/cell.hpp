@@ -1,5 +1,5 @@
-// What a recurrent cell does with the sums of its gates, one row of units at a time, for each instruction set. Plain
-// types only: sources by instruction set see this.
+// What a recurrent cell does with the sums of its gates, one row of units at a time, and numbers as two bytes each for
+// products with weights of a byte, for each instruction set. Plain types only: sources by instruction set see this.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +33,30 @@ struct Row {
   float* y = nullptr;       // the state once more; null: not wanted
 };
 
+// split(): a row of numbers as whole ones of 16 bits: x[j] = (256 high[j] + low[j] - 2^15) step, to half a step, which
+// is the largest of them over 2^15 - 1. Gives the step; NaN where a number is not finite; 0 where all are below 1e-30.
+// `high` and `low` have room for a multiple of 16.
+//
+// join(): sums of such numbers times bytes: y[j] = (256 (high[j] - 2^7 columns[j]) + low[j]) step scale[j] + add[j],
+// where columns are the sums of the bytes alone.
+struct Joined {
+  const int32_t *high = nullptr, *low = nullptr, *columns = nullptr;
+  const float* scale = nullptr;
+  const float* add = nullptr;  // null: nothing
+  float step = 0;
+  float* y = nullptr;
+  int64_t n = 0;
+};
+
 namespace avx2 {
 void run(const Row& row);
-}
+float split(const float* x, int64_t n, uint8_t* high, uint8_t* low);
+void join(const Joined& by);
+}  // namespace avx2
 namespace avx512 {
 void run(const Row& row);
-}
+float split(const float* x, int64_t n, uint8_t* high, uint8_t* low);
+void join(const Joined& by);
+}  // namespace avx512
 
 }  // namespace peri::kernels::cpu::cell

@@ -6,6 +6,7 @@
 namespace peri::kernels::cpu::cell::PERI_ISA {
 
 using simd::PERI_ISA::F32;
+using simd::PERI_ISA::I32;
 constexpr int64_t kLanes = F32::kLanes;
 
 PERI_SIMD F32 read(const float* p, int64_t n) { return n == kLanes ? F32::load(p) : F32::load_n(p, n); }
@@ -79,6 +80,39 @@ void run(const Row& row) {
       }
       case Kind::kLstm: lstm(u); break;
     }
+  }
+}
+
+float split(const float* x, int64_t n, uint8_t* high, uint8_t* low) {
+  constexpr float kSteps = 32767.0F, kMinSize = 1e-30F, kMaxFinite = 3.4e38F;
+  F32 most = F32::zero();
+  bool nan = false;
+  for (int64_t j = 0; j < n; j += kLanes) {
+    const F32 v = F32::load_n(x + j, n - j);
+    nan |= any(is_nan(v));
+    most = max_second(most, abs(v));
+  }
+  const float largest = nan ? 0.0F : simd::PERI_ISA::max_lanes(most);
+  const bool whole = !nan && largest <= kMaxFinite, some = whole && largest >= kMinSize;
+  const F32 by = F32::set1(some ? kSteps / largest : 0.0F);
+  const I32 middle = I32::set1(1 << 15), byte = I32::set1(255);
+  for (int64_t j = 0; j < n; j += kLanes) {
+    const I32 q = some ? to_int(F32::load_n(x + j, n - j) * by) + middle : middle;
+    store_bytes(high + j, simd::PERI_ISA::shift_right<8>(q));
+    store_bytes(low + j, q & byte);
+  }
+  return whole ? (some ? largest / kSteps : 0.0F) : __builtin_nanf("");
+}
+
+void join(const Joined& by) {
+  const F32 step = F32::set1(by.step), byte = F32::set1(256.0F);
+  for (int64_t j = 0; j < by.n; j += kLanes) {
+    const int64_t n = by.n - j;
+    const I32 column = I32::load_n(by.columns + j, n);
+    const F32 high = to_float(I32::load_n(by.high + j, n) - simd::PERI_ISA::shift_left<7>(column));
+    const F32 sum = fma(high, byte, to_float(I32::load_n(by.low + j, n)));
+    const F32 add = by.add ? F32::load_n(by.add + j, n) : F32::zero();
+    store_n(by.y + j, fma(sum * step, F32::load_n(by.scale + j, n), add), n);
   }
 }
 

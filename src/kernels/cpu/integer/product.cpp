@@ -17,13 +17,7 @@ constexpr int64_t kLargeSide = 1 << 18;  // bytes: no more than a part of L2 bes
 constexpr int64_t kWantedTasks = 24;     // for up to a dozen cores without one that waits long
 
 int64_t up(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
-int64_t panel_bytes(int64_t k) { return up(k, kDepth) * kPanel; }
 int64_t panels_of(int64_t n) { return (n + kPanel - 1) / kPanel; }
-const int32_t* column_sums(const std::byte* packed, int64_t k, int64_t n) {
-  return reinterpret_cast<const int32_t*>(packed + panels_of(n) * panel_bytes(k));
-}
-
-const Tiles& tiles_of(Dot dot) { return dot == Dot::kAmx ? kTilesAmx : dot == Dot::kVnni ? kTilesVnni : kTilesAvx2; }
 
 // Four rows of 16 columns, one behind the other in each column.
 void interleave(const uint8_t* const rows[kQuad], __m128i flip, int8_t* to) {
@@ -74,6 +68,12 @@ Result<Dot> read_dot(std::string_view config, const Target& target) {
 }
 
 const Loops& loops_of(Isa isa) { return isa == Isa::kAvx512 ? avx512::kLoops : avx2::kLoops; }
+
+int64_t panel_bytes(int64_t k) { return up(k, kDepth) * kPanel; }
+const int32_t* column_sums(const std::byte* packed, int64_t k, int64_t n) {
+  return reinterpret_cast<const int32_t*>(packed + panels_of(n) * panel_bytes(k));
+}
+const Tiles& tiles_of(Dot dot) { return dot == Dot::kAmx ? kTilesAmx : dot == Dot::kVnni ? kTilesVnni : kTilesAvx2; }
 
 int64_t packed_bytes(int64_t k, int64_t n) {
   return panels_of(n) * (panel_bytes(k) + kPanel * static_cast<int64_t>(sizeof(int32_t)));

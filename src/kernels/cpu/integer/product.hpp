@@ -29,6 +29,10 @@ void pack(const uint8_t* b, int64_t ldb, bool flips, int64_t k, int64_t n, std::
 int64_t panel_count(int64_t n);
 void pack_panels(const uint8_t* b, int64_t ldb, bool flips, int64_t k, int64_t n, int64_t begin, int64_t end,
                  std::byte* to);
+// Of what is packed: the distance of panels, the sums of the columns.
+int64_t panel_bytes(int64_t k);
+const int32_t* column_sums(const std::byte* packed, int64_t k, int64_t n);
+const Tiles& tiles_of(Dot dot);
 
 // ---- the product ---------------------------------------------------------------------------------------------------
 enum class To : uint8_t { kSums, kFloats, kU8, kI8 };

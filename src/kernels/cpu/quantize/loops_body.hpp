@@ -53,6 +53,28 @@ void quantize_row(const float* x, float scale, int32_t zero, Q* y, int64_t n) {
   __builtin_memcpy(y + i, rest, static_cast<size_t>(n - i) * sizeof(Q));
 }
 
+// The same where each element has its own scale and zero point.
+template <class Q>
+PERI_SIMD void quantize_each(F32 x, F32 scale, const Q* zero, int64_t count, Q* y) {
+  int32_t wide[F32::kLanes] = {};
+  for (int64_t l = 0; l < count; ++l) wide[l] = zero[l];
+  const F32::Int moved = F32::Int::load(wide);
+  const F32 quotient = x / scale, most = F32::set1(Divisor::kMaxQuotient),
+            kept = min_second(most, max_second(F32::zero() - most, quotient));
+  store_bytes(y, to_int(select(is_nan(quotient), F32::zero() - to_float(moved), kept)) + moved);
+}
+template <class Q>
+void quantize_elements(const float* x, const float* scale, const Q* zero, Q* y, int64_t n) {
+  const Q none[F32::kLanes] = {};
+  int64_t i = 0;
+  for (; i + F32::kLanes <= n; i += F32::kLanes)
+    quantize_each<Q>(F32::load(x + i), F32::load(scale + i), zero ? zero + i : none, F32::kLanes, y + i);
+  if (i == n) return;
+  Q rest[F32::kLanes];
+  quantize_each<Q>(F32::load_n(x + i, n - i), F32::load_n(scale + i, n - i), zero ? zero + i : none, n - i, rest);
+  __builtin_memcpy(y + i, rest, static_cast<size_t>(n - i) * sizeof(Q));
+}
+
 template <class Q>
 void to(const float* x, const float* scale, const Q* zero, int64_t step, Q* y, int64_t n) {
   if (step == 0 && Divisor::serves(*scale)) return quantize_row(x, *scale, zero ? *zero : 0, y, n);
@@ -61,7 +83,7 @@ void to(const float* x, const float* scale, const Q* zero, int64_t step, Q* y, i
     const int32_t z = zero ? *zero : 0;
     for (int64_t i = 0; i < n; ++i) y[i] = quantized<Q>(x[i], s, z);
   } else {
-    for (int64_t i = 0; i < n; ++i) y[i] = quantized<Q>(x[i], scale[i], zero ? zero[i] : 0);
+    quantize_elements(x, scale, zero, y, n);
   }
 }
 

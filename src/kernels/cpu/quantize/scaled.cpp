@@ -20,6 +20,17 @@ Scaled::Run Scaled::run_at(int64_t at) const {
   return inner == 1 ? Run{first, 0, std::min(extent - e, block - e % block)} : Run{first + i, 1, inner - i};
 }
 
+void spread(const Scaled& s, DType type, int64_t at, int64_t n, const void* from, void* to) {
+  const auto by = [&]<class T>(T*) {
+    spread<T>(s, at, n, static_cast<const T*>(from) + s.scale_at(at), static_cast<T*>(to));
+  };
+  const int bytes = dtype_size(type);
+  PERI_CHECK(bytes == 1 || bytes == 2 || bytes == 4);
+  if (bytes == 1) return by(static_cast<uint8_t*>(nullptr));
+  if (bytes == 2) return by(static_cast<uint16_t*>(nullptr));
+  by(static_cast<uint32_t*>(nullptr));
+}
+
 Result<Scaled> read_scaled(const ir::Node& n) {
   Scaled s;
   const std::vector<int64_t> d = dims_of(*n.in(0)), scales = dims_of(*n.in(1));

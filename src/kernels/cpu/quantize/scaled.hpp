@@ -2,6 +2,8 @@
 // quantize/loops.hpp by the type of the integers.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/cpu/quantize/loops.hpp"
 #include "kernels/entry.hpp"
 
@@ -19,7 +21,33 @@ struct Scaled {
     int64_t scale, step, n;
   };
   Run run_at(int64_t at) const;
+  // Whether runs are so short that a scale for each element is made before a part is done.
+  bool spreads() const { return block > 0 && block < kLongRun && inner == 1; }
+  // Of element `at`, where it spreads.
+  int64_t scale_at(int64_t at) const { return at / extent * blocks + at % extent / block; }
+
+ private:
+  static constexpr int64_t kLongRun = 64;
 };
+// to[k] = what belongs to element at + k, `from` being at that of element `at`. REQUIRES: s.spreads().
+template <class T>
+void spread(const Scaled& s, int64_t at, int64_t n, const T* from, T* __restrict to) {
+  constexpr int64_t kUsual = 8;
+  int64_t e = at % s.extent, left = std::min(s.block - e % s.block, s.extent - e);
+  for (int64_t k = 0; k < n;) {
+    const int64_t m = std::min(left, n - k);
+    const T v = *from++;
+    int64_t j = 0;
+    for (; j + kUsual <= m; j += kUsual)
+      for (int64_t i = 0; i < kUsual; ++i) to[k + j + i] = v;
+    for (; j < m; ++j) to[k + j] = v;
+    k += m;
+    e = e + left == s.extent ? 0 : e + left;
+    left = std::min(s.block, s.extent - e);
+  }
+}
+// The same for elements of a type of one, two or four bytes, `from` being at the first of all.
+void spread(const Scaled& s, DType type, int64_t at, int64_t n, const void* from, void* to);
 // REQUIRES: `n` is a quantize_linear or a dequantize_linear with numbers as dims. Refuses what is empty or no form of
 // these.
 Result<Scaled> read_scaled(const ir::Node& n);

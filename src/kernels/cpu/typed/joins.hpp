@@ -18,7 +18,7 @@ struct Joins {
   void (*places)(const void* x, int64_t n, void* y);
 };
 
-// Of f32, f64, i32 and i64, and extremes of i8, u8, i16, u16 and bool; null pointers: there are none.
+// Of f32, f64 and integers; bool counts as u8. Null pointers: there are none.
 namespace avx2 {
 Joins find_joins(Join join, Elem of);
 }

@@ -19,12 +19,17 @@ template <>
 struct Wide<int64_t> {
   using Type = uint64_t;
 };
+template <class T>
+  requires(sizeof(T) < 4)
+struct Wide<T> {
+  using Type = uint32_t;
+};
 
 template <Join J, class T>
 T counted(T v) {
   using W = typename Wide<T>::Type;
   if constexpr (J == Join::kSumSquare) return static_cast<T>(static_cast<W>(v) * static_cast<W>(v));
-  if constexpr (J == Join::kSumMagnitude) return v < 0 ? static_cast<T>(W(0) - static_cast<W>(v)) : v;
+  if constexpr (J == Join::kSumMagnitude && T(-1) < T(0)) return v < 0 ? static_cast<T>(W(0) - static_cast<W>(v)) : v;
   return v;
 }
 template <Join J, class T>
@@ -74,13 +79,6 @@ Joins of_type(Join join) {
   }
   return {nullptr, nullptr};
 }
-// Of narrow integers the extremes alone: their sums pass their types.
-template <class T>
-Joins extremes_of_type(Join join) {
-  if (join == Join::kMax) return {run<Join::kMax, T>, places<Join::kMax, T>};
-  if (join == Join::kMin) return {run<Join::kMin, T>, places<Join::kMin, T>};
-  return {nullptr, nullptr};
-}
 }  // namespace
 
 Joins find_joins(Join join, Elem of) {
@@ -89,11 +87,13 @@ Joins find_joins(Join join, Elem of) {
     case Elem::kF64: return of_type<double>(join);
     case Elem::kI32: return of_type<int32_t>(join);
     case Elem::kI64: return of_type<int64_t>(join);
-    case Elem::kI8: return extremes_of_type<int8_t>(join);
+    case Elem::kI8: return of_type<int8_t>(join);
     case Elem::kU8:
-    case Elem::kBool: return extremes_of_type<uint8_t>(join);
-    case Elem::kI16: return extremes_of_type<int16_t>(join);
-    case Elem::kU16: return extremes_of_type<uint16_t>(join);
+    case Elem::kBool: return of_type<uint8_t>(join);
+    case Elem::kI16: return of_type<int16_t>(join);
+    case Elem::kU16: return of_type<uint16_t>(join);
+    case Elem::kU32: return of_type<uint32_t>(join);
+    case Elem::kU64: return of_type<uint64_t>(join);
     default: return {nullptr, nullptr};
   }
 }

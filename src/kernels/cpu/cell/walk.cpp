@@ -1,0 +1,138 @@
+// Cells over sequences.
+#include "kernels/cpu/cell/walk.hpp"
+
+#include <cctype>
+
+#include "kernels/match/epilogue_match.hpp"
+
+namespace peri::kernels::cpu::cell {
+namespace {
+
+Result<Function> function_of(std::string_view name) {
+  std::string low(name);
+  std::transform(low.begin(), low.end(), low.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (low == "tanh") return Function::kTanh;
+  if (low == "sigmoid") return Function::kSigmoid;
+  if (low == "relu") return Function::kRelu;
+  return refused("takes Tanh, Sigmoid and Relu, not %s", std::string(name).c_str());
+}
+
+Status read_functions(const ir::Node& n, Shape* s) {
+  const bool rnn = s->kind == Kind::kRnn, lstm = s->kind == Kind::kLstm;
+  const size_t count = rnn ? 1 : lstm ? 3 : 2;
+  const auto given = n.attrs.find("activations");
+  const auto* names = given == n.attrs.end() ? nullptr : &std::get<std::vector<std::string>>(given->second);
+  if (names && names->size() != count * static_cast<size_t>(s->directions)) return refused("activations do not fit");
+  for (size_t d = 0; d < static_cast<size_t>(s->directions); ++d)
+    for (size_t k = 0; k < count; ++k) {
+      const std::string_view fallback = rnn || k > 0 ? "tanh" : "sigmoid";
+      PERI_ASSIGN(s->functions[d][k], function_of(names ? std::string_view((*names)[d * count + k]) : fallback));
+    }
+  return Ok{};
+}
+
+}  // namespace
+
+int64_t units_of(const Shape& s, int64_t products, int64_t most_tasks) {
+  constexpr int64_t kVector = 16;
+  const int64_t tasks = std::clamp<int64_t>(s.sums() * s.hidden / products, 1, most_tasks);
+  return ((s.hidden + tasks - 1) / tasks + kVector - 1) / kVector * kVector;
+}
+
+Status read_cell(const Problem& p, Shape* s) {
+  const ir::Node& n = p.anchor();
+  if (p.graph->nodes.size() != 1) return refused("takes no epilogue");
+  if (n.in(kX)->type.dtype != DType::kF32) return refused("takes f32 only");
+  for (const size_t port : {kW, kR, kBias, kPeephole}) {
+    const ir::Value* v = n.in(port);
+    const int at = v && !v->constant ? input_index(*p.graph, v) : -1;
+    if (v && !v->constant && (at < 0 || !p.constant[static_cast<size_t>(at)]))
+      return refused("takes constant weights only");
+  }
+  const std::vector<int64_t> x = dims_of(*n.in(kX));
+  s->batch_first = n.i("layout") != 0;
+  s->steps = x[s->batch_first];
+  s->batch = x[!s->batch_first];
+  s->input = x[2];
+  if (s->steps * s->batch * s->input * s->hidden == 0) return refused("an empty tensor");
+  s->first_reversed = n.s("direction", "forward") == "reverse";
+  s->coupled = n.i("input_forget") != 0;
+  if (const double clip = n.f("clip", 0); clip > 0) s->clip = static_cast<float>(clip);
+  PERI_TRY(read_functions(n, s));
+  for (size_t k = 0; k < n.outputs.size() && k < 3; ++k)
+    for (size_t o = 0; o < p.graph->outputs.size(); ++o)
+      if (p.graph->outputs[o] == n.outputs[k]) s->outputs[k] = static_cast<int>(o);
+  return Ok{};
+}
+
+void Walk::run_task(int phase, int64_t task, const Args& args) const {
+  if (phase > 0) return step((phase - 1) / s_.phases_a_step(), (phase - 1) % s_.phases_a_step() == 1, task, args);
+  const int64_t parts = input_tasks(), d = task / (parts + 1), part = task % (parts + 1);
+  part == parts ? begin(d, args) : multiply_inputs(d, part, products(d, args), args);
+}
+
+int64_t Walk::length(int64_t b, const Args& args) const {
+  const auto* lengths = static_cast<const int32_t*>(ports_[kLengths].data(args));
+  return lengths ? std::clamp<int64_t>(lengths[b], 0, s_.steps) : s_.steps;
+}
+
+// States as given, else zero.
+void Walk::begin(int64_t d, const Args& args) const {
+  const float *h = ports_[kInitialH].f32(args), *c = ports_[kInitialC].f32(args);
+  for (int64_t b = 0; b < s_.batch; ++b) {
+    for (const auto& [from, to] : {std::pair(h, state(d, 0, args)), std::pair(c, state(d, 2, args))}) {
+      if (from)
+        std::copy_n(from + s_.state_of(d, b), s_.hidden, to + b * s_.hidden);
+      else
+        std::fill_n(to + b * s_.hidden, s_.hidden, 0.0F);
+    }
+  }
+}
+
+// Block `task` of all sequences of a direction at step `at`.
+void Walk::step(int64_t at, bool second, int64_t task, const Args& args) const {
+  const int64_t d = task / s_.blocks(), block = task % s_.blocks(), from = block * s_.units;
+  const float* old = state(d, at % 2, args);
+  const float* const product = multiply_states(d, block, second, second ? state(d, 3, args) : old, args);
+  Row row;
+  row.kind = second ? Kind::kGruState : s_.kind;
+  row.n = s_.units_of(block);
+  row.hidden = s_.hidden;
+  row.width = s_.units;
+  row.coupled = s_.coupled;
+  row.clip = s_.clip;
+  std::copy_n(s_.functions[d], 3, row.functions);
+  if (const float* p = ports_[kPeephole].f32(args)) row.peephole = p + d * 3 * s_.hidden + from;
+  if (const float* b = ports_[kBias].f32(args); b && s_.kind == Kind::kGru)
+    row.state_bias = b + d * 2 * s_.sums() + s_.sums() + 2 * s_.hidden + from;
+  for (int64_t b = 0; b < s_.batch; ++b) {
+    const int64_t length = this->length(b, args), unit = b * s_.hidden + from;
+    float* y = result(0, args);
+    row.old_state = old + unit;
+    row.state = state(d, (at + 1) % 2, args) + unit;
+    row.memory = state(d, 2, args) + unit;
+    row.reset = state(d, 3, args) + unit;
+    if (at >= length) {
+      if (!second && s_.two_phases()) continue;
+      std::copy_n(row.old_state, row.n, row.state);
+      if (y) std::fill_n(y + s_.y_of(d, b, at) + from, row.n, 0.0F);
+    } else {
+      const int64_t t = (d == 1 || s_.first_reversed) ? length - 1 - at : at;
+      row.pre = products(d, args) + s_.row_of(b, t) * s_.sums() + from;
+      row.product = product + b * width(second);
+      row.y = y ? y + s_.y_of(d, b, t) + from : nullptr;
+      isa_ == Isa::kAvx512 ? avx512::run(row) : avx2::run(row);
+    }
+    if (at + 1 < s_.steps || (s_.two_phases() && !second)) continue;
+    for (const auto& [last, state] : {std::pair(result(1, args), row.state), std::pair(result(2, args), row.memory)}) {
+      if (!last) continue;
+      float* const to = last + s_.state_of(d, b) + from;
+      if (length > 0)
+        std::copy_n(state, row.n, to);
+      else
+        std::fill_n(to, row.n, 0.0F);
+    }
+  }
+}
+
+}  // namespace peri::kernels::cpu::cell

@@ -1,0 +1,92 @@
+// A recurrent cell over a sequence: the products of the inputs of all steps are one phase; then each step is a phase,
+// whose tasks each make a block of units: their gates' rows of R by the state, and the cell on the sums while they are
+// in cache. How products are made, and from what weights, is the kernel's.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "kernels/cpu/cell/cell.hpp"
+#include "kernels/cpu/isa.hpp"
+#include "kernels/cpu/task_instance.hpp"
+
+namespace peri::kernels::cpu::cell {
+
+enum Port : size_t { kX, kW, kR, kBias, kLengths, kInitialH, kInitialC, kPeephole, kPorts };
+
+struct Shape {
+  Kind kind = Kind::kRnn;
+  int64_t gates = 1, directions = 1, steps = 0, batch = 0, input = 0, hidden = 0;
+  bool batch_first = false, first_reversed = false, coupled = false;
+  float clip = std::numeric_limits<float>::infinity();
+  Function functions[2][3] = {};
+  int outputs[3] = {-1, -1, -1};  // the place of y, y_h, y_c among the results; -1: not wanted
+
+  int64_t sums() const { return gates * hidden; }
+  bool two_phases() const { return kind == Kind::kGruGates; }
+  int64_t phases_a_step() const { return two_phases() ? 2 : 1; }
+  int64_t units = 16;  // of a block, the last of which may have fewer
+  int64_t blocks() const { return (hidden + units - 1) / units; }
+  int64_t units_of(int64_t block) const { return std::min(units, hidden - block * units); }
+  int64_t row_of(int64_t b, int64_t t) const { return batch_first ? b * steps + t : t * batch + b; }
+  int64_t state_of(int64_t d, int64_t b) const { return (batch_first ? b * directions + d : d * batch + b) * hidden; }
+  int64_t y_of(int64_t d, int64_t b, int64_t t) const {
+    return (batch_first ? (b * steps + t) * directions + d : (t * directions + d) * batch + b) * hidden;
+  }
+};
+
+// How many units a block has, where a task is to have so many products at least. Of the cell alone, so that packed
+// weights serve every run.
+int64_t units_of(const Shape& s, int64_t products, int64_t most_tasks);
+// The attributes of a cell, and the sizes and results that `p` says; kind, gates and sizes of weights are set already.
+// Refuses a function that there is no code for, an epilogue, weights that are not constant, and what is empty.
+Status read_cell(const Problem& p, Shape* s);
+
+class Walk : public Instance {
+ public:
+  Walk(Shape shape, Isa isa, std::vector<Source> ports) : s_(shape), isa_(isa), ports_(std::move(ports)) {}
+  size_t workspace_bytes() const override { return static_cast<size_t>(of_direction(s_.directions)) * sizeof(float); }
+  int phases() const override { return static_cast<int>(1 + s_.steps * s_.phases_a_step()); }
+  int64_t tasks(int phase) const override { return s_.directions * (phase == 0 ? input_tasks() + 1 : s_.blocks()); }
+  void run_task(int phase, int64_t task, const Args& args) const override;
+
+ protected:
+  // Tasks that together make the products of the inputs of a direction.
+  virtual int64_t input_tasks() const = 0;
+  // Task `part` of them, with biases: to[row of x][sums].
+  virtual void multiply_inputs(int64_t d, int64_t part, float* to, const Args& args) const = 0;
+  // Products of states [batch][hidden] with the gates of a block, gate after gate, in the task's scratch; `second`: of
+  // a GRU that scales the state, those with the new state's part of R.
+  virtual const float* multiply_states(int64_t d, int64_t block, bool second, const float* states,
+                                       const Args& args) const = 0;
+  // Of a row of such products.
+  int64_t width(bool second) const { return (second ? 1 : s_.two_phases() ? 2 : s_.gates) * s_.units; }
+  static int64_t rounded(int64_t floats) { return (floats + 15) / 16 * 16; }
+  const Shape& shape() const { return s_; }
+  Isa isa() const { return isa_; }
+  const float* port(Port k, const Args& args) const { return ports_[k].f32(args); }
+
+ private:
+  // Of a direction: products of the inputs, two states, the memory, the scaled state.
+  int64_t state_floats() const { return rounded(s_.batch * s_.hidden); }
+  int64_t of_direction(int64_t d) const { return d * (rounded(s_.steps * s_.batch * s_.sums()) + 4 * state_floats()); }
+  float* products(int64_t d, const Args& args) const {
+    return reinterpret_cast<float*>(args.workspace) + of_direction(d);
+  }
+  float* state(int64_t d, int64_t k, const Args& args) const {
+    return products(d, args) + rounded(s_.steps * s_.batch * s_.sums()) + k * state_floats();
+  }
+  float* result(int k, const Args& args) const {
+    return s_.outputs[k] < 0 ? nullptr : static_cast<float*>(args.out[static_cast<size_t>(s_.outputs[k])]);
+  }
+  int64_t length(int64_t b, const Args& args) const;
+  void begin(int64_t d, const Args& args) const;
+  void step(int64_t at, bool second, int64_t task, const Args& args) const;
+
+  Shape s_;
+  Isa isa_;
+  std::vector<Source> ports_;
+};
+
+}  // namespace peri::kernels::cpu::cell

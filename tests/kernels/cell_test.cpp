@@ -1,0 +1,103 @@
+// Numbers as two bytes each: what they stand for lies within half a step of them, whatever their size; what is not
+// finite says so; sums of products with bytes are those of the numbers that they stand for.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/rng.hpp"
+#include "kernels/cpu/cell/cell.hpp"
+#include "tests/kernels/guarded.hpp"
+#include "tests/kernels/runs_here.hpp"
+
+namespace peri::kernels::cpu::cell {
+namespace {
+
+struct Loops {
+  decltype(&avx2::split) split;
+  decltype(&avx2::join) join;
+};
+std::vector<Loops> all_loops() {
+  std::vector<Loops> out;
+  if (runs_here(Isa::kAvx2)) out.push_back({&avx2::split, &avx2::join});
+  if (runs_here(Isa::kAvx512)) out.push_back({&avx512::split, &avx512::join});
+  return out;
+}
+
+struct Halves {
+  explicit Halves(int64_t n) : high(static_cast<size_t>((n + 15) / 16 * 16)), low(high) {}
+  std::vector<uint8_t> high, low;
+  int64_t at(int64_t j) const { return 256 * high[static_cast<size_t>(j)] + low[static_cast<size_t>(j)] - 32768; }
+};
+
+TEST(Cell, TwoBytesLieWithinHalfAStep) {
+  for (const Loops& loops : all_loops())
+    for (const int64_t n : {1, 7, 8, 16, 17, 33, 128, 301})
+      for (const float size : {1e-25F, 1e-3F, 1.0F, 700.0F, 1e30F, 3e38F}) {
+        const Guarded x(n);
+        x.randomise(static_cast<uint64_t>(n), size);
+        Halves to(n);
+        const float step = loops.split(x.data(), n, to.high.data(), to.low.data());
+        double largest = 0;
+        for (const float v : x) largest = std::max<double>(largest, std::fabs(v));
+        EXPECT_NEAR(step, largest / 32767, largest * 1e-11) << n << " of " << size;
+        for (int64_t j = 0; j < n; ++j)
+          ASSERT_NEAR(static_cast<double>(to.at(j)) * step, x[j], step * 0.505) << j << " of " << n << " of " << size;
+      }
+}
+
+TEST(Cell, NothingAndWhatIsNotFinite) {
+  for (const Loops& loops : all_loops())
+    for (const int64_t n : {1, 16, 37}) {
+      const Guarded x(n);
+      Halves to(n);
+      for (const float none : {0.0F, -0.0F, 1e-40F, 9e-31F}) {
+        x.fill(none);
+        EXPECT_EQ(loops.split(x.data(), n, to.high.data(), to.low.data()), 0.0F) << none;
+        for (int64_t j = 0; j < n; ++j) EXPECT_EQ(to.at(j), 0) << none;
+      }
+      for (const float bad : {std::nanf(""), INFINITY, -INFINITY})
+        for (const int64_t where : {int64_t{0}, n - 1}) {
+          x.fill(2.5F);
+          x[where] = bad;
+          EXPECT_TRUE(std::isnan(loops.split(x.data(), n, to.high.data(), to.low.data()))) << bad << " at " << where;
+        }
+    }
+}
+
+TEST(Cell, SumsAreThoseOfWholeNumbers) {
+  Rng rng(7);
+  constexpr int64_t kTerms = 200;
+  for (const Loops& loops : all_loops())
+    for (const int64_t n : {1, 15, 16, 64}) {
+      std::vector<int32_t> high(static_cast<size_t>(n)), low(high), columns(high);
+      std::vector<double> want(static_cast<size_t>(n));
+      std::vector<float> scale, add;
+      for (size_t j = 0; j < want.size(); ++j) {
+        int64_t sum = 0;
+        for (int64_t k = 0; k < kTerms; ++k) {
+          const int64_t w = rng.below(256) - 128, v = rng.below(65535) - 32767;
+          high[j] += static_cast<int32_t>(w * ((v + 32768) >> 8));
+          low[j] += static_cast<int32_t>(w * ((v + 32768) & 255));
+          columns[j] += static_cast<int32_t>(w);
+          sum += w * v;
+        }
+        scale.push_back(static_cast<float>(rng.uniform()));
+        add.push_back(static_cast<float>(rng.normal()));
+        want[j] = static_cast<double>(sum) * 0.0625 * scale.back();
+      }
+      for (const bool adds : {false, true}) {
+        const Guarded y(n);
+        loops.join(
+            {high.data(), low.data(), columns.data(), scale.data(), adds ? add.data() : nullptr, 0.0625F, y.data(), n});
+        for (size_t j = 0; j < want.size(); ++j) {
+          const double is = want[j] + (adds ? static_cast<double>(add[j]) : 0);
+          EXPECT_NEAR(y[static_cast<int64_t>(j)], is, 4e-7 * (std::fabs(want[j]) + 1)) << j << " of " << n;
+        }
+      }
+    }
+}
+
+}  // namespace
+}  // namespace peri::kernels::cpu::cell

@@ -1,0 +1,241 @@
+"""What may stand for an array, and what is none: an answer to other values than were given is worse than an error. Texts, locales,
+copies, forks and ends of the interpreter."""
+import array
+import asyncio
+import copy
+import locale
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import onnx
+import peri
+from onnx import TensorProto, helper
+
+from shared import DIGITS, IMAGES, QUICK, Foreign, Package
+
+
+class Values(Package):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        kinds = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "i64": TensorProto.INT64, "u8": TensorProto.UINT8, "bool": TensorProto.BOOL}
+        ports = [[helper.make_tensor_value_info(side + kind, number, ["n"]) for kind, number in kinds.items()] for side in ("x_", "y_")]
+        graph = helper.make_graph([helper.make_node("Identity", [f"x_{k}"], [f"y_{k}"]) for k in kinds], "g", *ports)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), cls.folder / "same.onnx")
+        cls.same = peri.build(cls.folder / "same.onnx", **QUICK)
+        cls.zeros = {f"x_{k}": [0] for k in kinds}
+
+    def told(self, kind, value):
+        return self.same.run({**{name: [0] * len(value) for name in self.zeros}, f"x_{kind}": value})[f"y_{kind}"]
+
+    def test_numbers_take_the_type_of_the_input(self):
+        for kind, value in (("i64", [1.0, -2.0]), ("i64", [2**63 - 1, -(2**63)]), ("u8", (0, 255)), ("u8", range(3)), ("bool", [0, 1]), ("bool", [True, False]),
+                            ("f32", [True, 2, 0.5]), ("f16", [1, 2]), ("f32", [float("inf"), 1e-50]), ("i64", [np.int32(3)])):
+            with self.subTest(kind=kind, value=value):
+                made = self.told(kind, value)
+                np.testing.assert_array_equal(made, np.array(list(value)).astype(made.dtype))
+
+    def test_what_the_type_cannot_hold_is_an_error(self):
+        """And is not read as another number: text as what it spells, None as NaN, a fraction as what stands before it."""
+        for kind, value in (("i64", [1.5]), ("i64", [float("nan")]), ("i64", [2**63]), ("i64", [1e300]), ("u8", [256]), ("u8", [-1]), ("bool", [2]), ("bool", [0.5]),
+                            ("f16", [70000]), ("f32", [1e300]), ("f32", ["1"]), ("f32", [None]), ("f32", [b"1"]), ("i64", ["7"]), ("f32", [1j])):
+            with self.subTest(kind=kind, value=value):
+                self.raises(peri.UsageError, lambda: self.told(kind, value), f"'x_{kind}': no array can be made of it: expected numbers of {kind}")
+        for value in ("3", "nan"):
+            self.raises(peri.UsageError, lambda: self.same.run({**self.zeros, "x_f32": value}), "'x_f32': no array can be made of it")
+
+    def test_what_has_a_type_keeps_it(self):
+        picture = type("Picture", (), {"__array_interface__": np.zeros(2, np.uint8).__array_interface__})()
+        for value in (array.array("d", [1, 2]), memoryview(np.zeros(2)), picture, b"\0\0"):
+            self.raises(peri.Error, lambda: self.told("f32", value) if hasattr(value, "__len__") else self.same.run({**self.zeros, "x_f32": value}), "x_f32")
+        np.testing.assert_array_equal(self.told("f32", array.array("f", [1, 2])), [1, 2])
+
+    def test_masked_arrays(self):
+        hidden = np.ma.masked_array(IMAGES, mask=IMAGES > IMAGES.mean())
+        self.raises(peri.UsageError, lambda: self.engine.run(hidden), "'image': a masked array has no value where its mask is set: expected array.filled(VALUE)")
+        place = np.ma.masked_array(np.zeros((8, 10), np.float32), mask=True)
+        self.raises(peri.UsageError, lambda: self.engine.run(IMAGES, outputs={"logits": place}), "'logits'")
+        np.testing.assert_array_equal(self.engine.run(np.ma.masked_array(IMAGES))["logits"], self.logits)
+
+    def test_a_library_that_hands_out_nothing(self):
+        class ReadOnly(Foreign):
+            def __dlpack__(self, **_):
+                raise BufferError("read-only memory is not exported")
+
+        error = self.raises(peri.UsageError, lambda: self.engine.run(ReadOnly(IMAGES)), "'image': its __dlpack__ fails: read-only memory is not exported")
+        self.assertIsInstance(error.__cause__, BufferError)
+        self.raises(peri.UsageError, lambda: self.engine.run(IMAGES, outputs={"logits": ReadOnly(np.zeros((8, 10), np.float32))}), "'logits': its __dlpack__ fails")
+
+    def test_odd_memory(self):
+        aligned = np.frombuffer(b"\0" + IMAGES.tobytes(), np.float32, offset=1, count=IMAGES.size).reshape(IMAGES.shape)
+        frozen = IMAGES.copy()
+        frozen.flags.writeable = False
+        for given in (aligned, frozen, IMAGES[::-1][::-1], np.asfortranarray(IMAGES), IMAGES.view(np.recarray), np.broadcast_to(IMAGES, IMAGES.shape)):
+            np.testing.assert_array_equal(self.engine.run(given)["logits"], self.logits)
+        self.raises(peri.UsageError, lambda: self.engine.run(IMAGES[:0]), "'batch' is 0: expected at least 1")
+        self.raises(peri.Error, lambda: self.engine.run({"image": []}), "image")
+        put = np.frombuffer(bytearray(8 * 10 * 4 + 1), np.float32, offset=1, count=80).reshape(8, 10)
+        self.raises(peri.UsageError, lambda: self.engine.run(IMAGES, outputs={"logits": put}), "aligned")
+
+
+class Texts(Package):
+    def test_a_nul_ends_no_name(self):
+        for call in (lambda: peri.build(DIGITS, dims={"batch\0x": 2}, **QUICK), lambda: peri.build(DIGITS, backend="cpu\0x", **QUICK),
+                     lambda: peri.build(DIGITS, disabled_passes=["fold\0"], **QUICK), lambda: peri.build(DIGITS, fixed={"image\0": 1}, **QUICK),
+                     lambda: peri.Engine(self.folder / "digits.engine", device="\0")):
+            self.raises(peri.UsageError, call, "holds a NUL")
+
+    def test_texts_that_are_none(self):
+        for call in (self.engine.embed, self.engine.tokenize):
+            self.raises(peri.UsageError, lambda: call(["a", "\ud800"]), "text 1 is no Unicode")
+            self.raises(TypeError, lambda: call(["a", 3]), "text 1 is no str, but int")
+            self.raises(peri.UsageError, lambda: call("a\0b"), "text 0 holds a NUL")
+
+    def test_none_is_the_default(self):
+        self.assertEqual(len(peri.Engine(self.folder / "digits.engine", device=None).inputs), 1)
+        self.assertEqual(len(peri.build(DIGITS, budget=None, fixed=None, **QUICK).inputs), 1)
+        self.raises(TypeError, lambda: peri.build(DIGITS, fixed=[("a", 1)], **QUICK), "a mapping such as")
+
+    def test_numbers_have_a_point_in_every_locale(self):
+        if not shutil.which("localedef"):
+            self.skipTest("no localedef to make a locale with")
+        if subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", self.folder / "de_DE.UTF-8"], capture_output=True).returncode > 1:
+            self.skipTest("the sources of locales are not installed")
+        os.environ["LOCPATH"] = str(self.folder)
+        self.addCleanup(os.environ.pop, "LOCPATH")
+        self.addCleanup(locale.setlocale, locale.LC_ALL, "C")
+        locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")
+        self.assertEqual(locale.localeconv()["decimal_point"], ",")
+        self.raises(peri.UsageError, lambda: peri.compare({}, {}, limit=0.5), "found 0.5")
+        self.assertRegex(self.engine.verify(max_error=1e-12).outside, r"error \d(\.\d+)?e-\d+ of its range")
+
+
+class Lives(Package):
+    def test_copies_and_pickles(self):
+        self.assertIs(copy.copy(self.engine), self.engine)
+        self.assertIs(copy.deepcopy({"a": [self.engine]})["a"][0], self.engine)
+        self.raises(TypeError, lambda: pickle.dumps(self.engine), "peri.Engine(path)")
+        found = peri.inspect(DIGITS)
+        self.assertEqual(pickle.loads(pickle.dumps(found)), found)
+        self.assertEqual(peri.Record({"a": [found]}).to_json(), '{"a": [' + found.to_json() + "]}")
+
+    def test_any_answer_of_a_stop(self):
+        for yes in (np.True_, 1, "yes"):
+            self.assertIn("interrupted", peri.build(DIGITS, threads=1, cache=False, stop=lambda: yes).describe().interrupted)
+        for no in (np.False_, 0, None):
+            self.assertNotIn("interrupted", peri.build(DIGITS, stop=lambda: no, **QUICK).describe())
+
+    def test_a_cancel_before_the_run_begins(self):
+        """The thread still takes the inputs as the task is cancelled: the run ends all the same."""
+        engine, calls, go = peri.Engine(self.folder / "digits.engine", threads=1), [], threading.Event()
+        begin, many = engine._run_on, np.repeat(IMAGES, 8192, axis=0)
+
+        def late(session, inputs, outputs):
+            calls.append("taking")
+            go.wait()
+            try:
+                made = begin(session, inputs, outputs)
+                calls.append("done")
+                return made
+            except peri.CancelledError:
+                calls.append("cancelled")
+                raise
+
+        async def cancel():
+            task = asyncio.ensure_future(engine.run_async(many))
+            while not calls:
+                await asyncio.sleep(0.001)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            go.set()
+            while len(calls) < 2:
+                await asyncio.sleep(0.001)
+
+        engine._run_on = late
+        asyncio.run(cancel())
+        self.assertEqual(calls, ["taking", "cancelled"])
+        np.testing.assert_array_equal(engine.run(IMAGES)["logits"], self.logits)
+
+    def test_arguments_of_another_type(self):
+        path = self.folder / "digits.engine"
+        for call in (lambda: peri.Engine(path, threads="2"), lambda: peri.Engine(path, max_iterations=1.5)):
+            self.raises(TypeError, call, "cannot be interpreted as an integer")
+        for threads in (-1, 2**40):
+            self.raises(peri.UsageError, lambda: peri.Engine(path, threads=threads), "the number of threads is not in range", str(threads))
+        for limit, words in ((float("inf"), "a limit that nothing reaches: found inf"), (float("nan"), "a limit below 1: found nan")):
+            self.raises(peri.UsageError, lambda: peri.compare({}, {}, limit=limit), words)
+
+    def test_a_sub_interpreter(self):
+        """Is told so, and the process ends as it would have."""
+        said = self.script("""
+            import _xxsubinterpreters as interpreters
+            try:
+                interpreters.run_string(interpreters.create(), f"import sys; sys.path[:] = {sys.path!r}; import peri")
+            except interpreters.RunFailedError as error:
+                print(error)
+        """ if sys.version_info < (3, 13) else "print('ImportError main interpreter')")
+        self.assertRegex(said, "ImportError.*main interpreter")
+
+    def script(self, text):
+        """What a program of its own says on this engine, which has to end by itself."""
+        head = f"""
+            import atexit, gc, os, sys, threading, time
+            import numpy as np
+            import peri
+            engine = peri.Engine({str(self.folder / "digits.engine")!r}, threads=3)
+            images = np.full((64, 1, 8, 8), 0.5, np.float32)
+            want = engine.run(images)["logits"]
+        """
+        run = subprocess.run([sys.executable, "-c", textwrap.dedent(head) + textwrap.dedent(text)], capture_output=True, text=True, timeout=120, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+        self.assertEqual((run.returncode, run.stderr), (0, ""), run.stdout)
+        return run.stdout
+
+    def test_a_fork_runs_and_ends(self):
+        said = self.script("""
+            child = os.fork()
+            if not child:
+                right = np.array_equal(engine.run(images)["logits"], want)
+                engine.close()
+                gc.collect()
+                os._exit(0 if right else 3)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), np.array_equal(engine.run(images)["logits"], want))
+        """)
+        self.assertEqual(said, "0 True\n")
+
+    def test_the_end_of_the_interpreter(self):
+        """Threads that nobody joins are in runs as it ends; more than once, since where they are then is chance."""
+        for _ in range(5):
+            said = self.script("""
+                def work():
+                    while True:
+                        engine.run(images)
+                for _ in range(4):
+                    threading.Thread(target=work, daemon=True).start()
+                time.sleep(0.05)
+                print("over", flush=True)
+            """)
+            self.assertEqual(said, "over\n")
+
+    def test_an_end_that_waits_for_a_thread(self):
+        """One that another's atexit joins, which was registered before this package's."""
+        said = self.script("""
+            over = threading.Event()
+            def work():
+                while not over.is_set():
+                    engine.run(images)
+                print("ended", flush=True)
+            thread = threading.Thread(target=work, daemon=True)
+            thread.start()
+            def end():
+                over.set()
+                thread.join()
+            atexit.register(end)
+        """)
+        self.assertEqual(said, "ended\n")
