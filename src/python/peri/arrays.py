@@ -17,23 +17,24 @@ _TYPES = {
 _NUMBERS = {name: number for number, name in _TYPES.values()}
 
 
-def numpy_type(dtype: str) -> np.dtype:
-    """NumPy's type of one of the library's: "f32"."""
+def numpy_type(dtype: str, name: str) -> np.dtype:
+    """NumPy's type of one of the library's, "f32", for the input or output of this name."""
     if dtype not in _TYPES:
-        raise UnsupportedError(f"NumPy has no element type for {dtype}")
+        message = f"arrays of {dtype} are not taken or given here"
+        raise UnsupportedError(f"'{name}': {message}", message, node=name, found=dtype)
     if dtype != "bf16":
         return np.dtype(_TYPES[dtype][1])
     try:
         import ml_dtypes
     except ImportError:
         remedy = "install ml_dtypes, or build with io_dtype='f32'"
-        raise UnsupportedError(f"NumPy has no bfloat16: {remedy}", "NumPy has no bfloat16", remedy=remedy) from None
+        raise UnsupportedError(f"'{name}': NumPy has no bfloat16: {remedy}", "NumPy has no bfloat16", node=name, remedy=remedy) from None
     return np.dtype(ml_dtypes.bfloat16)
 
 
-def of_memory(array: np.ndarray, dtype: str) -> np.ndarray:
+def of_memory(array: np.ndarray, dtype: str, name: str) -> np.ndarray:
     """An output as it came from the library: bfloat16 comes as its 16 bits."""
-    return array.view(numpy_type(dtype)) if dtype == "bf16" else array
+    return array.view(numpy_type(dtype, name)) if dtype == "bf16" else array
 
 
 def _number_of(array: np.ndarray, name: str) -> int:
@@ -56,7 +57,7 @@ def _capsule_of(value: Any, name: str) -> tuple[Any, Any]:
         raise wrong_usage(f"its __dlpack__ fails: {error}", node=name, expected="a DLPack tensor", found=type(value).__name__) from error
     if type(capsule).__name__ != "PyCapsule":
         raise wrong_usage("its __dlpack__ gives no capsule", node=name, expected="a DLPack tensor", found=type(capsule).__name__)
-    return capsule, capsule
+    return (capsule, name), capsule
 
 
 def _check_mask(array: np.ndarray, name: str) -> None:
@@ -108,7 +109,7 @@ def given(value: Any, name: str, dtype: str) -> tuple[Any, Any]:
             value = value.contiguous()
         return _capsule_of(value, name)
     try:
-        array = np.asarray(value, order="C") if _has_type(value) else _of_numbers(value, numpy_type(dtype))
+        array = np.asarray(value, order="C") if _has_type(value) else _of_numbers(value, numpy_type(dtype, name))
     except (OverflowError, TypeError, ValueError) as error:
         raise wrong_usage("no array can be made of it", node=name, expected=f"numbers of {dtype}", found=f"{type(value).__name__} ({error})") from error
     return _described(array, name), array

@@ -217,10 +217,10 @@ class Engine:
         put = [arrays.place(places[port.name], port.name, port.shape, port.dims) if port.name in places else (None, None) for port in self._outputs]
         for port in self._outputs:
             if port.name not in places:
-                arrays.numpy_type(port.dtype)  # before the work
+                arrays.numpy_type(port.dtype, port.name)  # before the work
         made = session.run([t[0] for t in taken], [p[0] for p in put])
         return {
-            port.name: places[port.name] if port.name in places else arrays.of_memory(array, port.dtype)
+            port.name: places[port.name] if port.name in places else arrays.of_memory(array, port.dtype, port.name)
             for port, array in zip(self._outputs, made)
         }
 
