@@ -34,6 +34,11 @@ class Values(Package):
     def told(self, kind, value):
         return self.same.run({**{name: [0] * len(value) for name in self.zeros}, f"x_{kind}": value})[f"y_{kind}"]
 
+    def test_ports_have_types_of_numpy(self):
+        self.assertEqual([p.numpy_dtype for p in self.same.inputs], [np.dtype(t) for t in ("float32", "float16", "int64", "uint8", "bool")])
+        made = self.same.run({p.name: np.ones(2, p.numpy_dtype) for p in self.same.inputs})
+        self.assertEqual([made[p.name].dtype for p in self.same.outputs], [p.numpy_dtype for p in self.same.outputs])
+
     def test_numbers_take_the_type_of_the_input(self):
         for kind, value in (("i64", [1.0, -2.0]), ("i64", [2**63 - 1, -(2**63)]), ("u8", (0, 255)), ("u8", range(3)), ("bool", [0, 1]), ("bool", [True, False]),
                             ("f32", [True, 2, 0.5]), ("f16", [1, 2]), ("f32", [float("inf"), 1e-50]), ("i64", [np.int32(3)])):

@@ -92,6 +92,11 @@ class Port:
     shape: tuple[int, ...]
     dims: tuple[str, ...]
 
+    @property
+    def numpy_dtype(self) -> np.dtype:
+        """NumPy's type of its elements. In NumPy's own short names "i8" is int64."""
+        return arrays.numpy_type(self.dtype, self.name)
+
     @classmethod
     def _of(cls, raw: tuple) -> Port:
         return cls(raw[0], raw[1], tuple(raw[2]), tuple(raw[3]))
