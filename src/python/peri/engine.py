@@ -5,7 +5,6 @@ import asyncio
 import json
 import logging
 import math
-import operator
 import os
 import sys
 import threading
@@ -15,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from . import _native, arrays
+from . import _native, arguments, arrays
 from .errors import CancelledError, UsageError, in_words_of_python, wrong_usage
 from .results import Comparison, Explanation, Measurement, Record, Verification
 
-Path = str | os.PathLike[str]
+Path = arguments.Path
 Progress = Callable[[int, int, str], object]
 DType = str | type | np.dtype
 
@@ -28,59 +27,6 @@ _logger = logging.getLogger("peri")
 
 def _log(warning: bool, message: str) -> None:
     _logger.log(logging.WARNING if warning else logging.INFO, "%s", in_words_of_python(message))
-
-
-def _number(value: Any, what: str, least: int, most: int) -> int:
-    """A whole number within a range: 2.7 and "2" are none."""
-    number = operator.index(value)
-    if not least <= number <= most:
-        raise wrong_usage(f"{what} is not in range", expected=f"{least} to {most}", found=str(number))
-    return number
-
-
-def _word(given: Any, what: str) -> str:
-    """A text as C takes it, which would end at a NUL."""
-    text = str(given)
-    if "\0" in text:
-        raise wrong_usage(f"{what} holds a NUL", found=repr(text))
-    return text
-
-
-def _texts(given: str | Iterable[str]) -> list[str]:
-    words = [given] if isinstance(given, str) else list(given)
-    for k, text in enumerate(words):
-        if not isinstance(text, str):
-            raise TypeError(f"text {k} is no str, but {type(text).__name__}")
-        if any("\ud800" <= c <= "\udfff" for c in text):
-            raise wrong_usage(f"text {k} is no Unicode: it holds half of a surrogate pair")
-    return words
-
-
-def _sizes(dims: Mapping[str, int] | None) -> list[tuple[str, int]]:
-    if dims is not None and not isinstance(dims, Mapping):
-        raise TypeError(f"sizes are a mapping such as {{'batch': 8}}, not {type(dims).__name__}")
-    return [(_word(name, "a dimension's name"), _number(value, f"the size of '{name}'", 1, 2**63 - 1)) for name, value in (dims or {}).items()]
-
-
-def _path(path: Path, what: str) -> bytes:
-    """As the native half takes it: a path need not be UTF-8."""
-    name = os.fsencode(path)
-    if not name:
-        raise UsageError(f"{what} is an empty path")
-    if b"\0" in name:
-        raise UsageError(f"{what} is not a path: it holds a NUL")
-    return name
-
-
-def _names(given: Sequence[str], what: str) -> list[str]:
-    if isinstance(given, str):
-        raise TypeError(f"{what} is a list of names, not one name: [{given!r}]")
-    return [_word(name, what) for name in given]
-
-
-def _dtype(dtype: Any) -> str:
-    """The name of an element type: "f16", np.float16, np.dtype("float16")."""
-    return dtype if isinstance(dtype, str) else np.dtype(dtype).name
 
 
 @dataclass(frozen=True)
@@ -134,8 +80,8 @@ class Engine:
     `max_iterations`: of one loop in one run, more is an error."""
 
     def __init__(self, path: Path, *, threads: int = 0, device: str | None = None, check_weights: bool = False, max_iterations: int = 0):
-        number, most = _number(threads, "the number of threads", 0, 1024), _number(max_iterations, "max_iterations", 0, 2**63 - 1)
-        self._begin(_native.load(_path(path, "the engine"), number, _word(device or "", "device"), bool(check_weights), most, _log))
+        number, most = arguments.number(threads, "the number of threads", 0, 1024), arguments.number(max_iterations, "max_iterations", 0, 2**63 - 1)
+        self._begin(_native.load(arguments.path(path, "the engine"), number, arguments.word(device or "", "device"), bool(check_weights), most, _log))
 
     @classmethod
     def _of(cls, native: _native.Engine) -> Engine:
@@ -273,13 +219,13 @@ class Engine:
 
     def tokenize(self, texts: Iterable[str]) -> dict[str, np.ndarray]:
         """Inputs of a text model, made of texts by the tokenizer that travels in its engine."""
-        words = _texts(texts)
+        words = arguments.texts(texts)
         made = self._with_session(lambda session: session.tokenize(words))
         return {port.name: array for port, array in zip(self._inputs, made)}
 
     def embed(self, texts: Iterable[str]) -> np.ndarray:
         """The answers of a text model to texts, one row each."""
-        words = _texts(texts)
+        words = arguments.texts(texts)
         return self._with_session(lambda session: session.embed(words))
 
     # ---- evidence
@@ -298,8 +244,8 @@ class Engine:
         floats = {"max_error": max_error or 0, "min_cosine": min_cosine, "max_change": max_change, "rtol": rtol, "atol": atol}
         options = {
             **{name: float(value) for name, value in floats.items()},
-            "threads": threads, "seeds": [_number(s, "a seed", 0, 2**64 - 1) for s in seeds], "dims": _sizes(dims), "bisect": bisect,
-            "nan_equal": nan_equal, "against": b"" if against is None else _path(against, "against"),
+            "threads": threads, "seeds": [arguments.number(s, "a seed", 0, 2**64 - 1) for s in seeds], "dims": arguments.sizes(dims), "bisect": bisect,
+            "nan_equal": nan_equal, "against": b"" if against is None else arguments.path(against, "against"),
         }  # fmt: skip
         taken = self._taken(inputs)
         if against is not None and sys.executable:
@@ -314,7 +260,7 @@ class Engine:
     ) -> Measurement:  # fmt: skip
         """Times runs on seeded inputs, or on `inputs`. A comparison takes processes=5."""
         options = {
-            "seconds": float(seconds), "max_runs": max_runs, "dims": _sizes(dims), "layers": layers, "processes": processes,
+            "seconds": float(seconds), "max_runs": max_runs, "dims": arguments.sizes(dims), "layers": layers, "processes": processes,
             "warm_up": float(warm_up), "tolerance": float(tolerance), "threads": threads,
         }  # fmt: skip
         taken = self._taken(inputs)
@@ -341,14 +287,14 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
     for name in ("dtype", "io_dtype", "backend", "device", "provider"):
         if made.get(name) == "":
             raise UsageError(f"{name} is empty: None leaves it as it is by itself")
-    made.update({name: _dtype(made[name]) for name in ("dtype", "io_dtype") if name in made})
-    made.update({name: _word(made[name], name) for name in ("dtype", "io_dtype", "backend", "device", "provider") if isinstance(made.get(name), str)})
-    made.update({name: _sizes(made[name]) for name in sizes if name in made})
-    made.update({name: _path(made[name], name) for name in paths if name in made})
+    made.update({name: arguments.dtype(made[name]) for name in ("dtype", "io_dtype") if name in made})
+    made.update({name: arguments.word(made[name], name) for name in ("dtype", "io_dtype", "backend", "device", "provider") if isinstance(made.get(name), str)})
+    made.update({name: arguments.sizes(made[name]) for name in sizes if name in made})
+    made.update({name: arguments.path(made[name], name) for name in paths if name in made})
     if "fixed" in made:
         if not isinstance(made["fixed"], Mapping):
             raise TypeError(f"'fixed' is a mapping such as {{'sr': 16000}}, not {type(made['fixed']).__name__}")
-        made["fixed"] = [(_word(name, "an input's name"), _word(value, f"the value of '{name}'")) for name, value in made["fixed"].items()]
+        made["fixed"] = [(arguments.word(name, "an input's name"), arguments.word(value, f"the value of '{name}'")) for name, value in made["fixed"].items()]
     return made
 
 
@@ -369,10 +315,10 @@ def build(
     the smallest and largest sizes that the engine takes. `fixed`: inputs that become constants. `output`: also write the engine here, and its proof beside it. `progress`: called with
     (done, total, what). `stop`: once true the build ends with the best so far; Ctrl-C ends it with KeyboardInterrupt.
     The others are the flags of `peri build`."""
-    options = _options({**locals(), "disabled_passes": _names(disabled_passes, "disabled_passes"), "budget": float(budget or 0)})
+    options = _options({**locals(), "disabled_passes": arguments.names(disabled_passes, "disabled_passes"), "budget": float(budget or 0)})
     for name in ("model", "progress", "stop"):
         options.pop(name, None)
-    return Engine._of(_native.build(_path(model, "the model"), options, progress, stop, _log))
+    return Engine._of(_native.build(arguments.path(model, "the model"), options, progress, stop, _log))
 
 
 def inspect(
@@ -380,14 +326,14 @@ def inspect(
     disabled_passes: Sequence[str] = (),
 ) -> Record:  # fmt: skip
     """What a model needs and whether it runs here, before anything is built: inputs, operators, memory, `runs`."""
-    options = _options({"dims": dims, "backend": backend, "dtype": dtype, "disabled_passes": _names(disabled_passes, "disabled_passes")})
-    return Record(json.loads(_native.inspect(_path(model, "the model"), options)))
+    options = _options({"dims": dims, "backend": backend, "dtype": dtype, "disabled_passes": arguments.names(disabled_passes, "disabled_passes")})
+    return Record(json.loads(_native.inspect(arguments.path(model, "the model"), options)))
 
 
 def add_kernel(manifest: Path) -> None:
     """Adds a kernel from outside, as `--kernel` does, for all that this process builds, loads and runs from then on. Not while
     any thread builds, loads or runs an engine: the list of kernels that they read has no lock."""
-    _native.add_kernel(_path(manifest, "the manifest"))
+    _native.add_kernel(arguments.path(manifest, "the manifest"))
 
 
 def _measured(given: Measurement | Mapping[str, Any], what: str) -> str:

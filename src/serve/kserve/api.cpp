@@ -1,6 +1,5 @@
 // A request's parts live in one piece of memory from its path to its reply.
 #include <algorithm>
-#include <charconv>
 #include <deque>
 
 #include "base/clock.hpp"
@@ -14,22 +13,6 @@
 #include "serve/repository/scan.hpp"
 
 namespace peri::serve {
-
-// A part of a path whose characters came as "%2B": clients quote the '+' of a model's name. Empty: it is no such name.
-static std::string decoded_name(std::string_view part) {
-  std::string out;
-  for (size_t k = 0; k < part.size(); ++k) {
-    unsigned char byte = static_cast<unsigned char>(part[k]);
-    if (part[k] == '%') {
-      if (k + 2 >= part.size()) return "";
-      const auto read = std::from_chars(part.data() + k + 1, part.data() + k + 3, byte, 16);
-      if (read.ec != std::errc() || read.ptr != part.data() + k + 3) return "";
-      k += 2;
-    }
-    out += static_cast<char>(byte);
-  }
-  return plain_name(out) ? out : "";
-}
 
 // `decoded` holds what the parts view that are not in the target as they are.
 static std::vector<std::string_view> split_path(std::string_view target, std::deque<std::string>* decoded) {

@@ -10,12 +10,15 @@
 #include <mutex>
 #include <span>
 #include <thread>
+
 #include <vector>
+#include "serve/repository/scan.hpp"
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "base/wall_clock.hpp"
 #include "serve/load/endpoint.hpp"
+#include "serve/repository/scan.hpp"
 
 namespace peri::serve {
 namespace {
@@ -160,7 +163,10 @@ static std::string_view model_of(std::string_view target) {
 }
 
 TraceContext Observer::trace(std::string_view traceparent, std::string_view target) {
-  return tracer_ ? tracer_->begin(traceparent, model_of(target), *traces_) : TraceContext{};
+  if (!tracer_) return {};
+  const std::string_view name = model_of(target);
+  if (name.find('%') == std::string_view::npos) return tracer_->begin(traceparent, name, *traces_);
+  return tracer_->begin(traceparent, decoded_name(name), *traces_);
 }
 
 void Observer::log(const RequestRecord& record) {

@@ -19,6 +19,21 @@ bool plain_name(std::string_view name) {
   });
 }
 
+std::string decoded_name(std::string_view part) {
+  std::string out;
+  for (size_t k = 0; k < part.size(); ++k) {
+    unsigned char byte = static_cast<unsigned char>(part[k]);
+    if (part[k] == '%') {
+      if (k + 2 >= part.size()) return "";
+      const auto read = std::from_chars(part.data() + k + 1, part.data() + k + 3, byte, 16);
+      if (read.ec != std::errc() || read.ptr != part.data() + k + 3) return "";
+      k += 2;
+    }
+    out += static_cast<char>(byte);
+  }
+  return plain_name(out) ? out : "";
+}
+
 static Result<std::vector<fs::path>> entries_of(const fs::path& folder) {
   std::error_code ec;
   std::vector<fs::path> out;
