@@ -60,13 +60,27 @@ void Log::tell(void* user, peri_log_level level, const char* message) {
   }
 }
 
-View view_of(nb::handle array) {
-  if (PyCapsule_CheckExact(array.ptr())) {
-    const auto* managed = static_cast<const DLManagedTensor*>(PyCapsule_GetPointer(array.ptr(), "dltensor"));
-    if (!managed) nb::raise_python_error();
-    return take(View::from_dlpack(*managed));
+namespace {
+// Errors name the input or output.
+View of_capsule(PyObject* capsule, const std::string& name) {
+  Error e;
+  if (PyCapsule_IsValid(capsule, "dltensor")) {
+    auto view = View::from_dlpack(*static_cast<const DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor")));
+    if (view) return std::move(*view);
+    e = view.error();
+  } else {
+    e.kind = PERI_ERROR_USAGE;
+    e.message = e.text = "its __dlpack__ gives a capsule that is used up, or of another version";
   }
+  e.node = name;
+  e.text = "'" + name + "': " + e.text;
+  raise(e);
+}
+}  // namespace
+
+View view_of(nb::handle array) {
   const auto parts = nb::cast<nb::tuple>(array);
+  if (parts.size() == 2) return of_capsule(nb::object(parts[0]).ptr(), nb::cast<std::string>(parts[1]));
   View out;
   out.dtype = static_cast<peri_dtype>(nb::cast<int>(parts[0]));
   out.dims = nb::cast<std::vector<int64_t>>(parts[1]);

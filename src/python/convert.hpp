@@ -45,7 +45,8 @@ struct Log {
   static void tell(void* user, peri_log_level level, const char* message);
 };
 
-// Memory of an array: (dtype, shape, address, bytes), or a capsule of DLPack; both stay alive through the call.
+// Memory of an array: (dtype, shape, address, bytes), or (capsule of DLPack, name of the port); both stay alive through
+// the call.
 View view_of(nb::handle array);
 // Output `index` of the last run as an array of NumPy that shares its memory.
 nb::object array_of(Session& session, size_t index);

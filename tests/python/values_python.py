@@ -34,6 +34,11 @@ class Values(Package):
     def told(self, kind, value):
         return self.same.run({**{name: [0] * len(value) for name in self.zeros}, f"x_{kind}": value})[f"y_{kind}"]
 
+    def test_ports_have_types_of_numpy(self):
+        self.assertEqual([p.numpy_dtype for p in self.same.inputs], [np.dtype(t) for t in ("float32", "float16", "int64", "uint8", "bool")])
+        made = self.same.run({p.name: np.ones(2, p.numpy_dtype) for p in self.same.inputs})
+        self.assertEqual([made[p.name].dtype for p in self.same.outputs], [p.numpy_dtype for p in self.same.outputs])
+
     def test_numbers_take_the_type_of_the_input(self):
         for kind, value in (("i64", [1.0, -2.0]), ("i64", [2**63 - 1, -(2**63)]), ("u8", (0, 255)), ("u8", range(3)), ("bool", [0, 1]), ("bool", [True, False]),
                             ("f32", [True, 2, 0.5]), ("f16", [1, 2]), ("f32", [float("inf"), 1e-50]), ("i64", [np.int32(3)])):
@@ -71,6 +76,25 @@ class Values(Package):
         error = self.raises(peri.UsageError, lambda: self.engine.run(ReadOnly(IMAGES)), "'image': its __dlpack__ fails: read-only memory is not exported")
         self.assertIsInstance(error.__cause__, BufferError)
         self.raises(peri.UsageError, lambda: self.engine.run(IMAGES, outputs={"logits": ReadOnly(np.zeros((8, 10), np.float32))}), "'logits': its __dlpack__ fails")
+
+    def test_errors_of_arrays_name_their_port(self):
+        used = IMAGES.copy().__dlpack__()
+        again = type("Again", (), {"__dlpack__": lambda self, **_: used, "__dlpack_device__": lambda self: (1, 0)})
+        np.from_dlpack(again())
+        self.raises(peri.UsageError, lambda: self.engine.run(again()), "'image': its __dlpack__ gives a capsule that is used up, or of another version")
+        newer = type("Newer", (), {"__dlpack__": lambda self, **_: IMAGES.__dlpack__(max_version=(1, 0))})
+        self.raises(peri.UsageError, lambda: self.engine.run(newer()), "'image': its __dlpack__ gives a capsule")
+        error = self.raises(peri.UsageError, lambda: self.engine.run(Foreign(IMAGES[:, :, :, ::2])), "'image': axis 3 of a DLPack tensor has stride 2")
+        self.assertEqual(error.node, "image")
+        self.raises(peri.UnsupportedError, lambda: self.engine.run(IMAGES, outputs={"logits": Foreign(np.zeros((8, 10), np.complex64))}), "'logits': a DLPack element type")
+        ports = [helper.make_tensor_value_info(name, TensorProto.STRING, ["n"]) for name in "xy"]
+        graph = helper.make_graph([helper.make_node("StringNormalizer", ["x"], ["y"], case_change_action="UPPER")], "g", ports[:1], ports[1:])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "texts.onnx")
+        self.raises(peri.UnsupportedError, lambda: peri.build(self.folder / "texts.onnx", **QUICK).run(["a"]), "'x': arrays of string are not taken")
+        ports = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"]), helper.make_tensor_value_info("y", TensorProto.INT64, [1, "k"])]
+        onnx.save(helper.make_model(helper.make_graph([helper.make_node("NonZero", ["x"], ["y"])], "g", ports[:1], ports[1:]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+                  self.folder / "where.onnx")
+        self.raises(peri.UsageError, lambda: peri.build(self.folder / "where.onnx", **QUICK).run([1, 0], outputs={"y": np.zeros((1, 1), np.int64)}), "leave it out of outputs")
 
     def test_odd_memory(self):
         aligned = np.frombuffer(b"\0" + IMAGES.tobytes(), np.float32, offset=1, count=IMAGES.size).reshape(IMAGES.shape)

@@ -252,6 +252,8 @@ TEST(Config, BrokenTextIsRefused) {
                            "\x01",
                            "name: \"a\nb\"",
                            "max_batch_size: 4 max_batch_size: 4",
+                           "max_batch_size: 010",
+                           "max_batch_size: 0x8",
                            "dynamic_batching { } dynamic_batching { }",
                            "name: \"a\" name: \"a\"",
                            "input { name: \"a\" name: \"b\" dims: 1 }",
@@ -260,6 +262,7 @@ TEST(Config, BrokenTextIsRefused) {
   std::string deep;
   for (int k = 0; k < 1000; ++k) deep += "input {";
   EXPECT_NE(refusal(deep).find("deep"), std::string::npos);
+  EXPECT_EQ(parse_model_config("\xef\xbb\xbfmax_batch_size: 0", "f")->max_batch_size, 0) << "a byte order mark";
   EXPECT_FALSE(parse_model_config(std::string(2 << 20, ' '), "f").ok());
 }
 

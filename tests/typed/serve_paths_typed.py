@@ -63,7 +63,7 @@ class Paths(Served):
         """Triton's client quotes a '+'."""
         name, x = "a+b.c-d_e", numpy.zeros((1, 4), numpy.float32)
         self.put(name)
-        self.serve()
+        self.serve("--otlp-endpoint", "http://127.0.0.1:9")
         for module, port in ((tritonclient.http, self.port), (tritonclient.grpc, self.grpc_port)):
             client = self.closed(module.InferenceServerClient(f"127.0.0.1:{port}"))
             given = module.InferInput("x", x.shape, "FP32")
@@ -71,6 +71,13 @@ class Paths(Served):
             self.assertTrue(client.is_model_ready(name) and client.is_model_ready(name, "1"))
             self.assertTrue((client.infer(name, [given]).as_numpy("y") == 1).all())
             self.assertTrue(client.get_model_config(name) and client.get_inference_statistics(name))
+        client = self.closed(tritonclient.http.InferenceServerClient(f"127.0.0.1:{self.port}"))
+        given = tritonclient.http.InferInput("x", x.shape, "FP32")
+        given.set_data_from_numpy(x)
+        client.update_trace_settings(name, {"trace_level": ["TIMESTAMPS"], "trace_rate": "1", "trace_count": "5"})
+        for _ in range(2):
+            client.infer(name, [given])
+        self.assertEqual(client.get_trace_settings(name)["trace_count"], "3", "its own requests are traced")
         for quoted, status in (("a%2Bb.c-d_e", 200), ("%61%2bb%2ec%2Dd%5fe", 200), ("a%252Bb.c-d_e", 404), ("a%2Bb.c-d_e%", 404), ("a%2Bb.c-d_e%2", 404), ("a%2gb", 404),
                                ("%2e%2e%2fa%2Bb.c-d_e", 404), ("a%2Bb.c-d_e%00", 404), ("x%2f..%2fa+b.c-d_e", 404)):
             self.assertEqual(self.ask("GET", f"/v2/models/{quoted}")[0], status, quoted)

@@ -222,9 +222,11 @@ class Watch(Served):
             self.stop()
         mine = self.folder / "mine.yaml"
         mine.write_text("# mine\nmax-body-bytes: 50   # small\nload-model: [add, 'plain']\nmodel-control-mode: \"explicit\"\nstrict-placement: false\n")
+        with_mark = self.folder / "mark.yaml"
+        with_mark.write_text("\ufeff" + mine.read_text())
         json_form = self.folder / "mine.json"
         json_form.write_text('{"max-body-bytes": 50, "load-model": ["add", "plain"], "model-control-mode": "explicit", "strict-placement": false}')
-        for path in (mine, json_form):
+        for path in (mine, with_mark, json_form):
             self.serve("--profile", path, "--max-body-bytes", "100000", ready=False)
             self.wait_for(lambda: self.infer("add", self.rows([[1, 2, 3, 4]]))[0] == 200)
             self.stop()

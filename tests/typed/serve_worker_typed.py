@@ -155,6 +155,8 @@ class Worker(Served):
         for wrong, want in (("gpu:0", "not a device"), ("cpu,", "not a device"), ("cuda:x", "cuda:0"), ("cpu,cpu:7", "there is no cpu:7"), ("cuda:99999999999", "names no device")):
             self.assertIn(want, self.ends(2, "serve", "--model-repository", self.repository, "--worker-devices", wrong))
         self.assertIn("--in-process", self.ends(2, "serve", "--model-repository", self.repository, "--worker-devices", "cpu", "--in-process"))
+        for flag in ("--worker-memory-mib", "--stuck-kill-secs"):
+            self.assertIn(f"--in-process has no worker, and {flag} is about it", self.ends(2, "serve", "--model-repository", self.repository, flag, "64", "--in-process"))
 
     def test_models_come_and_go_in_the_worker(self):
         self.put("add")

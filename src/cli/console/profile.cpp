@@ -169,6 +169,7 @@ Status read_yaml(std::string_view text, Reader* out) {
 }  // namespace
 
 Result<Arguments> parse_profile(std::string_view text, std::span<const Flag> flags) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark, as editors leave it
   Reader out(flags);
   PERI_TRY(trimmed(text).starts_with('{') ? read_json(text, &out) : read_yaml(text, &out));
   return out.take();

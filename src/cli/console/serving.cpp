@@ -140,7 +140,11 @@ Result<std::vector<serve::WorkerOptions>> worker_options(const Arguments& argume
   PERI_ASSIGN(const std::vector<std::string> devices, devices_of(arguments));
   PERI_TRY(check_devices(arguments, devices));
   std::vector<serve::WorkerOptions> all;
-  if (arguments.has("--in-process")) return all;
+  if (arguments.has("--in-process")) {
+    for (const char* flag : {"--worker-memory-mib", "--stuck-kill-secs"})
+      if (arguments.has(flag)) return usage("--in-process has no worker, and %s is about it", flag);
+    return all;
+  }
   serve::WorkerOptions out;
   PERI_ASSIGN(out.program, program_path());
   out.arguments = {"serve-worker"};

@@ -99,6 +99,7 @@ _WITH_VALUE = (
     (r"the option disabled_passes \"(\w+)\"", r"disabled_passes=['\1']"),
     (r"the option (\w+) \"(\w+)\"", r"\1='\2'"),
     (r"\bno_(tune|verify|cache|worker)\b", r"\1=False"),
+    (r"leave its data NULL", "leave it out of outputs"),
     (r"peri_\w+_options\.", ""),
     (r"peri_\w+_options has", "the call has"),
 )

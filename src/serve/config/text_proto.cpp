@@ -160,6 +160,7 @@ class Reader {
 
 Result<TextMessage> parse_text_proto(std::string_view text) {
   if (text.size() > kMaxBytes) return Error(ErrorKind::kMemory, "more than 1 MiB of text");
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark, as editors leave it
   TextMessage out;
   PERI_TRY(Reader(text).message(&out, '\0', 0));
   return out;
@@ -177,7 +178,11 @@ Result<int64_t> text_int(const TextField& field, int64_t low, int64_t high) {
   int64_t v = 0;
   const char* end = field.value.data() + field.value.size();
   const auto read = std::from_chars(field.value.data(), end, v);
-  if (!may_be(field, TextField::Kind::kWord) || read.ec != std::errc() || read.ptr != end || v < low || v > high)
+  // Of "010" protobuf's text makes 8, YAML 10 or 8 by its version: neither is guessed.
+  const size_t digits = field.value.starts_with('-') ? 1 : 0;
+  const bool octal = field.value.size() > digits + 1 && field.value[digits] == '0';
+  if (!may_be(field, TextField::Kind::kWord) || read.ec != std::errc() || read.ptr != end || octal || v < low ||
+      v > high)
     return text_error(field, format("must be a number from %lld to %lld", static_cast<long long>(low),
                                     static_cast<long long>(high)))
         .but_found(field.kind == TextField::Kind::kMessage ? "a message" : "'" + field.value + "'");

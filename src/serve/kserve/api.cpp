@@ -14,12 +14,6 @@
 
 namespace peri::serve {
 
-// The name of a model or a version that a client quoted, as "%2B" for '+'. Empty: it is no such name.
-static std::string decoded_name(std::string_view part) {
-  std::string out = percent_decoded(part);
-  return plain_name(out) ? out : "";
-}
-
 // `decoded` holds what the parts view that are not in the target as they are.
 static std::vector<std::string_view> split_path(std::string_view target, std::deque<std::string>* decoded) {
   std::vector<std::string_view> out;

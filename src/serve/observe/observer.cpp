@@ -10,13 +10,15 @@
 #include <mutex>
 #include <span>
 #include <thread>
+
 #include <vector>
+#include "serve/repository/scan.hpp"
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "base/wall_clock.hpp"
-#include "serve/http/head.hpp"
 #include "serve/load/endpoint.hpp"
+#include "serve/repository/scan.hpp"
 
 namespace peri::serve {
 namespace {
@@ -155,16 +157,19 @@ Result<std::unique_ptr<Observer>> Observer::open(const ObserveOptions& options) 
   return out;
 }
 
-// The NAME of "/v2/models/NAME..."; empty: the path names none.
-static std::string model_of(std::string_view target) {
+// The NAME of "/v2/models/NAME...", as it was quoted; empty: the path names none.
+static std::string_view model_of(std::string_view target) {
   constexpr std::string_view kModels = "/v2/models/";
   if (!target.starts_with(kModels)) return {};
   target.remove_prefix(kModels.size());
-  return percent_decoded(target.substr(0, target.find_first_of("/?")));
+  return target.substr(0, target.find_first_of("/?"));
 }
 
 TraceContext Observer::trace(std::string_view traceparent, std::string_view target) {
-  return tracer_ ? tracer_->begin(traceparent, model_of(target), *traces_) : TraceContext{};
+  if (!tracer_) return {};
+  const std::string_view name = model_of(target);
+  if (name.find('%') == std::string_view::npos) return tracer_->begin(traceparent, name, *traces_);
+  return tracer_->begin(traceparent, decoded_name(name), *traces_);
 }
 
 void Observer::log(const RequestRecord& record) {

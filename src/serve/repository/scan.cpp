@@ -2,10 +2,10 @@
 #include "serve/repository/scan.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include "base/hash.hpp"
+#include "serve/http/head.hpp"
 
 namespace peri::serve {
 
@@ -17,6 +17,11 @@ bool plain_name(std::string_view name) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
            c == '-' || c == '+';
   });
+}
+
+std::string decoded_name(std::string_view part) {
+  std::string out = percent_decoded(part);
+  return plain_name(out) ? out : "";
 }
 
 static Result<std::vector<fs::path>> entries_of(const fs::path& folder) {

@@ -29,6 +29,8 @@ struct FoundModel {
 
 // Letters, digits, '.', '_', '-', '+', no dot at its beginning, at most 200.
 bool plain_name(std::string_view name);
+// A part of a path whose characters came as "%2B": clients quote the '+' of a model's name. Empty: it is no such name.
+std::string decoded_name(std::string_view part);
 // A sentence as clients may read it: of each absolute path what stands behind its last '/'.
 std::string without_paths(std::string_view text);
 // Models of a repository by name, each with the configuration of its folder configs/ that is called `config_name`, if

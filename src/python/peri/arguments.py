@@ -1,0 +1,66 @@
+"""What callers give as the native half takes it: whole numbers, names and texts, sizes, paths, types."""
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .errors import UsageError, wrong_usage
+
+Path = str | os.PathLike[str]
+
+
+def number(value: Any, what: str, least: int, most: int) -> int:
+    """A whole number within a range: 2.7 and "2" are none."""
+    number = operator.index(value)
+    if not least <= number <= most:
+        raise wrong_usage(f"{what} is not in range", expected=f"{least} to {most}", found=str(number))
+    return number
+
+
+def word(given: Any, what: str) -> str:
+    """A text as C takes it, which would end at a NUL."""
+    text = str(given)
+    if "\0" in text:
+        raise wrong_usage(f"{what} holds a NUL", found=repr(text))
+    return text
+
+
+def texts(given: str | Iterable[str]) -> list[str]:
+    words = [given] if isinstance(given, str) else list(given)
+    for k, text in enumerate(words):
+        if not isinstance(text, str):
+            raise TypeError(f"text {k} is no str, but {type(text).__name__}")
+        if any("\ud800" <= c <= "\udfff" for c in text):
+            raise wrong_usage(f"text {k} is no Unicode: it holds half of a surrogate pair")
+    return words
+
+
+def sizes(dims: Mapping[str, int] | None) -> list[tuple[str, int]]:
+    if dims is not None and not isinstance(dims, Mapping):
+        raise TypeError(f"sizes are a mapping such as {{'batch': 8}}, not {type(dims).__name__}")
+    return [(word(name, "a dimension's name"), number(value, f"the size of '{name}'", 1, 2**63 - 1)) for name, value in (dims or {}).items()]
+
+
+def path(path: Path, what: str) -> bytes:
+    """As the native half takes it: a path need not be UTF-8."""
+    name = os.fsencode(path)
+    if not name:
+        raise UsageError(f"{what} is an empty path")
+    if b"\0" in name:
+        raise UsageError(f"{what} is not a path: it holds a NUL")
+    return name
+
+
+def names(given: Sequence[str], what: str) -> list[str]:
+    if isinstance(given, str):
+        raise TypeError(f"{what} is a list of names, not one name: [{given!r}]")
+    return [word(name, what) for name in given]
+
+
+def dtype(dtype: Any) -> str:
+    """The name of an element type: "f16", np.float16, np.dtype("float16")."""
+    return dtype if isinstance(dtype, str) else np.dtype(dtype).name
