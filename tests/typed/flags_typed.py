@@ -180,6 +180,14 @@ class Flags(Typed):
             self.assertIn(said, self.wrong("serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1", *words))
         self.assertIn("name an address that this machine has",
                       self.ends(1, "serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1", "--http-address", "192.0.2.1"))
+        self.assertIn("cannot listen for gRPC on 192.0.2.1:0; give --grpc-address one that this machine has",
+                      self.ends(1, "serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "0", "--metrics-port", "-1", "--grpc-address", "192.0.2.1"))
+        self.assertIn("cannot listen for gRPC on no/such/s; give --grpc-socket a name that is free",
+                      self.ends(1, "serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1", "--grpc-socket", "no/such/s"))
+        (self.folder / "mine").write_text("a letter")
+        for flag in ("--http-socket", "--grpc-socket", "--management-socket"):
+            self.ends(1, "serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1", flag, "mine")
+            self.assertEqual((self.folder / "mine").read_text(), "a letter")
         for words, said in ((("--concurrency-range", "1.5"), "--concurrency-range is of whole numbers: found 1.5"), (("--concurrency-range", "1:3:0.5"), "is of whole numbers"),
                             (("--shape", "x:1,2", "--shape", "x:3"), "--shape gives input 'x' two shapes"), (("-i", "http", "-i", "grpc"), "-i is the protocol, and is given twice")):
             self.assertIn(said, self.wrong("bench", "-u", "http://127.0.0.1:1", "-m", "a", *words))

@@ -294,7 +294,8 @@ Result<Outcome> bench_endpoint(const Arguments& arguments) {
     if (r.ok == 0)
       return refused("no request succeeded: %s",
                      r.errors.empty() ? "none was answered" : r.errors.begin()->first.c_str())
-          .in_file(subject.endpoint.text());
+          .in_file(subject.endpoint.text())
+          .advise(r.errors.empty() ? "give windows in which one can be: --measurement-interval MS" : "");
     if (t.threshold_ns > 0 && r.latency.quantile(t.quantile) > t.threshold_ns) break;
   }
   out.json = w.end_array().end_object().take();
