@@ -1,5 +1,6 @@
 // peri run: one inference of a model or engine on files or seeded inputs.
 #include "base/json.hpp"
+#include "base/utf8.hpp"
 #include "build/text.hpp"
 #include "cli/console/answers.hpp"
 #include "cli/console/model.hpp"
@@ -44,6 +45,12 @@ Result<std::vector<Tensor>> tokenized(const plan::Program& program, const std::s
 Status check_texts(const Arguments& arguments) {
   if (!arguments.has("--text")) return Ok{};
   if (arguments.has("--input")) return usage("--text makes all inputs: leave --input out");
+  const std::vector<std::string> texts = arguments.all("--text");
+  for (size_t k = 0; k < texts.size(); ++k)
+    if (!utf8_valid(texts[k]))
+      return usage("text %zu is not valid UTF-8", k + 1)
+          .but_found(texts[k].substr(0, 60))
+          .advise("convert it with iconv");
   PERI_TRY(check_sizes_used(arguments, false));
   const std::string& model = arguments.positional[0];
   return build::is_engine(model) ? Status(Ok{}) : build::check_takes_texts(model);

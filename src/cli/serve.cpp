@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -48,6 +50,23 @@ Result<serve::Control> control_of(const Arguments& a) {
   return usage("--model-control-mode '%s'", mode.c_str()).expecting("none, poll or explicit");
 }
 
+// One server would take the name from the other.
+Status check_sockets(const Arguments& a) {
+  std::map<std::filesystem::path, const char*> seen;
+  for (const char* flag : {"--http-socket", "--grpc-socket", "--management-socket"}) {
+    std::error_code failed;
+    if (!a.has(flag)) continue;
+    // Absolute first: of a name whose folder is not written out nothing exists, and it would stay as it is.
+    const auto whole = std::filesystem::weakly_canonical(std::filesystem::absolute(a.get(flag), failed), failed);
+    const auto [at, fresh] = seen.emplace(whole, flag);
+    if (!fresh)
+      return usage("%s and %s are one socket", at->second, flag)
+          .in_file(a.get(flag))
+          .advise("give each one of its own");
+  }
+  return Ok{};
+}
+
 Status read_addresses(const Arguments& a, Plan* plan) {
   plan->http.address = a.get("--http-address", "127.0.0.1");
   plan->metrics.address = a.get("--metrics-address", plan->http.address);
@@ -56,6 +75,7 @@ Status read_addresses(const Arguments& a, Plan* plan) {
   PERI_ASSIGN(const int64_t metrics, a.number("--metrics-port", -1, 65535, 8002));
   PERI_ASSIGN(const int64_t threads, a.number("--http-threads", 1, 256, std::clamp(usable_cpus() / 4, 1, 8)));
   if (port < 0 && plan->http.unix_socket.empty()) return usage("--http-port -1 needs a --http-socket");
+  PERI_TRY(check_sockets(a));
   plan->http.port = static_cast<int>(port);
   plan->metrics.port = static_cast<int>(metrics);
   plan->http.threads = static_cast<int>(threads);
@@ -86,6 +106,12 @@ Result<Plan> plan_of(const Arguments& a) {
   plan.repository.at_start = a.all("--load-model");
   if (!plan.repository.at_start.empty() && plan.repository.control != serve::Control::kExplicit)
     return usage("--load-model needs --model-control-mode explicit");
+  for (const std::string& name : plan.repository.at_start)
+    if (name != "*" && !serve::plain_name(name))
+      return usage("--load-model '%s' is not a valid model name", name.c_str())
+          .expecting("letters, digits, '.', '_', '-' and '+', or * for all");
+  if (a.has("--repository-poll-secs") && plan.repository.control != serve::Control::kPoll)
+    return usage("--repository-poll-secs needs --model-control-mode poll");
   PERI_ASSIGN(const double poll, a.real("--repository-poll-secs", 0.05, 86400, 2));
   plan.repository.poll_ms = static_cast<int64_t>(poll * 1000);
   PERI_ASSIGN(plan.repository.max_queue, a.number("--max-queue", 1, 10000000, plan.repository.max_queue));

@@ -35,10 +35,15 @@ Result<Tables> read_tables(const Folder& folder) {
       return invalid("padding token out of range").at_node("pad_token_id").but_found(std::to_string(t.pad));
     PERI_ASSIGN(const std::string_view kind, config.get_string("position_embedding_type", "absolute"));
     if (kind != "absolute")
-      return unsupported("position embedding \"%s\"", std::string(kind.substr(0, 60)).c_str())
-          .at_node("position_embedding_type");
+      return unsupported("position embedding \"%s\" is not supported", std::string(kind.substr(0, 60)).c_str())
+          .at_node("position_embedding_type")
+          .expecting("absolute")
+          .advise("export the model to ONNX and give that file");
     PERI_ASSIGN(const bool decoder, config.get_bool("is_decoder", false));
-    if (decoder) return unsupported("BERT as a decoder").at_node("is_decoder");
+    if (decoder)
+      return unsupported("BERT as a decoder is not supported")
+          .at_node("is_decoder")
+          .advise("export the model to ONNX and give that file");
     return t;
   };
   Result<Tables> tables = read();

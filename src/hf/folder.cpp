@@ -1,6 +1,8 @@
 // Reading the JSON files of a model folder.
 #include "hf/folder.hpp"
 
+#include <filesystem>
+
 #include "base/file.hpp"
 #include "base/path.hpp"
 
@@ -11,6 +13,7 @@ namespace {
 constexpr size_t kMaxConfigBytes = size_t{4} << 20;
 constexpr size_t kMaxTokenizerBytes = size_t{64} << 20;
 constexpr int64_t kMaxSequence = 1 << 20;
+constexpr int64_t kMaxListed = 10000;  // files of a folder
 
 Result<std::string> read_text(const std::string& folder, const std::string& name, size_t max_bytes) {
   PERI_ASSIGN(const Fd fd, open_beneath(folder, name, Links::kHubCache));
@@ -91,11 +94,27 @@ Status read_modules(const Json& modules, Folder& out) {
   return Ok{};
 }
 
+// The one .onnx file of a folder; "": there is none, or more than one.
+std::string onnx_file_in(const std::string& folder) {
+  std::string out;
+  std::error_code failed;
+  int64_t seen = 0;
+  for (std::filesystem::directory_iterator at(folder, failed);
+       !failed && at != std::filesystem::directory_iterator() && ++seen < kMaxListed; at.increment(failed)) {
+    if (at->path().extension() != ".onnx") continue;
+    if (!out.empty()) return "";
+    out = at->path().string();
+  }
+  return out;
+}
+
 Status read_config(Folder& out) {
-  if (!stands_in(out.path, "config.json"))
+  if (!stands_in(out.path, "config.json")) {
+    const std::string onnx = onnx_file_in(out.path);
     return invalid("not a Hugging Face folder: it has no config.json")
         .in_file(out.path)
-        .advise("give the folder of a model, or an .onnx file");
+        .advise(onnx.empty() ? "give the folder of a model, or an .onnx file" : "give the file itself: " + onnx);
+  }
   PERI_ASSIGN(Json config, read_json(out.path, "config.json"));
   const std::string file = out.path + "/config.json";
   Result<std::string_view> type = config.get_string("model_type");
@@ -159,6 +178,10 @@ Result<Folder> read_folder(const std::string& path) {
   }
   if (stands_in(out.path, "tokenizer.json")) {
     PERI_ASSIGN(out.tokenizer, read_text(out.path, "tokenizer.json", kMaxTokenizerBytes));
+    if (out.tokenizer.empty())  // which would be a folder that never had one
+      return invalid("the file is empty")
+          .in_file(out.path + "/tokenizer.json")
+          .advise("download it again, or delete it");
   }
   return out;
 }

@@ -260,8 +260,10 @@ Status bind_bytes(const Program& p, const ProgramSizes& sizes, std::span<const i
     if (blocks->bytes[k] < 0) return invalid("buffer %zu has %lld bytes", k, static_cast<long long>(blocks->bytes[k]));
     if (blocks->bytes[k] > kMaxBufferBytes)
       return Error(ErrorKind::kMemory,
-                   format("buffer %zu would take %lld bytes", k, static_cast<long long>(blocks->bytes[k])))
-          .expecting("at most 4 TiB");
+                   format("a value would take %lld bytes", static_cast<long long>(blocks->bytes[k])))
+          .at_node(p.buffers[k].name)
+          .expecting("at most 4 TiB")
+          .advise("give smaller sizes");
   }
   return Ok{};
 }

@@ -63,6 +63,10 @@ class Early(Typed):
         for model in ("bert", DIGITS):
             self.early(f"{model}: this model has no tokenizer", "run", model, "--text", "a")
         self.early("--text makes all inputs", "run", "bert", "--text", "a", "-i", "input_ids=random:1")
+        self.early("text 2 is not valid UTF-8: found \\xff", "run", "bert", "--text", "a", "--text", b"\xff".decode(errors="surrogateescape"))
+        (self.folder / "bert/tokenizer.json").touch()
+        for command in (("inspect", "bert"), ("run", "bert", "--text", "a")):
+            self.early("bert/tokenizer.json: the file is empty; download it again", *command, code=1)
         (self.folder / "bert/tokenizer.json").write_text('{"model":{"type":"BPE"}}')
         self.early("this model has no tokenizer: found bert/tokenizer.json: 'model': model \"BPE\" is not supported; give its inputs", "run", "bert", "--text", "a")
         self.assertIn("no/such: ", self.ends(1, "run", "no/such", "--text", "a"))
@@ -102,6 +106,17 @@ class Early(Typed):
             words = f"FAILED inspect: {folder}/config.json: '{key}': {'model_type' if key == 'model_type' else 'activation'} \"swish\" is not supported: expected "
             self.assertIn(words, self.ends(1, "inspect", folder))
             path.write_text(kept)
+        for key, value, words in (("is_decoder", True, "BERT as a decoder is not supported; export"), ("position_embedding_type", "relative_key", "is not supported: expected absolute; export")):
+            path = self.folder / "bert/config.json"
+            kept = path.read_text()
+            path.write_text(json.dumps({**json.loads(kept), key: value}))
+            self.assertIn(words, self.ends(1, "inspect", "bert"))
+            path.write_text(kept)
+        (self.folder / "exported").mkdir()
+        shutil.copy(DIGITS, self.folder / "exported/model.onnx")
+        self.assertIn("it has no config.json; give the file itself: exported/model.onnx", self.ends(1, "build", "exported"))
+        shutil.copy(DIGITS, self.folder / "exported/other.onnx")
+        self.assertIn("give the folder of a model, or an .onnx file", self.ends(1, "build", "exported"))
 
 
 if __name__ == "__main__":

@@ -166,6 +166,33 @@ class Flags(Typed):
         for url in ("nan", "localhost", "127.0.0.1:4318", "http://", "ftp://a", "http://a,b", "http://a b"):
             self.wrong("serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1", "--otlp-endpoint", url)
 
+    def test_flags_of_a_server_that_it_cannot_obey(self):
+        (self.folder / "p.json").write_text('{"threads": 1,}')
+        (self.folder / "p.yaml").write_text("load-model: [a] b\n")
+        (self.folder / "mark.yaml").write_bytes(b"\xef\xbb\xbfthreads: 0\n")
+        for words, said in ((("--repository-poll-secs", "1"), "--repository-poll-secs needs --model-control-mode poll"),
+                            (("--load-model", "../x", "--model-control-mode", "explicit"), "--load-model '../x' is not a valid model name"),
+                            (("--in-process", "--worker-memory-mib", "0"), "--worker-memory-mib is for workers"), (("--in-process", "--stuck-kill-secs", "3"), "--stuck-kill-secs is for workers"),
+                            (("--http-socket", "s", "--grpc-socket", "./s"), "--http-socket and --grpc-socket are one socket"),
+                            (("--http-socket", "s", "--management-socket", "s"), "--http-socket and --management-socket are one socket"),
+                            (("--profile", "p.json"), "p.json: not valid JSON"), (("--profile", "p.yaml"), "p.yaml: line 1: text behind a list: found b"),
+                            (("--profile", "mark.yaml"), "--threads is not in range")):
+            self.assertIn(said, self.wrong("serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1", *words))
+        self.assertIn("name an address that this machine has",
+                      self.ends(1, "serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1", "--http-address", "192.0.2.1"))
+        self.assertIn("cannot listen for gRPC on 192.0.2.1:0; give --grpc-address one that this machine has",
+                      self.ends(1, "serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "0", "--metrics-port", "-1", "--grpc-address", "192.0.2.1"))
+        self.assertIn("cannot listen for gRPC on no/such/s; give --grpc-socket a name that is free",
+                      self.ends(1, "serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1", "--grpc-socket", "no/such/s"))
+        (self.folder / "mine").write_text("a letter")
+        for flag in ("--http-socket", "--grpc-socket", "--management-socket"):
+            self.ends(1, "serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1", flag, "mine")
+            self.assertEqual((self.folder / "mine").read_text(), "a letter")
+        for words, said in ((("--concurrency-range", "1.5"), "--concurrency-range is of whole numbers: found 1.5"), (("--concurrency-range", "1:3:0.5"), "is of whole numbers"),
+                            (("--shape", "x:1,2", "--shape", "x:3"), "--shape gives input 'x' two shapes"), (("-i", "http", "-i", "grpc"), "-i is the protocol, and is given twice")):
+            self.assertIn(said, self.wrong("bench", "-u", "http://127.0.0.1:1", "-m", "a", *words))
+        self.assertIn("Connection refused", self.ends(1, "bench", "-u", "HTTP://127.0.0.1:1", "-m", "a"))
+
     def test_a_replay_takes_kernels_from_outside(self):
         manifest = SOURCE / "examples/triton/softmax_f16.json"
         r = self.peri("replay", "relu x=f32[4]", "--kernel", manifest, "--json", "r.json")

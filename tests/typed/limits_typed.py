@@ -95,6 +95,10 @@ class Limits(Typed):
         self.assertLess(estimate("pool.onnx"), 10)
         self.ends(0, "build", "pool.onnx", "-o", "a.engine", "--no-cache", "--quiet")
 
+    def test_a_value_of_terabytes_is_told_with_its_name(self):
+        said = self.ends(1, "inspect", DIGITS, "--dims", "batch=1000000000")
+        self.assertRegex(said, r"digits_cnn.onnx: '[^']+': a value would take [0-9]+ bytes: expected at most 4 TiB; give smaller sizes")
+
     def test_no_cache_is_no_folder(self):
         """And least of all the root's: nothing is looked for, or deleted, at /timings.sqlite and /packed."""
         self.environment["PERI_CACHE"] = ""

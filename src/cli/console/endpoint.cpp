@@ -109,7 +109,8 @@ Result<std::map<std::string, std::vector<int64_t>>> shapes_of(const Arguments& a
       if (at < end) good = good && (*at == ',' || *at == 'x') && ++at < end;
     }
     if (!good) return usage("--shape is not NAME:DIM,DIM,...").but_found(item);
-    out[item.substr(0, colon)] = dims;
+    if (!out.emplace(item.substr(0, colon), dims).second)
+      return usage("--shape gives input '%s' two shapes", item.substr(0, colon).c_str()).advise("give each input one");
   }
   return out;
 }
@@ -118,6 +119,7 @@ Result<std::map<std::string, std::vector<int64_t>>> shapes_of(const Arguments& a
 Result<serve::Endpoint> endpoint_of(const Arguments& a) {
   const std::string url = a.get("--endpoint");
   std::string protocol;
+  if (a.all("--input").size() > 1) return usage("with --endpoint, -i is the protocol, and is given twice");
   for (const std::string& said : a.all("--input")) {
     for (const char c : said) protocol.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c));
     if (protocol != "http" && protocol != "grpc")
@@ -243,6 +245,10 @@ Result<std::vector<serve::LoadTerms>> points_of(const Arguments& a, const serve:
     PERI_ASSIGN(list, range_of(a, "--request-rate-range", 0.001, 1e7));
   } else if (a.has("--concurrency-range")) {
     PERI_ASSIGN(list, range_of(a, "--concurrency-range", 1, 60000));
+    for (const double v : list)
+      if (v != std::floor(v))
+        return usage("%s is of whole numbers", a.spelled("--concurrency-range").c_str())
+            .but_found(a.get("--concurrency-range"));
   }
   std::vector<serve::LoadTerms> out;
   for (const double v : list) {
@@ -288,7 +294,8 @@ Result<Outcome> bench_endpoint(const Arguments& arguments) {
     if (r.ok == 0)
       return refused("no request succeeded: %s",
                      r.errors.empty() ? "none was answered" : r.errors.begin()->first.c_str())
-          .in_file(subject.endpoint.text());
+          .in_file(subject.endpoint.text())
+          .advise(r.errors.empty() ? "give windows in which one can be: --measurement-interval MS" : "");
     if (t.threshold_ns > 0 && r.latency.quantile(t.quantile) > t.threshold_ns) break;
   }
   out.json = w.end_array().end_object().take();

@@ -73,7 +73,13 @@ Result<std::string> text_of(const Json& value, const std::string& key) {
 }
 
 Status read_json(std::string_view text, Reader* out) {
-  PERI_ASSIGN(const Json json, parse_json(text, {4, 1 << 20, 10000}));
+  auto parsed = parse_json(text, {4, 1 << 20, 10000});
+  if (!parsed.ok()) {  // wrong usage, as the same in YAML
+    Error e = std::move(parsed).error();
+    e.kind = ErrorKind::kUsage;
+    return e;
+  }
+  const Json json = std::move(parsed).value();
   for (const Json::Member& m : json.members()) {
     std::vector<std::string> values;
     if (m.value.is_array()) {
@@ -171,6 +177,7 @@ Status read_yaml(std::string_view text, Reader* out) {
 Result<Arguments> parse_profile(std::string_view text, std::span<const Flag> flags) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark, as editors leave it
   Reader out(flags);
+  if (constexpr std::string_view kMark = "\xef\xbb\xbf"; text.starts_with(kMark)) text.remove_prefix(kMark.size());
   PERI_TRY(trimmed(text).starts_with('{') ? read_json(text, &out) : read_yaml(text, &out));
   return out.take();
 }

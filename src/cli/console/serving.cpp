@@ -119,15 +119,18 @@ Result<serve::Turns::Copies> resources_of(const Arguments& arguments) {
 
 // A device that a flag names and that is not there: no model could be loaded, however long the server stayed up.
 static Status check_devices(const Arguments& arguments, const std::vector<std::string>& devices) {
+  const std::string backend = arguments.get("--backend", "auto");
   for (const std::string& own : devices) {
-    const std::string& name = own.empty() ? arguments.get("--device") : own;
-    if (name.empty()) continue;
-    Status there = device::check_there(name);
-    if (const auto of = compile::backend_for(arguments.get("--backend", "auto"), name); own.empty() && !of.ok())
-      there = of.error();
+    std::string flag = own.empty() ? "--device" : "--worker-devices";
+    std::string name = own.empty() ? arguments.get("--device") : own;
+    if (name.empty()) {  // of a backend on devices the first
+      name = backend;
+      flag = "--backend";
+    }
+    Status there = flag == "--backend" && name != "cuda" ? Status(Ok{}) : device::check_there(name);
+    if (const auto of = compile::backend_for(backend, name); flag == "--device" && !of.ok()) there = of.error();
     if (there.ok()) continue;
     Error e = std::move(there).error();
-    const std::string flag = own.empty() ? "--device" : "--worker-devices";
     e.message = flag + " " + name + ": " + e.message;
     if (!e.remedy.starts_with("leave --device out"))
       e.remedy += (e.remedy.empty() ? "" : ", or ") + std::string("leave ") + flag + " out";
@@ -140,11 +143,10 @@ Result<std::vector<serve::WorkerOptions>> worker_options(const Arguments& argume
   PERI_ASSIGN(const std::vector<std::string> devices, devices_of(arguments));
   PERI_TRY(check_devices(arguments, devices));
   std::vector<serve::WorkerOptions> all;
-  if (arguments.has("--in-process")) {
-    for (const char* flag : {"--worker-memory-mib", "--stuck-kill-secs"})
-      if (arguments.has(flag)) return usage("--in-process has no worker, and %s is about it", flag);
-    return all;
-  }
+  for (const char* flag : {"--worker-memory-mib", "--stuck-kill-secs"})
+    if (arguments.has("--in-process") && arguments.has(flag))
+      return usage("%s is for workers, and --in-process has none", flag).advise("leave one of them out");
+  if (arguments.has("--in-process")) return all;
   serve::WorkerOptions out;
   PERI_ASSIGN(out.program, program_path());
   out.arguments = {"serve-worker"};

@@ -165,9 +165,12 @@ Status Server::open(const GrpcOptions& options, Handler handler) {
   for (int k = 0; k < options.threads; ++k) queues_.push_back(builder.AddCompletionQueue());
   server_ = builder.BuildAndStart();
   if (!server_ || port_ == 0 || socket == 0) {
-    const std::string also = options.unix_socket.empty() ? "" : " and " + options.unix_socket;
-    return io_error("cannot listen for gRPC on %s%s", where.c_str(), also.c_str())
-        .advise("give --grpc-port another one, 0 for any that is free, or -1 for none");
+    const bool tcp = options.port >= 0 && port_ <= 0;
+    return io_error("cannot listen for gRPC on %s", tcp ? where.c_str() : options.unix_socket.c_str())
+        .advise(
+            tcp ? "give --grpc-address one that this machine has, or --grpc-port another one, 0 for any that is free, "
+                  "or -1 for none"
+                : "give --grpc-socket a name that is free, in a folder that is there");
   }
   for (const auto& queue : queues_) {
     for (int k = 0; k < kWaiting; ++k) GrpcCall::wait(shared_, *queue);

@@ -25,7 +25,7 @@ constexpr int kBacklog = 4096;  // connections that the kernel makes and keeps u
 
 // Whether the name is free, or no socket's, or somebody listens there.
 bool answers(const std::string& name) {
-  struct stat seen{};
+  struct stat seen {};
   if (lstat(name.c_str(), &seen) != 0 || !S_ISSOCK(seen.st_mode)) return true;
   asio::io_context context;
   asio::local::stream_protocol::socket socket(context);
@@ -109,7 +109,9 @@ class Server final : public HttpServer {
     if (!ec) tcp_->listen(kBacklog, ec);
     if (ec)
       return io_error("cannot listen on %s:%d: %s", options.address.c_str(), options.port, ec.message().c_str())
-          .advise("give --http-port, or --metrics-port for metrics, another one, or 0 for any that is free");
+          .advise(ec.value() == EADDRNOTAVAIL
+                      ? "name an address that this machine has, 127.0.0.1 or 0.0.0.0 for all of them"
+                      : "give --http-port, or --metrics-port for metrics, another one, or 0 for any that is free");
     port_ = tcp_->local_endpoint(ec).port();
     accept(*tcp_);
     return Ok{};

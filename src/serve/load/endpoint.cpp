@@ -17,7 +17,8 @@ namespace peri::serve {
 static Status take_scheme(std::string_view* url, bool grpc_allowed, Endpoint* out) {
   const size_t end = url->find("://");
   if (end == std::string_view::npos || url->starts_with("unix:")) return Ok{};
-  const std::string_view scheme = url->substr(0, end);
+  std::string scheme(url->substr(0, end));  // in any case (RFC 3986, 3.1)
+  for (char& c : scheme) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   out->grpc = scheme == "grpc" || scheme == "grpcs";
   out->secure = scheme == "https" || scheme == "grpcs";
   if (scheme != "http" && scheme != "https" && !(grpc_allowed && out->grpc))
