@@ -70,6 +70,11 @@ TEST(OtherTypes, BestOfRowsOfEveryInteger) {
                      "]; y, i = top_k(x, k) {largest=" + largest + "}; output y; output i }");
 }
 
+TEST(OtherTypes, GatesOfFloat64) {
+  for (const std::string op : {"swish(x)", "swish(x) {alpha=1.702}", "mish(x)"})
+    is_taken("graph { input x: f64[3,2001]; y = " + op + "; output y }");
+}
+
 TEST(OtherTypes, UpdatesOfTruths) {
   for (const std::string how : {"none", "add", "mul", "max", "min"}) {
     is_taken(
