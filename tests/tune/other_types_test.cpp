@@ -59,6 +59,22 @@ TEST(OtherTypes, PlacesAndRunningSumsOfEveryInteger) {
     }
 }
 
+// Among a few, many and more neighbours than are looked at at once; of equals the first comes first.
+TEST(OtherTypes, BestOfRowsOfEveryInteger) {
+  for (const std::string& type : kIntegers)
+    for (const std::string length : {"5", "64", "700"})
+      for (const std::string k : {"1", "4", "16"})
+        for (const std::string largest : {"0", "1"})
+          if (std::stoi(k) <= std::stoi(length))
+            is_taken("graph { input x: " + type + "[9," + length + "]; const k: i64[1] = [" + k +
+                     "]; y, i = top_k(x, k) {largest=" + largest + "}; output y; output i }");
+}
+
+TEST(OtherTypes, GatesOfFloat64) {
+  for (const std::string op : {"swish(x)", "swish(x) {alpha=1.702}", "mish(x)"})
+    is_taken("graph { input x: f64[3,2001]; y = " + op + "; output y }");
+}
+
 TEST(OtherTypes, UpdatesOfTruths) {
   for (const std::string how : {"none", "add", "mul", "max", "min"}) {
     is_taken(

@@ -170,6 +170,19 @@ class Translator {
     return at;
   }
 
+  Result<Value> chain(Value x, std::initializer_list<std::pair<Op, double>> ops) {
+    for (const auto& [op, by] : ops) {
+      PERI_ASSIGN(x, emit(op, {x}, x.elem, by));
+    }
+    return x;
+  }
+  // x times a gate.
+  Result<Value> gated(const ir::Node& n, Value x) {
+    PERI_ASSIGN(const Value gate, n.op == "mish" ? chain(x, {{Op::kSoftplus, 0}, {Op::kTanh, 0}})
+                                                 : chain(x, {{Op::kScale, n.f("alpha", 1)}, {Op::kSigmoid, 0}}));
+    return emit(Op::kMul, {x, gate}, x.elem);
+  }
+
   Result<Value> with_attributes(const ir::Node& n, Value x) {
     const Elem e = x.elem;
     if (n.op == "is_inf")
@@ -180,6 +193,7 @@ class Translator {
       return cast(y, e);
     }
     if (e != Elem::kF32 && e != Elem::kF64) return refused("%s of this type", n.op.c_str());
+    if (n.op == "swish" || n.op == "mish") return gated(n, x);
     if (n.op == "leaky_relu") return emit(Op::kLeaky, {x}, e, n.f("alpha", 0.01F));
     if (n.op == "elu") return emit(Op::kElu, {x}, e, n.f("alpha", 1), 1);
     if (n.op == "selu")
