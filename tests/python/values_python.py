@@ -199,13 +199,15 @@ class Lives(Package):
 
     def test_a_sub_interpreter(self):
         """Is told so, and the process ends as it would have."""
+        if sys.version_info >= (3, 13):
+            self.skipTest("its module has another name and other errors there")
         said = self.script("""
             import _xxsubinterpreters as interpreters
             try:
                 interpreters.run_string(interpreters.create(), f"import sys; sys.path[:] = {sys.path!r}; import peri")
             except interpreters.RunFailedError as error:
                 print(error)
-        """ if sys.version_info < (3, 13) else "print('ImportError main interpreter')")
+        """)
         self.assertRegex(said, "ImportError.*main interpreter")
 
     def script(self, text):
