@@ -16,7 +16,7 @@ std::atomic<int> asking{0};
 std::thread::id ender;  // set before `ending`
 // A process is over by then. If not, somebody waits for the thread that waits here: a function that was registered with
 // atexit before ours.
-constexpr std::chrono::milliseconds kPatience{1000}, kLook{1};
+constexpr std::chrono::milliseconds kPatience{5000}, kLook{1};
 
 void end_begins() {
   ender = std::this_thread::get_id();

@@ -158,13 +158,14 @@ class Lives(Package):
     def test_a_cancel_before_the_run_begins(self):
         """The thread still takes the inputs as the task is cancelled: the run ends all the same."""
         engine, calls, go = peri.Engine(self.folder / "digits.engine", threads=1), [], threading.Event()
-        begin, many = engine._run_on, np.repeat(IMAGES, 8192, axis=0)
+        begin, many = engine._run_on, np.repeat(IMAGES, 1024, axis=0)
 
         def late(session, inputs, outputs):
             calls.append("taking")
             go.wait()
             try:
-                made = begin(session, inputs, outputs)
+                for _ in range(300):  # one may be over before the loop's thread gets to run
+                    made = begin(session, inputs, outputs)
                 calls.append("done")
                 return made
             except peri.CancelledError:
@@ -198,13 +199,15 @@ class Lives(Package):
 
     def test_a_sub_interpreter(self):
         """Is told so, and the process ends as it would have."""
+        if sys.version_info >= (3, 13):
+            self.skipTest("its module has another name and other errors there")
         said = self.script("""
             import _xxsubinterpreters as interpreters
             try:
                 interpreters.run_string(interpreters.create(), f"import sys; sys.path[:] = {sys.path!r}; import peri")
             except interpreters.RunFailedError as error:
                 print(error)
-        """ if sys.version_info < (3, 13) else "print('ImportError main interpreter')")
+        """)
         self.assertRegex(said, "ImportError.*main interpreter")
 
     def script(self, text):
