@@ -64,7 +64,8 @@ Result<bool> remove_unheld(const KeptKind& kind, const std::string& path) {
 }  // namespace
 
 const KeptKind kPackedWeights = {"packed", "packed weights", ".packed", 32, Knob::kPackedCacheMib, 4096};
-const KeptKind kServedEngines = {"serve", "engines of peri serve", ".engine", 16, Knob::kEngineCacheMib, 8192, ".proof"};
+const KeptKind kServedEngines = {"serve", "engines of peri serve", ".engine", 16, Knob::kEngineCacheMib, 8192,
+                                 ".proof"};
 const KeptKind kMachineCode = {"cubin", "kernels for GPUs", ".cubin", 32, Knob::kCodeCacheMib, 512};
 
 std::span<const KeptKind* const> kept_kinds() {

@@ -60,7 +60,7 @@ const Entry replay_entry{{
     .max_positional = 1,
     .flags = {{"--from", "", "ENGINE", "LINE is the name or the key of a step in ENGINE.proof"},
               {"--threads", "", "N", "threads (default: the CPUs this process may use)"},
-              {"--provider", "", "peri|onednn|cublaslt|outside|reference", "use only candidates of this provider"},
+              {"--provider", "", "peri|onednn|cublaslt|cudnn|outside|reference", "use only candidates of this provider"},
               {"--backend", "", "auto|cpu|cuda", "whose kernels (auto: cpu)"},
               {"--device", "", "KIND:N", "select one of several devices, e.g. cuda:1 (default: the first)"},
               {"--budget", "", "MS", "timing of one candidate (default 200)"},

@@ -156,7 +156,7 @@ class Worker(Served):
             self.assertIn(want, self.ends(2, "serve", "--model-repository", self.repository, "--worker-devices", wrong))
         self.assertIn("--in-process", self.ends(2, "serve", "--model-repository", self.repository, "--worker-devices", "cpu", "--in-process"))
         for flag in ("--worker-memory-mib", "--stuck-kill-secs"):
-            self.assertIn(f"--in-process has no worker, and {flag} is about it", self.ends(2, "serve", "--model-repository", self.repository, flag, "64", "--in-process"))
+            self.assertIn(f"{flag} is for workers, and --in-process has none", self.ends(2, "serve", "--model-repository", self.repository, flag, "64", "--in-process"))
 
     def test_models_come_and_go_in_the_worker(self):
         self.put("add")

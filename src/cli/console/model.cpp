@@ -35,7 +35,7 @@ std::vector<Flag> build_flags(std::vector<Flag> first, const std::vector<Flag>& 
       {"--strict-placement", "", "", "refuse a model if the host would have to run some of its steps"},
       {"--io-dtype", "", "f32|f16|bf16", "type of inputs and outputs (default: the model's)"},
       {"--kernel", "", "FILE", "manifest of an external kernel to try beside the built-in ones (GPU)", true},
-      {"--provider", "", "peri|onednn|cublaslt|outside|reference", "use only candidates of this provider"},
+      {"--provider", "", "peri|onednn|cublaslt|cudnn|outside|reference", "use only candidates of this provider"},
       {"--settings", "", "N", "number of settings of a kernel's tunables to try beside its default (default: 0)"},
       {"--disable-pass", "", "NAME", "skip a pass", true},
       {"--dump-passes", "", "DIR", "write the graph before and after each pass that changed it"},

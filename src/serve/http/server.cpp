@@ -25,7 +25,7 @@ constexpr int kBacklog = 4096;  // connections that the kernel makes and keeps u
 
 // Whether the name is free, or no socket's, or somebody listens there.
 bool answers(const std::string& name) {
-  struct stat seen {};
+  struct stat seen{};
   if (lstat(name.c_str(), &seen) != 0 || !S_ISSOCK(seen.st_mode)) return true;
   asio::io_context context;
   asio::local::stream_protocol::socket socket(context);

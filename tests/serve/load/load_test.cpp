@@ -114,11 +114,8 @@ TEST_F(LoadTest, FailuresOfTheWay) {
   server_.reset();
   EXPECT_EQ(load().error().kind, ErrorKind::kIo);
   terms_.stop = [] { return true; };
-  EXPECT_EQ(run_load(
-                subject_.endpoint, [] { return std::unique_ptr<Wire>(); }, terms_)
-                .error()
-                .kind,
-            ErrorKind::kCancelled);
+  EXPECT_EQ(
+      run_load(subject_.endpoint, [] { return std::unique_ptr<Wire>(); }, terms_).error().kind, ErrorKind::kCancelled);
 }
 
 TEST(LoadRequest, IsWhatTheProtocolAsksFor) {
