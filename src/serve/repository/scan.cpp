@@ -2,6 +2,7 @@
 #include "serve/repository/scan.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include "base/hash.hpp"
