@@ -29,10 +29,10 @@ class Early(Typed):
         (self.folder / "cut.npy").write_bytes((self.folder / "image.npy").read_bytes()[:200])
         (self.folder / "text.txt").write_text("1 2 3")
         for command in ("run", "verify", "bench"):
-            for given, words in (("imgae=image.npy", "the model has no input 'imgae'; did you mean 'image'?"), ("image", "names no input and file"),
+            for given, words in (("imgae=image.npy", "the model has no input 'imgae'; did you mean 'image'?"), ("image", "--input is not NAME=FILE"),
                                  ("image=", "names no file"), ("image=random:x", "the seed is not a whole number"), ("image=random:-1", "the seed is not"),
                                  ("image=raw:f32:2x1x8x8", "a raw input has"), ("image=raw:f33:2:image.npy", "raw elements"),
-                                 ("image=text.txt", "unknown type of input file"), ("image=double.npy", "input 'image' has another type")):
+                                 ("image=text.txt", "unknown type of input file"), ("image=double.npy", "input 'image' has the wrong type")):
                 self.early(words, command, DIGITS, "-i", given)
             for given, words in (("image=none.npy", "none.npy: cannot open"), ("image=.", "unknown type of input file"), ("image=cut.npy", "cut.npy")):
                 self.early(words, command, DIGITS, "-i", given, code=2 if given == "image=." else 1)
@@ -75,7 +75,7 @@ class Early(Typed):
         """Its flags are looked at before the first case is run."""
         shutil.copytree(FOLDERS / "tiny_bert", self.folder / "suite/case")
         shutil.copy(DIGITS, self.folder / "suite/case/model.onnx")
-        for flag, value, words in (("--min-passed", "x", "--min-passed is not in range"), ("--memory", "x", "--memory has no such value"), ("--at-once", "0", "--at-once is not"),
+        for flag, value, words in (("--min-passed", "x", "--min-passed is not in range"), ("--memory", "x", "--memory has an invalid value"), ("--at-once", "0", "--at-once is not"),
                                    ("--backend", "nope", "there is no backend 'nope'"), ("--provider", "nope", "has no provider 'nope'"),
                                    ("--disable-pass", "nope", "no pass is named 'nope'"), ("--dtype", "f8", "expected f32, f16 or bf16"),
                                    ("--budget", "3", "--budget is for tuning"), ("--settings", "1", "--settings is for tuning")):

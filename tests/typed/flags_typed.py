@@ -175,7 +175,7 @@ class Flags(Typed):
                             (("--in-process", "--worker-memory-mib", "0"), "--worker-memory-mib is for workers"), (("--in-process", "--stuck-kill-secs", "3"), "--stuck-kill-secs is for workers"),
                             (("--http-socket", "s", "--grpc-socket", "./s"), "--http-socket and --grpc-socket are one socket"),
                             (("--http-socket", "s", "--management-socket", "s"), "--http-socket and --management-socket are one socket"),
-                            (("--profile", "p.json"), "p.json: not valid JSON"), (("--profile", "p.yaml"), "p.yaml: line 1: text behind a list: found b"),
+                            (("--profile", "p.json"), "p.json: not valid JSON"), (("--profile", "p.yaml"), "p.yaml: line 1: text after a list: found b"),
                             (("--profile", "mark.yaml"), "--threads is not in range")):
             self.assertIn(said, self.wrong("serve", "--model-repository", ".", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1", *words))
         self.assertIn("name an address that this machine has",

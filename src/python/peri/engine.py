@@ -339,7 +339,7 @@ def add_kernel(manifest: Path) -> None:
 
 def _measured(given: Measurement | Mapping[str, Any], what: str) -> str:
     if not isinstance(given, Mapping):
-        raise TypeError(f"'{what}' is what Engine.bench() gives, or its JSON object, not {type(given).__name__}")
+        raise TypeError(f"'{what}' must be a result of Engine.bench(), or its JSON object, not {type(given).__name__}")
     return json.dumps(dict(given), default=Record.to_dict)
 
 
