@@ -165,7 +165,7 @@ class Bars:
             said, *_ = call(words, {"PERI_CACHE": str(self.work / f"{name_of(m)}.bits")}, (0, 3))
             row = json.loads(pathlib.Path(file.name).read_text())[0]
         if not row["expressible"]:
-            self.say("bits", f"{name_of(m)}: no choices that both take", 0, row["refused"][:300], None)
+            self.say("bits", f"{name_of(m)}: no choices that both take", 0, row["refused"].replace(f"{ROOT}/", "")[:300], None)
         else:
             self.say("bits", f"{name_of(m)}, choices of {row['choices']}, bytes", row["bytes"], "; ".join(row["differ"]) or "all the same", row["same"])
 
