@@ -181,25 +181,33 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
 }  // namespace
 
 // Weights are stored in the type asked for, else in the 16-bit type that most elements of the model's own have.
-static passes::Precision precision_of(const ir::Graph& graph, DType asked) {
-  if (asked != DType::kInvalid) return {asked, true};
-  std::map<DType, int64_t> elements;
+// How many elements of float constants each type has; on a device, in a graph without them, how many inputs.
+static std::map<DType, int64_t> float_elements(const ir::Graph& graph, bool on_device) {
+  std::map<DType, int64_t> out;
   for (const ir::Value* v : graph.constants())
-    if (v->type.dtype == DType::kF16 || v->type.dtype == DType::kBF16) elements[v->type.dtype] += v->constant->numel();
+    if (is_float(v->type.dtype)) out[v->type.dtype] += v->constant->numel();
+  if (out.empty() && on_device)
+    for (const ir::Value* v : graph.inputs)
+      if (is_float(v->type.dtype)) ++out[v->type.dtype];
+  return out;
+}
+
+static passes::Precision precision_of(const ir::Graph& graph, bool on_device, DType asked) {
+  if (asked != DType::kInvalid) return {asked, true};
   DType own = DType::kInvalid;
+  const auto elements = float_elements(graph, on_device);
   for (const auto& [type, count] : elements)
-    if (own == DType::kInvalid || count > elements.at(own)) own = type;
+    if (kernels::is_narrow_float(type) && (own == DType::kInvalid || count > elements.at(own))) own = type;
   return {own, false};
 }
 
-// Whether the model is one of 16 bits: more than half of its float constants are. One that has a scalar of such a type
-// is not.
-static bool is_narrow_model(const ir::Graph& graph) {
+// Whether the model is one of 16 bits: more than half of its float constants are (float_elements). One that has a
+// scalar of such a type is not.
+static bool is_narrow_model(const ir::Graph& graph, bool on_device) {
   int64_t narrow = 0, all = 0;
-  for (const ir::Value* v : graph.constants()) {
-    if (!is_float(v->type.dtype)) continue;
-    all += v->constant->numel();
-    if (kernels::is_narrow_float(v->type.dtype)) narrow += v->constant->numel();
+  for (const auto& [type, count] : float_elements(graph, on_device)) {
+    all += count;
+    if (kernels::is_narrow_float(type)) narrow += count;
   }
   return 2 * narrow > all;
 }
@@ -279,15 +287,16 @@ Status Compilation::State::begin(Options given, Imported model) {
     return usage("a plan for another target is neither measured nor verified on this machine")
         .advise("build with a lock, or without tuning");
   tuner = std::make_unique<tune::Tuner>(options.tune);  // whose worker makes its device ready meanwhile
+  const bool on_device = !backend->placement.device.empty();
+  precision = precision_of(imported.graph, on_device, options.dtype);  // of the model's own inputs
+  own_narrow = options.dtype == DType::kInvalid && is_narrow_model(imported.graph, on_device);
   if (options.io_dtype != DType::kInvalid) PERI_TRY(set_interface_types(imported.graph, options.io_dtype));
   if (options.admits) PERI_TRY(options.admits(imported.graph));
   before = imported.graph.clone();
   identity = hex64(hash_text(ir::print(before)));
   const int64_t start = now_ns();
-  precision = precision_of(imported.graph, options.dtype);
-  own_narrow = options.dtype == DType::kInvalid && is_narrow_model(imported.graph);
   // What a device's kernels read lies in its memory as their regions state it; only the host widens.
-  if (!backend->placement.device.empty()) {
+  if (on_device) {
     if (backend->narrow_values && kernels::is_narrow_float(precision.weights) && (precision.rounds || own_narrow))
       precision.values = precision.weights;
     precision.weights = DType::kF32;

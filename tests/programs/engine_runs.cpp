@@ -1,7 +1,9 @@
 // engine_runs ENGINE [--runs N] [--sessions N] [--seed N] [SIZES ...]: runs an engine at each of SIZES
 // ("batch=8,sequence=64"; those it was tuned for first) N times in each of several sessions, from memory of the host,
-// from the second run on into memory that the caller holds. Prints one JSON object: see write_times(); how many kernels
-// NVRTC compiled and the cache gave, and in how many runs a bit was another than in the first. Status 1 where one was.
+// from the second run on into memory that the caller holds. Runs take turns over copies of the inputs, so that no run
+// finds them in a core's own cache: preparing a size evicts them from it, and a caller's next input is seldom the last.
+// Prints one JSON object: see write_times(); how many kernels NVRTC compiled and the cache gave, and in how many runs a
+// bit was another than in the first. Status 1 where one was.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -77,12 +79,15 @@ struct Times {
   double steady() const { return stats::median(std::span(runs).subspan(2)); }
 };
 
-Status run_size(runtime::Session& session, std::span<const Tensor> inputs, int64_t runs, std::vector<Tensor>* expected,
-                Times* times, int64_t* differ) {
+constexpr size_t kCopies = 8;  // of 0.6 MB or more for an image: above a core's second-level cache
+
+Status run_size(runtime::Session& session, std::span<const std::vector<Tensor>> copies, int64_t runs,
+                std::vector<Tensor>* expected, Times* times, int64_t* differ) {
   std::vector<Tensor> held;
   std::vector<runtime::View> views;
   for (int64_t k = 0; k < runs + 2; ++k) {
     if (k == runs) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(times->runs[0]));
+    const std::vector<Tensor>& inputs = copies[static_cast<size_t>(k) % copies.size()];
     const int64_t start = now_ns();
     PERI_ASSIGN(std::vector<Tensor> out, k == 0 ? session.run(inputs) : session.run(inputs, views));
     (k < runs ? times->runs : times->rested).push_back(seconds_since(start) * 1e3);
@@ -126,13 +131,16 @@ Status run_size(const std::shared_ptr<const runtime::Engine>& engine, std::span<
                 const Call& call, const std::string& sizes, int64_t* other_bits, JsonWriter* w) {
   const plan::Program& p = engine->program();
   PERI_ASSIGN(const DimBinding dims, sizes_of(p, sizes));
-  PERI_ASSIGN(const std::vector<Tensor> inputs, judge::random_inputs(p, dims, call.seed));
+  std::vector<std::vector<Tensor>> copies;
+  for (size_t k = 0; k < kCopies; ++k) {
+    PERI_ASSIGN(copies.emplace_back(), judge::random_inputs(p, dims, call.seed));
+  }
   const auto before = code_counts(p);
   std::vector<Tensor> expected;
   std::vector<Times> times;
   int64_t differ = 0;
   for (runtime::Session* s : sessions)
-    PERI_TRY(run_size(*s, inputs, call.runs, &expected, &times.emplace_back(), &differ));
+    PERI_TRY(run_size(*s, copies, call.runs, &expected, &times.emplace_back(), &differ));
   const auto after = code_counts(p);
   *other_bits += differ;
   w->begin_object().field("sizes", sizes.empty() ? "tuned" : sizes);

@@ -69,10 +69,12 @@ class OutsideKernel : public device::tests::HostedGpu {
     EXPECT_TRUE(k.ok()) << k.error().text();
     return **k;
   }
-  static Result<Built> built(int settings = 0, const std::string& worker = "", const std::string& backend = "cuda") {
+  static constexpr const char* kSquares =
+      "graph { input x: f32[batch,40]; input w: f32[batch,40]; d = sub(x, w); y = mul(d, d); output y }";
+  static Result<Built> built(int settings = 0, const std::string& worker = "", const std::string& backend = "cuda",
+                             const std::string& graph = kSquares) {
     compile::Imported model;
-    auto g = ir::parse_graph(
-        "graph { input x: f32[batch,40]; input w: f32[batch,40]; d = sub(x, w); y = mul(d, d); output y }");
+    auto g = ir::parse_graph(graph);
     EXPECT_TRUE(g.ok() && ops::infer_graph(*g).ok());
     model.graph = std::move(*g);
     Options o;
@@ -214,6 +216,26 @@ TEST_F(OutsideKernel, PtxThatTheDriverRefusesIsToldWithItsLog) {
   const std::string name = "outside_bad_ptx";
   added_text(name, "ptx", "broken ptx .entry peri_" + name + kParameters, "");
   const auto b = built();
+  ASSERT_TRUE(b.ok()) << b.error().text();
+  EXPECT_NE(refusals(*b, name).find("ptxas error: broken ptx"), std::string::npos) << refusals(*b, name);
+}
+
+// A graph without weights has the type of its inputs: a kernel that takes 16 bits is asked, no cast stands before it.
+TEST_F(OutsideKernel, AGraphOf16BitsWithoutWeightsKeepsThem) {
+  const std::string name = "outside_half";
+  static const Folder kFiles;
+  std::ofstream(kFiles.path / "half.ptx") << "broken ptx .entry peri_half(.param .u64 x, .param .u64 w, .param .u64 y)";
+  const std::string manifest = (kFiles.path / "half.json").string();
+  std::ofstream(manifest)
+      << "{\"name\": \"" << name << "\", \"version\": 1, \"source\": {\"ptx\": \"half.ptx\"}, \"chips\": "
+      << "[\"sm_80+\"], \"entry\": \"peri_half\", \"threads\": 32, \"grid\": [\"n\"], \"pattern\": \"graph { input "
+      << "x: f16[n,c]; input w: f16[n,c]; d = sub(x, w); y = mul(d, d); output y }\", \"arguments\": [\"x\", \"w\", "
+      << "\"y\"]}";
+  const auto k = kernels::outside::add(manifest);
+  ASSERT_TRUE(k.ok()) << k.error().text();
+  std::string graph = kSquares;
+  for (size_t at = graph.find("f32"); at != std::string::npos; at = graph.find("f32", at)) graph.replace(at, 3, "f16");
+  const auto b = built(0, "", "cuda", graph);
   ASSERT_TRUE(b.ok()) << b.error().text();
   EXPECT_NE(refusals(*b, name).find("ptxas error: broken ptx"), std::string::npos) << refusals(*b, name);
 }

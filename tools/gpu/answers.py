@@ -15,12 +15,16 @@ Exit code 3 where an answer is too far off, 77 without numpy and onnx.
 import argparse
 import json
 import math
+import multiprocessing
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import time
+
+# Runs of the reference go beside each other, each of products with few threads: most of its time is not in products.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "4")
 
 try:
     import numpy as np
@@ -31,6 +35,7 @@ except ImportError as missing:
     sys.exit(77)
 
 TOKENS, SEQUENCE = 1000, 128
+RUNS_AT_ONCE = min(6, os.cpu_count() or 1)  # of the reference; one of 512 x 512 pixels holds 2 GB
 # Bits of the fraction, least exponent, largest value; how many times the error of rounding alone is allowed.
 DTYPES = {"f16": (10, -14, 65504.0, 1.5), "bf16": (7, -126, 3.3895313892515355e38, 1.5), "f32": (23, -126, 3.4028234663852886e38, 32)}
 
@@ -187,6 +192,18 @@ class Reference:
         return {n: wide(values[n]) for n in outputs}
 
 
+def beside_each_other(reference, calls):
+    """reference.run(*call) of each, in processes that share its weights: much of the time is Python's."""
+    global at_work
+    at_work = reference
+    with multiprocessing.get_context("fork").Pool(min(RUNS_AT_ONCE, len(calls))) as pool:
+        return pool.starmap(run_at_work, calls, chunksize=1)
+
+
+def run_at_work(inputs, dtype):
+    return at_work.run(inputs, dtype)
+
+
 # ---- engines --------------------------------------------------------------------------------------------------------
 def call(*words):
     done = subprocess.run([str(w) for w in words], capture_output=True, text=True)
@@ -300,23 +317,28 @@ class Engine:
 def judged(a, name, scratch):
     """The reports of one network in all types, each with what is wrong in words. The float64 run of a seed is that of all."""
     sources = pathlib.Path(os.environ.get("MODELS", pathlib.Path(__file__).resolve().parents[2] / "models"))
-    folder, spent = pathlib.Path(scratch), 0
+    folder = pathlib.Path(scratch)
     call(sys.executable, sources / "materialize.py", "--out", folder, name)
     path = folder / f"{name}.onnx"
     model = onnx.load(path)
     engines = [Engine(a, d, model, path, folder, a.engine if k == 0 else None) for k, d in enumerate(a.dtype.split(","))]
     reference = Reference(model)
-    for seed in range(1, a.seeds + 1):
-        inputs = made_inputs(model, a.batch, seed)
+    chosen = sorted({0, a.batch // 2, a.batch - 1})
+    inputs_of = {seed: made_inputs(model, a.batch, seed) for seed in range(1, a.seeds + 1)}
+    images = {(seed, k): {n: x[k : k + 1] for n, x in inputs.items()} for seed, inputs in inputs_of.items() for k in chosen}
+    for e in engines:
+        reference.weights_in(e.dtype)
+    start = time.monotonic()
+    wanted = [(at, dtype) for at in images for dtype in (None, *(e.dtype for e in engines))]
+    runs = dict(zip(wanted, beside_each_other(reference, [(images[at], dtype) for at, dtype in wanted])))
+    spent = time.monotonic() - start
+    for seed, inputs in inputs_of.items():
         got = [e.answer(inputs) for e in engines]
-        for k in sorted({0, a.batch // 2, a.batch - 1}):
-            image = {n: x[k : k + 1] for n, x in inputs.items()}
-            start = time.monotonic()
-            exact = reference.run(image)
+        for k in chosen:
+            image, exact = images[seed, k], runs[(seed, k), None]
             for e, all_of in zip(engines, got):
                 mine = {n: x[k : k + 1] for n, x in all_of.items()}
-                e.hold(seed, mine, exact, reference.run(image, e.dtype))
-            spent += time.monotonic() - start
+                e.hold(seed, mine, exact, runs[(seed, k), e.dtype])
             if a.batch > 1 and seed == 1:
                 for e, all_of in zip(engines, got):
                     e.hold_image(k, {n: x[k : k + 1] for n, x in all_of.items()}, e.answer(image))
