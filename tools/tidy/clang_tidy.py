@@ -31,10 +31,10 @@ std::string twice(std::string text) {
 
 
 def database(build, folder):
-    """File -> command: the build's without what only GCC reads: its precompiled header and its warnings."""
+    """File -> command: the build's without what only GCC reads: its precompiled header, its warnings and how it vectorizes."""
     entries = [e for e in json.loads((build / "compile_commands.json").read_text()) if e["file"].startswith(f"{ROOT}/src/")]
     for e in entries:
-        command = re.sub(r" -Winvalid-pch| -include \S*cmake_pch\.hxx", "", e["command"])
+        command = re.sub(r" -Winvalid-pch| -include \S*cmake_pch\.hxx| -ftree-\S+| -fvect-\S+", "", e["command"])
         e["command"] = re.sub(r" -Werror\b| -Wno-\S+", "", command) + " -w"
     (folder / "compile_commands.json").write_text(json.dumps(entries))
     return {e["file"]: e["command"] for e in entries}
@@ -98,15 +98,17 @@ def check_all(folder, files, jobs, passed=None):
     return bad
 
 
-def selftest(folder):
-    """Whether the tool finds a planted fault, and a changed header makes a file be checked again, one that was made too."""
+def selftest(folder, commands):
+    """Whether the tool finds a planted fault and takes every flag of the build's commands, and a changed header makes a file be
+    checked again, one that was made too."""
+    flags = " ".join(sorted({flag for c in commands.values() for flag in re.findall(r"(?<= )-[fm]\S+", c)}))
     files = {"planted.cpp": FAULT, "clean.cpp": FAULT.replace("moved + text", "moved"), "part.hpp": "int one();\n",
              "with.cpp": '#include "part.hpp"\n#include "made.hpp"\nint one() { return two() - 1; }\n', "gen/made.hpp": "int two();\n"}
     for name, text in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     (folder / "compile_commands.json").write_text(json.dumps(
-        [{"directory": str(folder), "file": str(folder / n), "command": f"c++ -std=c++20 -c {folder / n}"} for n in files]))
+        [{"directory": str(folder), "file": str(folder / n), "command": f"c++ -std=c++20 {flags} -c {folder / n}"} for n in files]))
     found = {n: check(folder, str(folder / n))[1] != 0 for n in ("planted.cpp", "clean.cpp")}
 
     def key(command=f"c++ -I{folder}/gen"):
@@ -136,9 +138,9 @@ def main():
         return 77
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
-        if a.selftest:
-            return selftest(folder)
         commands = database(build, folder)
+        if a.selftest:
+            return selftest(folder, commands)
         known = build / "clang_tidy_passed.json"
         before = json.loads(known.read_text()) if known.is_file() else {}
         asked = [str(f.resolve()) for f in a.files] or list(commands)

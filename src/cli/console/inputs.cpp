@@ -321,8 +321,8 @@ Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::
     files[p.name] = source.file;
   }
   if (const auto bound = plan::bind_dims(program, sizes); !bound.ok()) {
-    Error e = bound.error();
-    return std::move(e).in_file(files[e.node]);
+    const std::string& file = files[bound.error().node];
+    return Error(bound.error()).in_file(file);
   }
   PERI_TRY(check_sizes_used(arguments, reader.sizes_used || program.inputs.empty()));
   return out;

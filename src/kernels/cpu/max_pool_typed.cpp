@@ -55,7 +55,8 @@ void run_plane(const Shape& s, const void* from, const Args& args, int64_t plane
     if (values) values[p] = best;
     if (places && place >= 0) places[p] = plane * s.in_size + (s.columns ? column_major(place, s.in) : place);
     if (places && place < 0) places[p] = -1;
-    for (size_t d = s.out.size(); d-- > 0 && ++o[d] == s.out[d];) o[d] = 0;
+    for (size_t d = s.out.size(); d-- > 0; o[d] = 0)
+      if (++o[d] != s.out[d]) break;
   }
 }
 
@@ -168,7 +169,8 @@ void run_image(const Shape& s, const void* from, const Args& args, int64_t plane
     run_edge<T>(s, at, rows, row, 0, inside);
     run_inside<T>(s, at, rows, row, inside, after);
     run_edge<T>(s, at, rows, row, after, columns);
-    for (size_t d = axis; d-- > 0 && ++o[d] == s.out[d];) o[d] = 0;
+    for (size_t d = axis; d-- > 0; o[d] = 0)
+      if (++o[d] != s.out[d]) break;
   }
 }
 
