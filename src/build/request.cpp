@@ -96,7 +96,7 @@ Status check_folder_of(const std::string& file) {
         .in_file(file)
         .expecting(format("at most %ld bytes", longest))
         .but_found(std::to_string(length));
-  if (access(folder.c_str(), W_OK) == 0) return Ok{};
+  if (access((folder + "/.").c_str(), W_OK) == 0) return Ok{};
   const bool missing = errno == ENOENT;
   Error none = os_error("write into the folder", folder);
   return std::move(none).advise(missing ? "make it first: mkdir -p " + folder : "name a file in another folder");
@@ -125,6 +125,7 @@ Result<compile::Options> options_of(const Request& request) {
   if (!o.device.empty()) {
     PERI_ASSIGN(const lower::Backend* const backend, compile::backend_for(o.backend, o.device));
     o.backend = backend->name;
+    if (backend->placement.device.empty()) o.device.clear();  // "cpu": the host, which needs no choice
   }
   PERI_ASSIGN(o.dtype, given_dtype("--dtype", request.dtype));
   PERI_ASSIGN(o.io_dtype, given_dtype("--io-dtype", request.io_dtype));
