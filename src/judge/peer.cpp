@@ -176,7 +176,7 @@ Result<std::vector<std::vector<Tensor>>> onnxruntime_outputs(const std::string& 
   if (const std::string why = last_line(said); code != 0)
     return invalid("ONNX Runtime gave no answer (exit code %d)%s", code, why.empty() ? "" : (": " + why).c_str())
         .in_file(model)
-        .advise("see whether it runs there at all: " + interpreter + " -c 'import onnxruntime'");
+        .advise(why.empty() ? "see whether it runs there at all: " + interpreter + " -c 'import onnxruntime'" : "");
   std::vector<std::vector<Tensor>> out(sets.size());
   for (size_t n = 0; n < sets.size(); ++n)
     for (size_t k = 0; k < program.outputs.size(); ++k) {

@@ -130,6 +130,17 @@ class Signals(Typed):
         self.at_work(child, 2.0)
         self.cut(child, signal.SIGTERM)
 
+    def test_an_engine_that_is_replaced_meanwhile_is_not_measured_as_one(self):
+        for name in ("a", "b"):
+            self.ends(0, "build", DIGITS, "-o", f"{name}.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        child = self.start("bench", "a.engine", "--repeat", "2", "--seconds", "0.3", "--tolerance", "1e6", "--json", "a.json")
+        self.wait_for(child, "process 1 of 2")
+        (self.folder / "b.engine").rename(self.folder / "a.engine")
+        said = child.communicate(timeout=200)[1]
+        self.assertEqual(child.returncode, 1, said)
+        self.assertIn("FAILED bench: a.engine: the engine was replaced while it was measured", said)
+        self.assertEqual(json.loads((self.folder / "a.json").read_text())["error"]["kind"], "io")
+
     def test_its_worker_says_nothing_of_its_own(self):
         ours, theirs = socket.socketpair()
         self.addCleanup(theirs.close)
