@@ -59,6 +59,10 @@ void FileUses::reads(std::string_view what, const std::string& path) {
   if (!path.empty()) uses_.push_back({std::string(what), path, nullptr});
 }
 
+void FileUses::reads_part(std::string_view what, const std::string& path) {
+  uses_.push_back({std::string(what), path, nullptr, true});
+}
+
 void FileUses::writes(std::string_view what, const std::string& path, const FileKind& kind) {
   if (!path.empty() && !(kind.dash && path == "-")) uses_.push_back({std::string(what), path, &kind});
 }
@@ -67,6 +71,7 @@ Status FileUses::check_apart(const Use& written, size_t at) const {
   for (size_t k = 0; k < uses_.size(); ++k) {
     const Use& other = uses_[k];
     if (k == at || (other.kind && k > at) || !one_file(written.path, other.path)) continue;
+    if (other.part && check_replaces(written.path, *written.kind, false).ok()) continue;
     return usage("%s and %s are one file", other.what.c_str(), written.what.c_str())
         .in_file(written.path)
         .advise(other.kind ? "give each a file of its own" : "it would be overwritten: give another path");

@@ -24,6 +24,8 @@ class FileUses {
  public:
   // `what` stands in errors: "the model", "--lock". An empty path is none.
   void reads(std::string_view what, const std::string& path);
+  // One of a model's other files: in its folder may also lie what this program wrote, which is replaced.
+  void reads_part(std::string_view what, const std::string& path);
   void writes(std::string_view what, const std::string& path, const FileKind& kind);
 
   // Errors: kUsage where two names are one file (the same node of the disk, or the same place once links are followed)
@@ -36,6 +38,7 @@ class FileUses {
   struct Use {
     std::string what, path;
     const FileKind* kind = nullptr;  // null: it is read
+    bool part = false;
   };
   Status check_apart(const Use& written, size_t at) const;
   std::vector<Use> uses_;

@@ -1,6 +1,9 @@
 // In this process, or by `peri` commands that do the same in fresh processes.
 #include "build/bench.hpp"
 
+#include <sys/stat.h>
+
+#include <array>
 #include <optional>
 
 #include "base/temporary_folder.hpp"
@@ -16,6 +19,14 @@ Status write_to(const std::string& path, const runtime::Engine& engine) {
     weights.push_back(std::move(weight));
   }
   return plan::write_engine(path, engine.program(), weights);
+}
+
+// Which file the path names, and when it was last written: each process opens it anew.
+std::array<int64_t, 5> state_of(const std::string& path) {
+  struct stat s = {};
+  if (stat(path.c_str(), &s) != 0) return {};
+  return {static_cast<int64_t>(s.st_dev), static_cast<int64_t>(s.st_ino), s.st_size, s.st_mtim.tv_sec,
+          s.st_mtim.tv_nsec};
 }
 
 // The same measurement by a command: the device too that the engine was opened on.
@@ -50,7 +61,13 @@ Result<bench::Record> in_fresh_processes(const BenchSubject& subject, const Benc
     path = scratch->path() + "/measured.engine";
     PERI_TRY(write_to(path, *subject.engine));
   }
-  return bench::time_fresh(words_of(path, *subject.engine, terms), terms.processes, terms.progress, terms.stop);
+  const auto before = state_of(path);
+  auto out = bench::time_fresh(words_of(path, *subject.engine, terms), terms.processes, terms.progress, terms.stop);
+  if (out.ok() && state_of(path) != before)
+    return io_error("the engine was replaced while it was measured, so that its processes may have run different ones")
+        .in_file(path)
+        .advise("measure again when nothing writes it, or measure a copy");
+  return out;
 }
 
 Result<bench::Record> in_this_process(const BenchSubject& subject, const BenchTerms& terms, double seconds) {

@@ -58,11 +58,11 @@ bool ends_with_seed(const std::string& text, size_t* at) {
 
 Result<Line> read_line(const ReplayRequest& request) {
   Line line;
-  std::string text = request.line;
+  std::string text = request.line, file;
   struct stat info;
   const bool path = text.find('{') == std::string::npos && text.find('=') == std::string::npos;
   if (const bool exists = path && stat(text.c_str(), &info) == 0; exists && !S_ISDIR(info.st_mode)) {
-    const std::string file = std::exchange(text, "");
+    file = std::exchange(text, "");
     PERI_ASSIGN(text, read_file(file, size_t{64} << 20));
     if (text.find('\0') != std::string::npos)
       return usage("not a problem")
@@ -92,10 +92,14 @@ Result<Line> read_line(const ReplayRequest& request) {
     PERI_ASSIGN(text, from_cache(text.substr(text.find('@') + 1)));
   }
   auto parsed = problem::parse(text);
-  if (!parsed.ok() && parsed.error().kind == ErrorKind::kInvalid)
-    return std::move(parsed).error().advise(
+  if (!parsed.ok() && parsed.error().kind == ErrorKind::kInvalid) {
+    Error e = std::move(parsed).error();
+    if (!file.empty()) e.file = file;
+    if (file.empty() && request.engine.empty() && !named) e.kind = ErrorKind::kUsage;  // it was typed
+    return std::move(e).advise(
         "a problem is one line, 'matmul a=f32[64,256] b=f32[256,128] +relu', or IR text; a step of an engine: peri "
         "replay NAME --from ENGINE");
+  }
   PERI_ASSIGN(line.problem, std::move(parsed));
   return line;
 }
@@ -163,7 +167,7 @@ Result<Replay> replay(const ReplayRequest& request) {
   PERI_ASSIGN(const lower::Backend* const backend, compile::backend_for(request.backend, request.device));
   options.executors = backend->executors;
   if (backend->placement.own_only) options.own_executor = backend->placement.executor;
-  options.device = request.device;
+  if (!backend->placement.device.empty()) options.device = request.device;
   if (backend->target) {
     PERI_ASSIGN(options.target, backend->target(options.threads, exec::libraries(), request.device));
   }

@@ -12,6 +12,7 @@
 #include "base/plural.hpp"
 #include "base/thread_pool.hpp"
 #include "base/version.hpp"
+#include "build/model_files.hpp"
 #include "build/open.hpp"
 #include "build/proof.hpp"
 #include "compile/backends.hpp"
@@ -42,6 +43,8 @@ Result<DType> given_dtype(const char* flag, const std::string& name) {
 Status check_files(const Request& r) {
   FileUses files;
   files.reads("the model", r.model);
+  if (r.force)  // else nothing but what this program wrote is replaced
+    for (const std::string& file : files_behind(r.model)) files.reads_part("a file of the model", file);
   files.reads("the lock file that is taken", r.locked_path);
   files.writes("the engine", r.engine_path, plan::kEngineFile);
   if (!r.engine_path.empty()) files.writes("the engine's proof", proof_path(r.engine_path), kProofFile);
@@ -96,7 +99,7 @@ Status check_folder_of(const std::string& file) {
         .in_file(file)
         .expecting(format("at most %ld bytes", longest))
         .but_found(std::to_string(length));
-  if (access(folder.c_str(), W_OK) == 0) return Ok{};
+  if (access((folder + "/.").c_str(), W_OK) == 0) return Ok{};
   const bool missing = errno == ENOENT;
   Error none = os_error("write into the folder", folder);
   return std::move(none).advise(missing ? "make it first: mkdir -p " + folder : "name a file in another folder");
@@ -125,6 +128,7 @@ Result<compile::Options> options_of(const Request& request) {
   if (!o.device.empty()) {
     PERI_ASSIGN(const lower::Backend* const backend, compile::backend_for(o.backend, o.device));
     o.backend = backend->name;
+    if (backend->placement.device.empty()) o.device.clear();  // "cpu": the host, which needs no choice
   }
   PERI_ASSIGN(o.dtype, given_dtype("--dtype", request.dtype));
   PERI_ASSIGN(o.io_dtype, given_dtype("--io-dtype", request.io_dtype));
@@ -203,6 +207,7 @@ Result<Made> make_engine(const Request& request) {
   if (!request.engine_path.empty()) PERI_TRY(check_folder_of(proof_path(request.engine_path)));
   PERI_TRY(check_files(request));
   PERI_ASSIGN(Made out, make(request));
+  PERI_TRY(check_files(request));  // a build takes a while, in which others may have made files there
   const compile::Compiled& compiled = out.built.compiled;
   // Before the engine is written: it stands without its proof for no longer than it takes to write that.
   const bool file = !request.engine_path.empty();

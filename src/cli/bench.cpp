@@ -10,6 +10,7 @@
 #include "cli/console/histogram.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
+#include "compile/backends.hpp"
 #include "tune/worker.hpp"
 
 namespace peri::cli {
@@ -94,12 +95,23 @@ void note_cut(const Arguments& arguments, const bench::Record& record, const bui
                         static_cast<long long>(terms.max_samples), p.wall_s, terms.seconds));
 }
 
+Error paced_on_host() {
+  return usage("--paced is for engines on a device")
+      .but_found("an engine of the host alone")
+      .advise("build it with --backend cuda, or leave --paced out");
+}
+
+// Before a model is built that could not be paced.
+Status check_paced(const Arguments& arguments) {
+  if (!arguments.has("--paced") || build::is_engine(arguments.positional[0])) return Ok{};
+  PERI_ASSIGN(const lower::Backend* const backend,
+              compile::backend_for(arguments.get("--backend", "auto"), arguments.get("--device")));
+  return backend->placement.device.empty() ? Status(paced_on_host()) : Status(Ok{});
+}
+
 // A round of runs on a device for each line of standard input.
 Result<Outcome> paced(const Opened& opened, const build::BenchTerms& terms) {
-  if (opened.engine->program().devices.size() < 2)
-    return usage("--paced is for engines on a device")
-        .but_found("an engine of the host alone")
-        .advise("build it with --backend cuda, or leave --paced out");
+  if (opened.engine->program().devices.size() < 2) return paced_on_host();
   PERI_ASSIGN(auto session, runtime::Session::create(opened.engine, terms.threads));
   PERI_TRY(session->run(terms.inputs));
   bench::Schedule round;
@@ -151,6 +163,7 @@ Result<Outcome> run(const Arguments& arguments) {
   }
   PERI_TRY(check_local(arguments));
   PERI_ASSIGN(build::BenchTerms asked, asked_of(arguments));
+  PERI_TRY(check_paced(arguments));
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const Opened opened, open_model(arguments, arguments.positional[0], &progress));
   PERI_ASSIGN(const build::BenchTerms terms, terms_of(arguments, std::move(asked), opened, &progress));

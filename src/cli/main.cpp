@@ -19,6 +19,7 @@
 #include "build/request.hpp"
 #include "cli/console/arguments.hpp"
 #include "cli/console/profile.hpp"
+#include "cli/console/stack.hpp"
 #include "cli/console/terminal.hpp"
 #include "exec/weights/packed_files.hpp"
 #include "kernels/outside/outside.hpp"
@@ -227,8 +228,8 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace peri::cli
 
-int main(int argc, char** argv) {
-  peri::cli::keep_streams();
+namespace {
+int run_all(int argc, char** argv) {
   try {
     const peri::Result<int> code = peri::contained([&]() -> peri::Result<int> { return peri::cli::run(argc, argv); });
     if (code.ok()) return *code;
@@ -238,4 +239,10 @@ int main(int argc, char** argv) {
     std::fputs("FAILED peri: out of memory\n", stderr);
     return 1;
   }
+}
+}  // namespace
+
+int main(int argc, char** argv) {
+  peri::cli::keep_streams();
+  return peri::cli::with_stack([&] { return run_all(argc, argv); });
 }

@@ -29,13 +29,13 @@ Result<const lower::Backend*> backend_for(std::string_view backend, std::string_
   const auto of_device = backend_named(kind);
   if (kind == "auto" || !of_device.ok())
     return usage("there is no device '%s'", std::string(device).c_str())
-        .expecting("cuda, or cuda:NUMBER")
+        .expecting("cpu, cuda, or cuda:NUMBER")
         .advise("leave --device out to run on the CPU");
   PERI_ASSIGN(const lower::Backend* const out, backend == "auto" ? of_device : backend_named(backend));
-  if (kind == out->placement.device) return out;
+  if (kind == (out->placement.device.empty() ? out->name : out->placement.device)) return out;
   return usage("backend '%s' does not build for device '%s'", std::string(out->name).c_str(),
                std::string(device).c_str())
-      .expecting(out->placement.device.empty() ? "no device" : out->placement.device)
+      .expecting(std::string(out->placement.device.empty() ? out->name : out->placement.device))
       .advise(kind == out->name ? "leave --device out" : "give --backend " + kind);
 }
 

@@ -173,8 +173,10 @@ Result<std::vector<std::vector<Tensor>>> onnxruntime_outputs(const std::string& 
     return unsupported("its packages are missing: %s", last_line(said).c_str())
         .in_file(interpreter)
         .advise("pip install onnxruntime, or name a Python that has it: PERI_PYTHON=FILE");
-  if (code != 0)
-    return invalid("ONNX Runtime gave no answer (exit code %d): %s", code, last_line(said).c_str()).in_file(model);
+  if (const std::string why = last_line(said); code != 0)
+    return invalid("ONNX Runtime gave no answer (exit code %d)%s", code, why.empty() ? "" : (": " + why).c_str())
+        .in_file(model)
+        .advise(why.empty() ? "see whether it runs there at all: " + interpreter + " -c 'import onnxruntime'" : "");
   std::vector<std::vector<Tensor>> out(sets.size());
   for (size_t n = 0; n < sets.size(); ++n)
     for (size_t k = 0; k < program.outputs.size(); ++k) {

@@ -24,9 +24,11 @@ Result<std::shared_ptr<device::Device>> find_device(const EngineOptions& options
 Status check_choice(const EngineOptions& options, const plan::Program& p) {
   if (options.device.empty()) return Ok{};
   PERI_TRY(device::ordinal_of(options.device));
+  if (p.devices.size() == 1 && device::kind_of(options.device) == "cpu") return Ok{};
   if (std::find(p.devices.begin(), p.devices.end(), device::kind_of(options.device)) != p.devices.end()) return Ok{};
   std::string kinds;
   for (const std::string& kind : p.devices) kinds += (kinds.empty() ? "" : ", ") + kind;
+  if (p.devices.size() == 1) kinds = "cpu";
   Error none = usage("the engine does not run on device '%s'", options.device.c_str()).expecting(kinds);
   if (device::kind_of(options.device) == "cuda")
     return std::move(none).advise("build it for that device: peri build MODEL --backend cuda -o ENGINE");

@@ -245,7 +245,7 @@ TEST_F(Commands, ReplayOfAStepIsTheProblemOfTheProof) {
   const Json by_text = json_of(command("replay", {problem + " seed=3", "--budget", "1"}));
   EXPECT_EQ(*by_text.get_string("hash"), *by_name.get_string("hash"));
   EXPECT_EQ(by_text.get_int("seed").value(), 3);
-  EXPECT_EQ(command("replay", {"relu x=f32[4] colour=2"}).error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(command("replay", {"relu x=f32[4] colour=2"}).error().kind, ErrorKind::kUsage);
 }
 
 TEST_F(Commands, DoctorKnowsTheMachine) {

@@ -52,6 +52,12 @@ class Early(Typed):
                                    (("--top-k", "2", "--labels", "empty.txt"), "--labels holds no names", 2), (("--top-k", "2", "--labels", "none"), "none", 1)):
             self.early(words, "run", DIGITS, *image, *flags, code=code)
 
+    def test_places_for_passes_and_rounds(self):
+        self.early("--paced is for engines on a device", "bench", DIGITS, "--paced")
+        self.early("--paced is for engines on a device", "bench", DIGITS, "--paced", "--device", "cpu")
+        self.model("m.onnx")
+        self.assertIn("m.onnx: cannot write into the folder: Not a directory", self.ends(1, "build", "m.onnx", "--dump-passes", "m.onnx", "--no-cache"))
+
     def test_terms_of_a_measurement(self):
         for flags in (("--seconds", "-1"), ("--warm-up", "x"), ("--iterations", "0"), ("--tolerance", "nan"), ("--repeat", "0")):
             self.early(f"{flags[0]} is not in range", "bench", DIGITS, *flags)

@@ -6,8 +6,9 @@ import shutil
 import subprocess
 
 import numpy
+import onnx
 
-from typed import DIGITS, Typed, main
+from typed import DIGITS, SOURCE, Typed, main
 
 
 class Files(Typed):
@@ -157,6 +158,23 @@ class Files(Typed):
         model = self.model("small.onnx")
         self.ends(0, "run", model, "-i", "x=random:1", "--output-dir", "out", *self.quick)
         self.assertTrue((self.folder / "far/y.npy").exists() and (self.folder / "out/y.npy").is_symlink())
+
+    def test_the_files_behind_a_model_are_not_lost_by_force(self):
+        shutil.copytree(SOURCE / "tests/hf/data/tiny_bert", self.folder / "bert")
+        self.model("m.onnx")
+        made = onnx.load(self.folder / "m.onnx")
+        for weight in made.graph.initializer:  # as raw bytes, which may lie in a file of their own
+            weight.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(weight), weight.name))
+        onnx.save(made, self.folder / "m.onnx", save_as_external_data=True, location="m.bin", size_threshold=0)
+        quick = ("--no-tune", "--no-cache", "--no-verify", "--force")
+        for model, part in (("bert", "bert/config.json"), ("m.onnx", "m.bin")):
+            before = (self.folder / part).read_bytes()
+            for flag in ("-o", "--lock", "--json", "--log"):
+                said = self.ends(2, "build", model, flag, part, *quick, *(() if flag == "-o" else ("-o", "a.engine")))
+                self.assertIn(f"{part}: a file of the input '{model}' and ", said)
+                self.assertEqual((self.folder / part).read_bytes(), before)
+        for again in range(2):  # what was made there is made again
+            self.ends(0, "build", "bert", "-o", "bert/a.engine", "--json", "bert/a.json", *quick)
 
 
 if __name__ == "__main__":

@@ -150,6 +150,19 @@ class Flags(Typed):
             self.assertIn("device 'gpu:0'", self.wrong(*command, "--device", "gpu:0"))
         self.assertIn("does not build for device 'cuda:1'", self.wrong("replay", "relu x=f32[4]", "--backend", "cpu", "--device", "cuda:1"))
 
+    def test_the_cpu_is_a_device(self):
+        quick, image = ("--no-tune", "--no-cache", "--no-verify", "--force"), ("-i", "image=random:1")
+        self.ends(0, "build", DIGITS, "-o", "here.engine", *quick)
+        for device in ("cpu", "cpu:0"):
+            self.ends(0, "build", DIGITS, "-o", "there.engine", "--device", device, *quick)
+            self.assertEqual((self.folder / "there.engine").read_bytes(), (self.folder / "here.engine").read_bytes())
+            for command in (("run", "here.engine", *image), ("inspect", "here.engine"), ("verify", "here.engine"), ("inspect", DIGITS),
+                            ("bench", "here.engine", "--seconds", "0", "--repeat", "2", "--tolerance", "1e6"), ("replay", "relu x=f32[4]", "--budget", "1")):
+                self.ends(0, *command, "--device", device)
+        self.assertIn("backend 'cuda' does not build for device 'cpu'", self.wrong("build", DIGITS, "--backend", "cuda", "--device", "cpu"))
+        self.assertIn("expected cpu, cuda, or cuda:NUMBER", self.wrong("build", DIGITS, "--device", "host"))
+        self.assertIn("'CPU': expected cpu; ", self.wrong("run", "here.engine", *image, "--device", "CPU"))
+
     def test_what_goes_into_the_line_of_a_request(self):
         for name in ("a b", "a\r\nX-Other: 1", "../..", "a?b", "a#b", "%2e"):
             for url in ("http://127.0.0.1:1", "grpc://127.0.0.1:1"):

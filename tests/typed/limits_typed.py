@@ -162,6 +162,15 @@ class Limits(Typed):
         self.assertIn(b"FAILED build", r.stderr)
         self.assertFalse((self.folder / "a.engine").exists())
 
+    def test_a_small_stack_is_no_crash(self):
+        def small():
+            resource.setrlimit(resource.RLIMIT_STACK, (1 << 16, 1 << 16))
+        self.model("m.onnx")
+        for words in (("build", "m.onnx", "-o", "a.engine", "--no-cache"), ("bench", "a.engine", "--seconds", "0", "--repeat", "2", "--tolerance", "1e6"),
+                      ("verify", "a.engine", "--bisect")):
+            r = self.peri(*words, preexec_fn=small)
+            self.assertEqual(r.returncode, 0, r.stderr)
+
     def test_a_build_has_run_at_its_tuned_size(self):
         """The rows of a table end where only a run shows it."""
         nodes = [helper.make_node("Mul", ["x", "zero"], ["z"]), helper.make_node("Add", ["z", "one"], ["ones"]), helper.make_node("CumSum", ["ones", "axis"], ["sum"]),

@@ -17,9 +17,9 @@ from typed import DIGITS, PERI, SOURCE, Typed, main
 
 
 class Signals(Typed):
-    def start(self, *words):
+    def start(self, *words, hang_up=signal.SIG_DFL):
         return subprocess.Popen([PERI, *map(str, words)], cwd=self.folder, env=self.environment, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True)
+                                stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGHUP, hang_up))
 
     def cut(self, child, *how):
         """Sends signals, all at once, which end the command: left alone, each of them would go on for longer than is waited here."""
@@ -83,7 +83,7 @@ class Signals(Typed):
         return "long.onnx"
 
     def test_a_build_leaves_the_best_so_far_and_says_so_ever_after(self):
-        for how in (signal.SIGINT, signal.SIGTERM):
+        for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             shutil.rmtree(self.folder / "cache", ignore_errors=True)
             child = self.start("build", self.long(), "-o", "a.engine", "--json", "a.json", "--verbose")
             self.wait_for(child, "[2/")  # something was tried
@@ -118,6 +118,28 @@ class Signals(Typed):
             self.wait_for(child, "process 1 of 3")
             time.sleep(delay - 0.01)
             self.cut(child, signal.SIGINT)
+
+    def test_a_closed_terminal_ends_what_did_not_ask_to_go_on(self):
+        slow = self.slow()
+        child = self.start("verify", slow, "--no-cache")
+        self.at_work(child)
+        self.cut(child, signal.SIGHUP)
+        child = self.start("verify", slow, "--no-cache", hang_up=signal.SIG_IGN)  # as nohup(1) starts it
+        self.at_work(child)
+        child.send_signal(signal.SIGHUP)
+        self.at_work(child, 2.0)
+        self.cut(child, signal.SIGTERM)
+
+    def test_an_engine_that_is_replaced_meanwhile_is_not_measured_as_one(self):
+        for name in ("a", "b"):
+            self.ends(0, "build", DIGITS, "-o", f"{name}.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        child = self.start("bench", "a.engine", "--repeat", "2", "--seconds", "0.3", "--tolerance", "1e6", "--json", "a.json")
+        self.wait_for(child, "process 1 of 2")
+        (self.folder / "b.engine").rename(self.folder / "a.engine")
+        said = child.communicate(timeout=200)[1]
+        self.assertEqual(child.returncode, 1, said)
+        self.assertIn("FAILED bench: a.engine: the engine was replaced while it was measured", said)
+        self.assertEqual(json.loads((self.folder / "a.json").read_text())["error"]["kind"], "io")
 
     def test_its_worker_says_nothing_of_its_own(self):
         ours, theirs = socket.socketpair()

@@ -6,6 +6,7 @@ import shutil
 
 import numpy
 import onnx
+from onnx import TensorProto, helper
 
 from typed import DIGITS, SOURCE, Typed, main
 
@@ -130,9 +131,26 @@ class Words(Typed):
         for file in ("a.engine", DIGITS):
             self.assertIn("not a problem", self.ends(2, "replay", file))
         self.assertIn("found a folder", self.ends(2, "replay", "."))
+        for line in ("matmul", "nonsense a=f32[2]", "relu x=f32[4] seed=x", "graph { "):  # what is typed is usage, what a file holds is not
+            (self.folder / "line.txt").write_text(line)
+            self.assertIn("a problem is one line", self.ends(2, "replay", line))
+            self.assertIn("FAILED replay: line.txt: ", self.ends(1, "replay", "line.txt"))
         self.assertIn("neither a problem nor a file that exists", self.ends(1, "replay", "no/such file"))
         self.assertIn("neither a problem nor a file that exists", self.ends(1, "replay", "problem.txt"))
         self.assertIn(" 1 candidate, ", " " + self.ends(0, "replay", "graph { input x: f32[4]; y = relu(x); output y; }", "--budget", "1").split(": ")[1])
+
+    def test_a_short_time_is_not_told_as_none(self):
+        self.model("m.onnx")
+        self.assertRegex(self.peri("build", "m.onnx", "-o", "m.engine").stdout.decode(), r"predicted  0\.0*[1-9]\d* ms a run")
+
+    def test_an_input_or_an_answer_that_there_is_not(self):
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])
+        graph = helper.make_graph([helper.make_node("Relu", ["w"], ["y"])], "g", [], [y], [helper.make_tensor("w", TensorProto.FLOAT, [1], [2.0])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "none.onnx")
+        self.assertIn("has no input 'x'; it has none: leave --input out", self.ends(2, "run", "none.onnx", "-i", "x=random:1", "--no-cache"))
+        self.environment["PERI_PYTHON"] = "false"
+        said = self.ends(1, "verify", DIGITS, "--onnxruntime", "--no-tune", "--no-cache", "--no-verify")
+        self.assertIn("gave no answer (exit code 1); see whether it runs there at all: ", said)
 
     def test_what_is_cut_or_of_another_version_says_what_to_do(self):
         quick = ("--no-tune", "--no-cache", "--no-verify", "--quiet")

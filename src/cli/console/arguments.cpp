@@ -10,6 +10,7 @@
 
 #include "base/fault.hpp"
 #include "base/spelling.hpp"
+#include "build/model_files.hpp"
 #include "build/open.hpp"
 #include "build/proof.hpp"
 #include "build/request.hpp"
@@ -205,6 +206,9 @@ FileUses file_uses(const Command& command, const Arguments& arguments) {
   FileUses out;
   for (const std::string& word : arguments.positional) {
     out.reads("the input '" + word + "'", word);
+    if (arguments.has("--force"))  // else nothing but what this program wrote is replaced
+      for (const std::string& file : build::files_behind(word))
+        out.reads_part("a file of the input '" + word + "'", file);
     if (build::is_engine(word)) out.reads("the proof of '" + word + "'", build::proof_path(word));
   }
   for (const auto& [name, values] : arguments.values) {

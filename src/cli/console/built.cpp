@@ -116,7 +116,8 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
             build::proof_path(engine).c_str());
   show_steps(page, c);
   if (done.measured > 0)
-    page.line("predicted  %.3f ms a run%s with %d thread%s%s", c.predicted_ms, sizes_of(c.program).c_str(),
+    page.line("predicted  %s ms a run%s with %d thread%s%s",
+              format(c.predicted_ms < 0.1 ? "%.5f" : "%.3f", c.predicted_ms).c_str(), sizes_of(c.program).c_str(),
               made.options.tune.threads, made.options.tune.threads == 1 ? "" : "s",
               done.measured < done.steps
                   ? format(", for %lld of %s: the others have no time", static_cast<long long>(done.measured),

@@ -159,7 +159,9 @@ Result<Given> given_inputs(const Arguments& arguments, const plan::Program& prog
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const std::string near = nearest(name, names);
     return usage("the model has no input '%s'", name.c_str())
-        .advise(near.empty() ? "its inputs are: " + known : "did you mean '" + near + "'?");
+        .advise(names.empty()  ? "it has none: leave --input out"
+                : near.empty() ? "its inputs are: " + known
+                               : "did you mean '" + near + "'?");
   }
   return given;
 }

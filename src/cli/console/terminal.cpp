@@ -193,6 +193,9 @@ void watch_interrupt(std::string_view command, bool stops) {
   action.sa_handler = on_interrupt;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction before = {};
+  if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)  // nohup: go on without the terminal
+    sigaction(SIGHUP, &action, nullptr);
   signal(SIGXFSZ, SIG_IGN);  // a file beyond its limit is an error of the write
   action.sa_handler = on_alarm;
   sigaction(SIGALRM, &action, nullptr);
