@@ -107,14 +107,16 @@ void check(const Case& c) {
   }
 }
 
-std::string forest(const std::string& mode, int missing) {
-  return "graph { input x: f32[37,3]; y, z = tree_ensemble_classifier(x) {classlabels_int64s=[7, -3, 5], "
+// `first` and `second` say at which nodes NaN goes the way of yes.
+std::string forest(const std::string& mode, int first, int second, const std::string& x) {
+  return "graph { input x: " + x +
+         "; y, z = tree_ensemble_classifier(x) {classlabels_int64s=[7, -3, 5], "
          "nodes_treeids=[0, 0, 0, 0, 0, 1], nodes_nodeids=[0, 1, 2, 3, 4, 0], nodes_featureids=[1, 0, 2, 0, 0, 0], "
          "nodes_modes=[\"" +
          mode + "\", \"LEAF\", \"" + mode +
          "\", \"LEAF\", \"LEAF\", \"LEAF\"], "
          "nodes_missing_value_tracks_true=[" +
-         std::to_string(missing) + ", 0, " + std::to_string(missing) +
+         std::to_string(first) + ", 0, " + std::to_string(second) +
          ", 0, 0, "
          "0], nodes_values=[0.25, 0.0, -0.5, 0.0, 0.0, 0.0], nodes_truenodeids=[1, 0, 3, 0, 0, 0], "
          "nodes_falsenodeids=[2, 0, 4, 0, 0, 0], class_treeids=[0, 0, 0, 1], class_nodeids=[1, 3, 4, 0], "
@@ -123,7 +125,9 @@ std::string forest(const std::string& mode, int missing) {
 
 TEST(Definition, TreesGoWhereTheDefinitionGoes) {
   for (const char* mode : {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"})
-    for (const int missing : {0, 1}) check({.kernel = "trees", .graph = forest(mode, missing), .specials = 0.2});
+    for (const auto& [first, second] : {std::pair{0, 0}, {0, 1}, {1, 0}, {1, 1}})
+      for (const char* x : {"f32[37,3]", "f32[1,3]", "f64[37,3]", "f64[1,3]"})
+        check({.kernel = "trees", .graph = forest(mode, first, second, x), .specials = 0.2});
 }
 
 TEST(Definition, EachKernelGivesWhatItsOpMeans) {

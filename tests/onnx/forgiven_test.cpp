@@ -41,6 +41,35 @@ TEST(Forgiven, UnknownSizesAreOfTheirOwn) {
   }
 }
 
+TEST(Forgiven, WhatIsDeclaredOfAnOutputsShapeIsNoted) {
+  for (const std::vector<std::string>& declared : {std::vector<std::string>{"1", "n"}, {"2", "7"}, {}}) {
+    pb::ModelProto m = relu_model({"2", "a", "3"});
+    auto* shape = m.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+    shape->clear_dim();
+    for (const std::string& d : declared)
+      if (d == "n")
+        shape->add_dim()->set_dim_param(d);
+      else
+        shape->add_dim()->set_dim_value(std::stoll(d));
+    auto r = load(m);
+    ASSERT_TRUE(r.ok()) << r.error().text();
+    EXPECT_EQ(ir::type_text(r->graph.outputs[0]->type), "f32[2,a,3]");
+    ASSERT_EQ(r->report.notes.size(), 1u);
+    EXPECT_NE(r->report.notes[0].find("it has f32[2,a,3]"), std::string::npos) << r->report.notes[0];
+  }
+  pb::ModelProto m = relu_model({"2", "a", "3"});
+  m.mutable_graph()
+      ->mutable_output(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(2)
+      ->set_dim_value(4);
+  auto r = load(m);
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_EQ(ir::type_text(r->graph.outputs[0]->type), "f32[2,a,3]");
+}
+
 TEST(Forgiven, TheLastVersionOfADomainCounts) {
   for (const int64_t last : {12, 17}) {
     pb::ModelProto m = model(last == 12 ? 17 : 12);

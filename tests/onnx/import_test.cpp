@@ -277,7 +277,7 @@ TEST(Import, LowPrecisionStaysAsWritten) {
   }
 }
 
-TEST(Import, DeclaredOutputsMustNotContradict) {
+TEST(Import, DeclaredTypesOfOutputsMustNotContradict) {
   const auto with = [](const Dims& dims, int type) {
     pb::ModelProto m = model();
     input(m, "x", {"batch", "3"});
@@ -287,8 +287,8 @@ TEST(Import, DeclaredOutputsMustNotContradict) {
   };
   EXPECT_EQ(with({"other", "3"}, P::FLOAT), "accepted");
   EXPECT_EQ(with({"5", "?"}, P::FLOAT), "accepted");
-  EXPECT_NE(with({"batch", "4"}, P::FLOAT).find("expected f32[batch,4], found f32[batch,3]"), std::string::npos);
-  EXPECT_NE(with({"batch"}, P::FLOAT).find("rank of output 'y'"), std::string::npos);
+  EXPECT_EQ(with({"batch", "4"}, P::FLOAT), "accepted");
+  EXPECT_EQ(with({"batch"}, P::FLOAT), "accepted");
   EXPECT_NE(with({"batch", "3"}, P::INT32).find("element type"), std::string::npos);
 }
 

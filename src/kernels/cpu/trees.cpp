@@ -1,5 +1,6 @@
-// Kernel trees: tree ensembles over rows of f32. Rows go down a tree together, without branches: a leaf leads to
-// itself, so that every row takes as many steps as the tree is deep.
+// Kernel trees: tree ensembles over rows of f32 or f64. Rows go down a tree together, without branches: a leaf leads to
+// itself, so that every row takes as many steps as the tree is deep. Fewer rows than a task holds go one by one, to
+// their leaf.
 #include "ops/reference/trees.hpp"
 
 #include <algorithm>
@@ -12,26 +13,29 @@ namespace peri::kernels {
 namespace {
 constexpr int64_t kRows = 16;  // that go down together, a task
 
+template <class T>
 struct Place {
-  float split;
-  int32_t feature;
-  int32_t next[2];  // where the row goes if the condition fails, or holds
+  T split;
+  uint32_t feature;  // times 2, plus 1 where NaN goes the way of yes
+  int32_t next[2];   // where the row goes if the condition fails, or holds
 };
 
+template <class T>
 struct Forest {
   ops::Trees trees;
-  std::vector<Place> places;
+  std::vector<Place<T>> places;
   std::vector<int32_t> roots, depths, leaf_of;  // of each tree; of a place: the leaf, or -1
   std::vector<int32_t> first_vote;              // of each leaf, and the end
   std::vector<std::pair<int32_t, double>> votes;
   ops::TreeMode mode = ops::TreeMode::kLeq;
-  bool missing = false;  // NaN goes the way of yes everywhere
   int64_t rows = 0, features = 0;
   int labels_at = -1, scores_at = -1;  // of the results
+  bool wide = false;                   // the scores are f64
   std::vector<int64_t> labels;
 };
 
-int32_t place_leaf(Forest* f, int64_t leaf) {
+template <class T>
+int32_t place_leaf(Forest<T>* f, int64_t leaf) {
   const auto at = static_cast<int32_t>(f->places.size());
   f->places.push_back({0, 0, {at, at}});
   f->leaf_of.push_back(static_cast<int32_t>(leaf));
@@ -39,7 +43,8 @@ int32_t place_leaf(Forest* f, int64_t leaf) {
 }
 
 // Nodes of a tree in the order in which they are met, and how deep it is. Trees were checked to have no circle.
-Status place_tree(Forest* f, int64_t root) {
+template <class T>
+Status place_tree(Forest<T>* f, int64_t root) {
   struct Open {
     int64_t node;
     int32_t parent, side, depth;
@@ -56,11 +61,12 @@ Status place_tree(Forest* f, int64_t root) {
       deepest = std::max(deepest, o.depth);
     } else {
       const ops::TreeNode& n = f->trees.nodes[static_cast<size_t>(o.node)];
-      if (n.mode != f->mode || n.missing != f->missing) return refused("nodes of several kinds");
-      const auto split = static_cast<float>(n.split);
+      if (n.mode != f->mode) return refused("nodes of several kinds");
+      const auto split = static_cast<T>(n.split);
       if (static_cast<double>(split) != n.split) return refused("a threshold that is not a float32");
+      if (n.feature >= int64_t{1} << 30) return refused("too many features");
       at = static_cast<int32_t>(f->places.size());
-      f->places.push_back({split, static_cast<int32_t>(n.feature), {0, 0}});
+      f->places.push_back({split, static_cast<uint32_t>(2 * n.feature + (n.missing ? 1 : 0)), {0, 0}});
       f->leaf_of.push_back(-1);
       open.push_back({n.no, at, 0, o.depth + 1});
       open.push_back({n.yes, at, 1, o.depth + 1});
@@ -76,24 +82,22 @@ Status check_node(const Problem& p) {
   if (n.op != "tree_ensemble" && n.op != "tree_ensemble_regressor" && n.op != "tree_ensemble_classifier")
     return refused("not a tree ensemble");
   if (p.graph->nodes.size() != 1) return refused("takes no epilogue");
-  if (n.in(0)->type.dtype != DType::kF32) return refused("takes f32 only");
+  const DType x = n.in(0)->type.dtype;
+  if (x != DType::kF32 && x != DType::kF64) return refused("takes f32 and f64 only");
   if (n.op == "tree_ensemble_classifier" && n.has("classlabels_strings")) return refused("labels that are texts");
   return Ok{};
 }
 
-Result<Forest> read(const Problem& p) {
-  PERI_TRY(check_node(p));
+template <class T>
+Result<Forest<T>> read(const Problem& p) {
   const ir::Node& n = p.anchor();
-  Forest f;
+  Forest<T> f;
   PERI_ASSIGN(f.trees, ops::read_trees(n));
   const std::vector<int64_t> d = dims_of(*n.in(0));
   f.rows = d[0];
   f.features = d[1];
   if (f.rows == 0 || f.features <= f.trees.last_feature) return refused("no rows, or too few features");
-  if (!f.trees.nodes.empty()) {
-    f.mode = f.trees.nodes[0].mode;
-    f.missing = f.trees.nodes[0].missing;
-  }
+  if (!f.trees.nodes.empty()) f.mode = f.trees.nodes[0].mode;
   if (f.mode == ops::TreeMode::kMember) return refused("conditions by sets");
   for (const int64_t root : f.trees.roots) PERI_TRY(place_tree(&f, root));
   for (const auto& leaf : f.trees.leaves) {
@@ -105,12 +109,13 @@ Result<Forest> read(const Problem& p) {
   for (size_t k = 0; k < p.graph->outputs.size(); ++k)
     for (size_t o = 0; o < n.outputs.size(); ++o)
       if (p.graph->outputs[k] == n.outputs[o]) (classes && o == 0 ? f.labels_at : f.scores_at) = static_cast<int>(k);
+  f.wide = n.outputs[classes ? 1 : 0] && n.outputs[classes ? 1 : 0]->type.dtype == DType::kF64;
   if (classes) f.labels = n.ints("classlabels_int64s");
   return f;
 }
 
-template <ops::TreeMode kMode>
-int holds(float v, float split) {
+template <ops::TreeMode kMode, class T>
+int holds(T v, T split) {
   if constexpr (kMode == ops::TreeMode::kLeq) return v <= split;
   if constexpr (kMode == ops::TreeMode::kLess) return v < split;
   if constexpr (kMode == ops::TreeMode::kGeq) return v >= split;
@@ -119,35 +124,45 @@ int holds(float v, float split) {
   return v != split;
 }
 
-// The places that `kRows` rows end at.
-template <ops::TreeMode kMode>
-void descend(const Forest& f, size_t tree, const float* const* x, int32_t* at) {
-  std::fill_n(at, kRows, f.roots[tree]);
-  const Place* const places = f.places.data();
-  for (int32_t step = 0; step < f.depths[tree]; ++step)
-    for (int64_t r = 0; r < kRows; ++r) {
-      const Place& p = places[at[r]];
-      const float v = x[r][p.feature];
-      const int yes = holds<kMode>(v, p.split) | (f.missing & (v != v));
-      at[r] = p.next[yes];
-    }
+template <ops::TreeMode kMode, class T>
+int32_t step_down(const Place<T>& p, const T* x) {
+  const T v = x[p.feature >> 1];
+  return p.next[holds<kMode>(v, p.split) | (static_cast<int>(p.feature & 1) & static_cast<int>(v != v))];
 }
-using Descend = void (*)(const Forest&, size_t, const float* const*, int32_t*);
-Descend descend_of(ops::TreeMode mode) {
+
+// The places that rows end at.
+template <ops::TreeMode kMode, class T>
+void descend(const Forest<T>& f, size_t tree, const T* const* x, int64_t count, int32_t* at) {
+  const Place<T>* const places = f.places.data();
+  std::fill_n(at, count, f.roots[tree]);
+  if (count == kRows) {
+    for (int32_t step = 0; step < f.depths[tree]; ++step)
+      for (int64_t r = 0; r < kRows; ++r) at[r] = step_down<kMode>(places[at[r]], x[r]);
+    return;
+  }
+  for (int64_t r = 0; r < count; ++r)
+    while (f.leaf_of[static_cast<size_t>(at[r])] < 0) at[r] = step_down<kMode>(places[at[r]], x[r]);
+}
+template <class T>
+using Descend = void (*)(const Forest<T>&, size_t, const T* const*, int64_t, int32_t*);
+template <class T>
+Descend<T> descend_of(ops::TreeMode mode) {
   switch (mode) {
-    case ops::TreeMode::kLeq: return descend<ops::TreeMode::kLeq>;
-    case ops::TreeMode::kLess: return descend<ops::TreeMode::kLess>;
-    case ops::TreeMode::kGeq: return descend<ops::TreeMode::kGeq>;
-    case ops::TreeMode::kGreater: return descend<ops::TreeMode::kGreater>;
-    case ops::TreeMode::kEqual: return descend<ops::TreeMode::kEqual>;
-    default: return descend<ops::TreeMode::kOther>;
+    case ops::TreeMode::kLeq: return descend<ops::TreeMode::kLeq, T>;
+    case ops::TreeMode::kLess: return descend<ops::TreeMode::kLess, T>;
+    case ops::TreeMode::kGeq: return descend<ops::TreeMode::kGeq, T>;
+    case ops::TreeMode::kGreater: return descend<ops::TreeMode::kGreater, T>;
+    case ops::TreeMode::kEqual: return descend<ops::TreeMode::kEqual, T>;
+    default: return descend<ops::TreeMode::kOther, T>;
   }
 }
 
-// What the leaves say of kRows rows: [row][target].
-void gather_votes(const Forest& f, const int32_t* at, std::vector<double>* value, std::vector<uint8_t>* any) {
+// What the leaves say of the rows: [row][target].
+template <class T>
+void gather_votes(const Forest<T>& f, const int32_t* at, int64_t count, std::vector<double>* value,
+                  std::vector<uint8_t>* any) {
   const auto targets = static_cast<size_t>(f.trees.targets);
-  for (size_t r = 0; r < static_cast<size_t>(kRows); ++r) {
+  for (size_t r = 0; r < static_cast<size_t>(count); ++r) {
     const auto leaf = static_cast<size_t>(f.leaf_of[static_cast<size_t>(at[r])]);
     for (auto v = f.first_vote[leaf]; v < f.first_vote[leaf + 1]; ++v) {
       const auto& [target, weight] = f.votes[static_cast<size_t>(v)];
@@ -164,7 +179,8 @@ void gather_votes(const Forest& f, const int32_t* at, std::vector<double>* value
   }
 }
 
-void give(const Forest& f, std::vector<double> scores, int64_t row, const Args& args) {
+template <class T>
+void give(const Forest<T>& f, std::vector<double> scores, int64_t row, const Args& args) {
   const ops::Trees& t = f.trees;
   size_t best = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
   auto how = t.transform;
@@ -178,21 +194,27 @@ void give(const Forest& f, std::vector<double> scores, int64_t row, const Args& 
   if (f.scores_at < 0) return;
   const auto width = static_cast<int64_t>(scores.size());
   if (how != ops::Transform::kNone) scores = ops::transformed(std::move(scores), how);
-  float* const y = static_cast<float*>(args.out[static_cast<size_t>(f.scores_at)]) + row * width;
+  std::byte* const to = static_cast<std::byte*>(args.out[static_cast<size_t>(f.scores_at)]);
+  if (f.wide) {
+    std::copy(scores.begin(), scores.end(), reinterpret_cast<double*>(to) + row * width);
+    return;
+  }
+  float* const y = reinterpret_cast<float*>(to) + row * width;
   for (size_t k = 0; k < scores.size(); ++k) y[k] = static_cast<float>(scores[k]);
 }
 
-void run_task(const Forest& f, Descend down, const float* x, int64_t task, const Args& args) {
+template <class T>
+void run_task(const Forest<T>& f, Descend<T> down, const T* x, int64_t task, const Args& args) {
   const int64_t begin = task * kRows, count = std::min(kRows, f.rows - begin);
-  const float* rows[kRows];
-  for (int64_t r = 0; r < kRows; ++r) rows[r] = x + (begin + std::min(r, count - 1)) * f.features;
+  const T* rows[kRows];
+  for (int64_t r = 0; r < count; ++r) rows[r] = x + (begin + r) * f.features;
   const auto targets = static_cast<size_t>(f.trees.targets);
   std::vector<double> value(static_cast<size_t>(kRows) * targets);
   std::vector<uint8_t> any(value.size());
   int32_t at[kRows];
   for (size_t tree = 0; tree < f.roots.size(); ++tree) {
-    down(f, tree, rows, at);
-    gather_votes(f, at, &value, &any);
+    down(f, tree, rows, count, at);
+    gather_votes(f, at, count, &value, &any);
   }
   for (int64_t r = 0; r < count; ++r) {
     const auto from = value.begin() + r * f.trees.targets;
@@ -205,21 +227,33 @@ void run_task(const Forest& f, Descend down, const float* x, int64_t task, const
   }
 }
 
+bool wide_rows(const Problem& p) { return p.anchor().in(0)->type.dtype == DType::kF64; }
+
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
-  PERI_TRY(read(p));
+  PERI_TRY(check_node(p));
+  if (wide_rows(p))
+    PERI_TRY(read<double>(p));
+  else
+    PERI_TRY(read<float>(p));
   return std::vector<Offer>{row_major_offer(p, target)};
+}
+
+template <class T>
+Result<std::unique_ptr<Instance>> instance_of(const Problem& p, const InstantiateContext& c) {
+  PERI_ASSIGN(Forest<T> made, read<T>(p));
+  const auto forest = std::make_shared<const Forest<T>>(std::move(made));
+  const Source x = Source::of(p, p.anchor().in(0), c.constants);
+  if (!x.known()) return refused("reads a value made inside the region");
+  return TaskInstance::make((forest->rows + kRows - 1) / kRows, 0,
+                            [forest, x, down = descend_of<T>(forest->mode)](int64_t task, const Args& args) {
+                              run_task(*forest, down, static_cast<const T*>(x.data(args)), task, args);
+                            });
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
   PERI_TRY(check_row_major(p));
-  PERI_ASSIGN(Forest made, read(p));
-  const auto forest = std::make_shared<const Forest>(std::move(made));
-  const Source x = Source::of(p, p.anchor().in(0), c.constants);
-  if (!x.known()) return refused("reads a value made inside the region");
-  return TaskInstance::make((forest->rows + kRows - 1) / kRows, 0,
-                            [forest, x, down = descend_of(forest->mode)](int64_t task, const Args& args) {
-                              run_task(*forest, down, x.f32(args), task, args);
-                            });
+  PERI_TRY(check_node(p));
+  return wide_rows(p) ? instance_of<double>(p, c) : instance_of<float>(p, c);
 }
 }  // namespace
 
@@ -228,7 +262,7 @@ const Entry trees_entry{{
     .name = "trees",
     .version = 1,
     .provider = "peri",
-    .takes = "tree ensembles over f32 whose conditions are all of one kind, with numbers for labels",
+    .takes = "tree ensembles over f32 or f64 whose conditions are all of one kind, with numbers for labels",
     .offer = offer,
     .instantiate = instantiate,
     .samples = {"graph { input x: f32[50,2]; y, z = tree_ensemble_classifier(x) {classlabels_int64s=[3, 5], "
@@ -247,7 +281,14 @@ const Entry trees_entry{{
                 "nodes_featureids=[1, 0, 2, 0, 0, 0], nodes_modes=[\"BRANCH_LEQ\", \"LEAF\", \"BRANCH_LEQ\", \"LEAF\", "
                 "\"LEAF\", \"LEAF\"], nodes_values=[0.25, 0.0, -0.5, 0.0, 0.0, 0.0], nodes_truenodeids=[1, 0, 3, 0, 0, "
                 "0], nodes_falsenodeids=[2, 0, 4, 0, 0, 0], target_treeids=[0, 0, 0, 1], target_nodeids=[1, 3, 4, 0], "
-                "target_ids=[0, 1, 0, 1], target_weights=[1.5, -2.0, 0.25, 0.125]}; output y }"},
+                "target_ids=[0, 1, 0, 1], target_weights=[1.5, -2.0, 0.25, 0.125]}; output y }",
+                // NaN goes another way at each node.
+                "graph { input x: f64[37,3]; y = tree_ensemble_regressor(x) {nodes_treeids=[0, 0, 0, 0, 0], "
+                "nodes_nodeids=[0, 1, 2, 3, 4], nodes_featureids=[1, 0, 2, 0, 0], nodes_modes=[\"BRANCH_LEQ\", "
+                "\"LEAF\", \"BRANCH_LEQ\", \"LEAF\", \"LEAF\"], nodes_values=[0.25, 0.0, -0.5, 0.0, 0.0], "
+                "nodes_missing_value_tracks_true=[0, 0, 1, 0, 0], nodes_truenodeids=[1, 0, 3, 0, 0], "
+                "nodes_falsenodeids=[2, 0, 4, 0, 0], target_treeids=[0, 0, 0], target_nodeids=[1, 3, 4], "
+                "target_ids=[0, 0, 0], target_weights=[1.5, -2.0, 0.25]}; output y }"},
     .takes_constants = true,
 }};
 
