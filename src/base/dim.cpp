@@ -1,5 +1,5 @@
 // Normal form: a sorted list of terms, each a coefficient times a sorted list of atoms. Atoms are interned by their
-// text, so comparison is textual and total. Caps keep hostile expressions small.
+// text, so comparison is textual and total. Limits keep untrusted expressions small.
 #include <algorithm>
 #include <limits>
 #include <numeric>

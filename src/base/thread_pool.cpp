@@ -1,6 +1,6 @@
-// Tasks are handed out from one atomic counter. A generation word starts a run; sleepers wait on it with a futex. A
-// worker joins a run only while it is open, and the caller closes it when no task is left: a worker that wakes late is
-// not waited for.
+// Tasks are handed out from one atomic counter. A generation word starts a run; sleeping workers wait on it with a
+// futex. A worker joins a run only while it is open, and the caller closes it when no task is left: the caller does not
+// wait for a worker that wakes late.
 #include "base/thread_pool.hpp"
 
 #include <immintrin.h>
