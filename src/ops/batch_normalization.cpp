@@ -1,5 +1,5 @@
-// BatchNormalization: y = (x - mean) / sqrt(var + epsilon) * scale + bias, one set of numbers a channel: those given,
-// or in training mode those of x itself, which then also move the running mean and variance.
+// BatchNormalization: y = (x - mean) / sqrt(var + epsilon) * scale + bias, with one value of each per channel: the
+// given statistics, or in training mode those of x, which then also update the running mean and variance.
 #include <algorithm>
 
 #include "ops/reference/cost.hpp"

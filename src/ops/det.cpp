@@ -1,4 +1,4 @@
-// Det: determinants of square matrices, by elimination with the largest pivot of each column.
+// Det: determinants of square matrices, by Gaussian elimination with partial pivoting.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// Gelu: x * Phi(x) by erf (approximate = "none"), or its tanh form (approximate = "tanh"). -inf gives NaN,
-// as the formulas have it.
+// Gelu: x * Phi(x) by erf (approximate = "none"), or its tanh form (approximate = "tanh"). -inf gives NaN, as the
+// formulas do.
 #include "ops/reference/pointwise.hpp"
 
 namespace peri::ops {

@@ -1,6 +1,6 @@
-// GridSample: x read at the places a grid names, each in [-1, 1] across the image (its last axis first): nearest (ties
-// to even), linear or cubic; outside are zeros, the border's elements, or the reflected image. NaN in the grid counts
-// as -1.
+// GridSample: x sampled at the positions of a grid, each in [-1, 1] across the image (its last axis first): nearest
+// (ties to even), linear or cubic; outside are zeros, the border's elements, or the reflected image. NaN in the grid
+// counts as -1.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// GroupNormalization and InstanceNormalization: channels in groups (each its own, for the latter) brought to unit
-// deviation over the group's channels and all places, then scaled and shifted channel by channel.
+// GroupNormalization and InstanceNormalization: groups of channels (single channels for the latter) normalised to unit
+// deviation over the group's channels and all positions, then scaled and shifted per channel.
 #include "ops/reference/cost.hpp"
 #include "ops/reference/norm.hpp"
 #include "ops/reference/parallel.hpp"

@@ -1,5 +1,5 @@
-// MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv: sums of products of small integers less their zero points, as
-// int32, or scaled and rounded into the type of the result's zero point. Sums are exact.
+// MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv: sums of products of small integers minus their zero points,
+// as int32, or scaled and rounded to the type of the result's zero point. Sums are exact.
 #include <algorithm>
 
 #include "ops/reference/cost.hpp"

@@ -1,5 +1,5 @@
-// DFT, STFT and MelWeightMatrix: spectra by their definition, and the triangles that gather a spectrum into mel bins.
-// A complex number is an axis of two elements, a real one of one.
+// DFT, STFT and MelWeightMatrix: spectra by their definition, and the triangular weights of mel bins. A complex number
+// is an axis of two elements, a real one an axis of one.
 #include <algorithm>
 #include <cmath>
 #include <numbers>

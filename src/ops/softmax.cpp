@@ -1,4 +1,4 @@
-// Softmax, log_softmax and hardmax along one axis. Before opset 13 they saw the input as a matrix cut at the axis.
+// Softmax, log_softmax and hardmax along one axis. Before opset 13 the input was flattened to a matrix at the axis.
 #include <algorithm>
 
 #include "ops/reference/reduce.hpp"

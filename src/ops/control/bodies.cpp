@@ -1,4 +1,4 @@
-// Closing of types, branches side by side, and the least general types that hold in every iteration of a loop.
+// Closing of types, merging of branches, and the most specific types that are valid in every iteration of a loop.
 #include "ops/control/bodies.hpp"
 
 #include <algorithm>

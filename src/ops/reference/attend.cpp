@@ -1,4 +1,4 @@
-// Scores and probabilities of attention with what their rounding may do.
+// Scores and probabilities of attention with their error radii.
 #include "ops/reference/attend.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Cells and their runs.
+// Recurrent cells and their evaluation.
 #include "ops/reference/cell.hpp"
 
 #include <algorithm>

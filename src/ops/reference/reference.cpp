@@ -1,4 +1,4 @@
-// Evaluation of a graph in the reference world: floats in double with error radii, everything else exact.
+// Evaluation of a graph in the reference: floats in double with error radii, all else exact.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
