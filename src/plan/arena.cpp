@@ -1,6 +1,5 @@
 // Lifetimes and offsets: greedy by size, best fit among the gaps left by buffers alive at the same time; for programs
-// too large for that, step by step with a list of holes. Workspaces of steps of devices are blocks that live for one
-// step.
+// too large for that, step by step with a list of holes. Workspaces of device steps are blocks that live for one step.
 #include <algorithm>
 #include <map>
 #include <set>

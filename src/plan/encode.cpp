@@ -1,4 +1,4 @@
-// A program as FlatBuffers and back. Only this file and its generated header know the format of the metadata.
+// A program to FlatBuffers and back. Only this file and its generated header know the format of the metadata.
 #include <algorithm>
 #include <bit>
 #include <cstring>
