@@ -1,4 +1,4 @@
-// Pass fold_constants: whatever does not depend on input values is computed now; sizes become expressions.
+// Pass fold_constants: whatever does not depend on input values is computed; sizes become expressions.
 #include <algorithm>
 #include <set>
 #include <unordered_set>

@@ -1,4 +1,4 @@
-// Pass fuse_gelu: x/2 (1 + erf(x/√2)) and its tanh form, in whatever order they were written, are one gelu.
+// Pass fuse_gelu: x/2 (1 + erf(x/√2)) and its tanh form, in any order of factors, become one gelu.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Pass move_quantization: what only moves numbers moves their bytes.
+// Pass move_quantization: ops that only move elements move bytes instead of dequantised numbers.
 #include <algorithm>
 
 #include "passes/entry.hpp"

@@ -1,4 +1,4 @@
-// Pass simplify: nodes that change nothing are gone, and expensive nodes that mean something cheaper are that.
+// Pass simplify: removes nodes without an effect, and replaces expensive nodes by cheaper equivalents.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// Pass sink_transposes: transposes move towards the outputs until they meet another one, or something that needs the
-// order.
+// Pass sink_transposes: transposes move towards the outputs until they meet another one, or a node that depends on the
+// order of axes.
 #include <algorithm>
 
 #include "passes/entry.hpp"

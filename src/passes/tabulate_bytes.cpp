@@ -1,4 +1,4 @@
-// Pass tabulate_bytes: what a byte alone decides is looked up.
+// Pass tabulate_bytes: functions of a single byte become table look-ups.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
