@@ -38,9 +38,10 @@ struct Lock {
   std::map<std::string, int64_t> at_least, at_most;  // limits of the engine's dimensions
   std::map<std::string, std::string> fixed;          // inputs that are constants: name and value as given
   std::vector<std::string> disabled_passes;
-  std::string dtype;                      // the type asked for weights, "" the model's own
-  std::string io_dtype;                   // the same for inputs and outputs
-  std::vector<LockedChoice> regions;      // one for each region: equal problems may have different choices in different places
+  std::string dtype;     // the type asked for weights, "" the model's own
+  std::string io_dtype;  // the same for inputs and outputs
+  std::vector<LockedChoice>
+      regions;  // one for each region: equal problems may have different choices in different places
   std::vector<LockedChoice> conversions;  // one for each problem
 };
 

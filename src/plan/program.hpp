@@ -54,8 +54,9 @@ struct Step {
   std::vector<Variant> variants;
   std::vector<int32_t> reads;  // buffers; -1: an optional argument left out
   std::vector<int32_t> writes;
-  uint32_t device = kHost;  // where it runs: all its arguments are there, except one end of a copy, which may be the host
-  uint32_t lane = 0;        // of the device; 0 on the host
+  uint32_t device =
+      kHost;          // where it runs: all its arguments are there, except one end of a copy, which may be the host
+  uint32_t lane = 0;  // of the device; 0 on the host
   std::vector<int32_t> waits_for;  // earlier steps that are complete before it begins (see StepOrder)
   std::vector<std::string> binds;  // data-dependent dimensions this step binds while running
   // Dimensions that an instance of the step may depend on in addition to those of its arguments and variants; it gets
@@ -143,8 +144,8 @@ Status check_program(const Program& program, uint64_t weight_bytes);
 Result<DimBinding> bind_dims(const Program& program, const std::vector<std::vector<int64_t>>& input_dims,
                              int64_t lowest = 1);
 
-// Program::at_least and at_most: sound; one of them in words, "" where there is none; kRefused naming the limit that
-// sizes are beyond.
+// Checks that Program::at_least and at_most are valid; the limits of one dimension in words, "" where it has none;
+// kRefused naming the limit that sizes exceed.
 Status check_limits(const Program& program);
 std::string limits_text(const Program& program, const std::string& dim);
 Status within_limits(const Program& program, const DimBinding& sizes);
@@ -168,7 +169,7 @@ struct ArenaPlan {
   std::vector<int64_t> bytes;              // per buffer; kUnbound if data-dependent
   int64_t arena_bytes = 0;                 // of the host
   std::vector<int64_t> device_bytes = {};  // arena of each device; the host's is arena_bytes, and 0 here
-  int64_t largest_live_bytes = 0;          // of the host, lower bound of any plan: the largest sum of bytes alive at one step
+  int64_t largest_live_bytes = 0;  // of the host, lower bound of any plan: the largest sum of bytes alive at one step
 };
 Result<ArenaPlan> plan_arena(const Program& program, const DimBinding& binding);
 // Checks a plan: inside the arena, aligned, no two buffers alive at once overlap. Used after planning and by tests.
