@@ -1,5 +1,5 @@
-// Kernel cuda_attention_mma: fused attention of float16 or bfloat16 on the tensor cores of a GPU from sm_80 on: a warp
-// has 16 queries, keys pass by in blocks, the softmax follows in float32 as they come; no scores in memory.
+// Kernel cuda_attention_mma: fused attention of float16 or bfloat16 on the tensor cores of a GPU since sm_80: a warp
+// has 16 queries, keys are streamed in blocks, with an online softmax in float32; scores are not written to memory.
 #include <algorithm>
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // Kernel cuda_blaslt: matrix products (matmul, gemm) by cuBLASLt, with bias, residual and an activation in its
-// epilogue. Planning names the product; which algorithm does it is asked of the library, once for all or when the step
-// is made.
+// epilogue. Planning matches the product; the library is queried for the algorithm, once when candidates are tried or
+// when the step is created.
 #include <algorithm>
 
 #include "device/cuda/blaslt.hpp"

@@ -1,5 +1,5 @@
-// Kernel cuda_conv: convolutions over one to three dimensions with the element-wise chain behind them, on a GPU: as an
-// implicit product (rows are output channels, columns output pixels), or one thread an element (way=direct).
+// Kernel cuda_conv: convolutions over one to three dimensions with the element-wise chain after them, on a GPU: as an
+// implicit product (rows are output channels, columns output pixels), or one thread per element (way=direct).
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"

@@ -1,6 +1,6 @@
-// Kernel cuda_conv_mma: convolutions of float16 or bfloat16 on the tensor cores of a GPU from sm_80 on, with the
-// element-wise chain behind them: rows are output pixels, columns output channels, sums in float32. Images are NHWC,
-// or row-major at either end.
+// Kernel cuda_conv_mma: convolutions of float16 or bfloat16 on the tensor cores of a GPU since sm_80, with the
+// element-wise chain after them: rows are output pixels, columns output channels, sums in float32. Images are NHWC;
+// input or result may also be row-major.
 #include <algorithm>
 #include <cstring>
 #include <optional>

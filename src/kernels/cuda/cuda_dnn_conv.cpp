@@ -1,5 +1,5 @@
-// Kernel cuda_dnn_conv: convolutions by cuDNN in NHWC, with bias, residual and relu in one plan. Planning names the
-// convolution; which engine does it, with which knobs, is asked of the library, once for all or when the step is made.
+// Kernel cuda_dnn_conv: convolutions by cuDNN in NHWC, with bias, residual and relu in one plan. Planning matches the
+// convolution; the library is queried for engine and knobs, once when candidates are tried or when the step is created.
 #include <algorithm>
 #include <mutex>
 #include <optional>

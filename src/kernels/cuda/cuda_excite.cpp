@@ -1,7 +1,7 @@
 // Kernel cuda_excite: a squeeze-and-excite block as one launch: the mean of an image's pixels, two pointwise
-// convolutions of it with what follows each, and the product with the image. A cluster of blocks takes an image, each
-// of them a share of the channels; what all of them need of the others' they read from their shared memory. Weights,
-// and the image where it fits, are brought there first, all at once.
+// convolutions of it with their epilogues, and the product with the image. A cluster of blocks processes an image, each
+// block a part of the channels, reading the others' intermediate results from their shared memory. Weights, and the
+// image where it fits, are loaded there first, all at once.
 #include <algorithm>
 
 #include "kernels/cuda/code/cluster.hpp"

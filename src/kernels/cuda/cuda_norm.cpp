@@ -1,5 +1,5 @@
 // Kernel cuda_norm: layer, RMS, group, instance, mean-variance and lp normalisation, softmax and log-softmax, over any
-// axes, with the element-wise chain behind them, on a GPU: a block of threads a row, or a warp for each of several
+// axes, with the element-wise chain after them, on a GPU: one block of threads per row, or one warp per row for several
 // short rows, sums in float32.
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
-// Kernel cuda_pick: what takes each row of its result from one place of an input on a GPU: gather, gather_elements,
-// gather_nd, depth_to_space and back, reverse_sequence, tile, center_crop_pad, trilu, one_hot, eye_like. Neighbours
-// that stay together move 16 bytes at a time.
+// Kernel cuda_pick: ops that copy each row of their result from one position of an input, on a GPU: gather,
+// gather_elements, gather_nd, depth_to_space and back, reverse_sequence, tile, center_crop_pad, trilu, one_hot,
+// eye_like. Contiguous runs are moved 16 bytes at a time.
 #include <algorithm>
 #include <optional>
 

@@ -1,7 +1,7 @@
-// Kernel cuda_squeeze: two pointwise convolutions of an image of one pixel, the second of which alone reads the first,
-// with what follows both: the factors of a squeeze-and-excite block in one launch, and where the image that they
-// belong to stands at hand, its product with them. Each cluster of blocks, or each block where there is none, makes all
-// of the narrow middle for itself, in shared memory, and each block a slice of the factors from it.
+// Kernel cuda_squeeze: two pointwise convolutions of an image of one pixel, the second of which is the only user of the
+// first, with their epilogues: the factors of a squeeze-and-excite block in one launch, and, if the scaled image is
+// part of the region, its product with them. Each cluster of blocks, or each block without clusters, computes the whole
+// narrow intermediate result in shared memory, and each block a slice of the factors from it.
 #include <algorithm>
 #include <bit>
 

@@ -1,5 +1,5 @@
-// Block code, instruction by instruction; operands are read at coordinates of the result where they broadcast;
-// those of several neighbours that lie together in one access.
+// Block code, instruction by instruction; broadcast operands are read at coordinates of the result; adjacent contiguous
+// operands in one access.
 #include "kernels/cuda/code/chain.hpp"
 
 #include <algorithm>

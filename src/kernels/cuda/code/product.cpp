@@ -1,4 +1,4 @@
-// The text: 256 threads, each with every 16th row and column of a tile, operands staged in shared memory.
+// The source text: 256 threads, each with every 16th row and column of a tile, operands staged in shared memory.
 #include "kernels/cuda/code/product.hpp"
 
 #include <algorithm>

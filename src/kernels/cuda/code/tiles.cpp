@@ -1,4 +1,4 @@
-// Choice of tiles, and the numbers that their text is written for.
+// Choice of tiles, and the constants in their text.
 #include "kernels/cuda/code/tiles.hpp"
 
 #include <algorithm>
