@@ -1,6 +1,6 @@
 // Kernel conv_winograd_f32: 3x3 convolution at stride 1 with its epilogue by Winograd's F(2x2) and F(4x4), NHWC. Fewer
-// multiplications, weights that take 1.8 and 4 times the room: which tile wins depends on image and cache, so both are
-// offered.
+// multiplications, but weights of 1.8 and 4 times the size: which tile is faster depends on image and cache, so both
+// are offered.
 #include "kernels/cpu/conv/winograd.hpp"
 #include "kernels/cpu/gemm/bound_epilogue.hpp"
 #include "kernels/entry.hpp"

@@ -1,6 +1,6 @@
 // Kernel gemm_siblings_f32: float32 products of one left side with several weights, each with its epilogue, as one list
-// of tasks: queries, keys and values of attention, gates beside their values. The weights are packed once, one behind
-// the other; each product gives the bits that it gives alone.
+// of tasks: queries, keys and values of attention, gates and their values. The weights are packed once, consecutively;
+// each product gives the same bits as alone.
 #include <algorithm>
 #include <cmath>
 

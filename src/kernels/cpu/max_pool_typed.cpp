@@ -1,5 +1,5 @@
-// Kernel max_pool_typed: max pooling of f32, f64 and 8-bit integers in any number of dimensions, and where each maximum
-// stands.
+// Kernel max_pool_typed: max pooling of f32, f64 and 8-bit integers in any number of dimensions, with the index of each
+// maximum.
 #include <algorithm>
 #include <limits>
 #include <span>

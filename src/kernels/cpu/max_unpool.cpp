@@ -1,4 +1,4 @@
-// Kernel max_unpool: elements at the places that indices name in a larger image of zeros, of any 32-bit type.
+// Kernel max_unpool: elements placed at their indices in a larger image of zeros, for any 32-bit type.
 #include <algorithm>
 #include <atomic>
 

@@ -1,5 +1,5 @@
-// Kernel recurrent_bytes: an LSTM whose weights are bytes. They stay bytes, packed once; inputs and states are numbers
-// of 16 bits as they are multiplied, two bytes each, whose sums with the weights are exact.
+// Kernel recurrent_bytes: an LSTM with 8-bit weights, packed once as bytes; inputs and states are quantised to 16 bits
+// for the products, as two bytes each, whose sums with the weights are exact.
 #include <algorithm>
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // Kernel recurrent_f32: RNN, GRU, LSTM in float32. The inputs' products of all steps are one GEMM; those of a state are
-// one a block of units, with its gates' rows of R packed beside each other.
+// one per block of units, with its gates' rows of R packed next to each other.
 #include <algorithm>
 
 #include "kernels/cpu/cell/walk.hpp"

@@ -1,5 +1,5 @@
-// Kernel reduce: every reduction of f32 and f64 over any axes, of integers all but those with a logarithm, extremes of
-// bool, and global pooling, row-major.
+// Kernel reduce: every reduction of f32 and f64 over any axes, of integers all except those with a logarithm, extremes
+// of bool, and global pooling, row-major.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
-// Kernel rows_typed: a sum, difference, product or extreme of two integer tensors of which one is repeated, a row at a
-// time: what is repeated along a row is one register, a row that is repeated is read again.
+// Kernel rows_typed: a sum, difference, product or extreme of two integer tensors of which one is broadcast, a row at a
+// time: a value broadcast along a row is kept in a register, a broadcast row is read again.
 #include <algorithm>
 #include <array>
 #include <type_traits>

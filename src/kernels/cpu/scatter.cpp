@@ -1,5 +1,5 @@
-// Kernel scatter: scatter_elements and scatter_nd with every reduction: a copy of the data, unless
-// the result lies in its memory, then the updates in ascending order, each element's by one task.
+// Kernel scatter: scatter_elements and scatter_nd with every reduction: a copy of the data, unless the result shares
+// its memory, then the updates in ascending order, each element's by one task.
 #include <algorithm>
 #include <cstring>
 

@@ -1,5 +1,5 @@
-// Kernel tf_idf: how often n-grams of a pool of numbers stand in lists of int32 or int64, with gaps, and their weight:
-// a trie of the pool, from which a list's every beginning is followed.
+// Kernel tf_idf: how often n-grams of a pool of numbers occur in lists of int32 or int64, with gaps, and their weight:
+// a trie of the pool, followed from every position of a list.
 #include <algorithm>
 #include <bit>
 

@@ -1,6 +1,6 @@
-// Chains: a one-register machine. The value at hand stays in vector registers; what is read again later is put aside in
-// one group of L1, so a chain of any length reads and writes memory once (measured: passes over 4 KiB tiles leave the
-// memory idle while they compute, 0.35 to 0.6 of copy bandwidth).
+// Chains: a one-register machine. The current value stays in vector registers; values that are read again later are
+// stored in one group of L1, so that a chain of any length reads and writes memory once (measured: passes over 4 KiB
+// tiles leave the memory idle while they compute, 0.35 to 0.6 of copy bandwidth).
 #include "kernels/cpu/block/chain.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The phases of a transposed convolution: which taps meet which outputs, their packed weights, and one task.
+// The phases of a transposed convolution: the taps that contribute to each output, their packed weights, and one task.
 #include "kernels/cpu/conv/transposed.hpp"
 
 #include <algorithm>

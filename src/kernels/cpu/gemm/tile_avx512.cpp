@@ -1,4 +1,4 @@
-// The register tiles for AVX-512: 13 x 32. Compiled with this Isa's flags; nothing here is run before isa.hpp said yes.
+// The register tiles for AVX-512: 13 x 32. Compiled with this Isa's flags; nothing here runs unless isa.hpp selects it.
 #include "kernels/cpu/simd/vec_avx512.hpp"  // first: math.hpp needs it
 
 #include "kernels/cpu/gemm/post_body.hpp"

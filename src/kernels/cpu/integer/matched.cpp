@@ -1,4 +1,4 @@
-// Matching, and values that are known when an instance is made.
+// Matching, and values that are known when an instance is created.
 #include "kernels/cpu/integer/matched.hpp"
 
 #include <algorithm>

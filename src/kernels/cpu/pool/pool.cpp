@@ -1,5 +1,5 @@
-// Plans and tasks of pooling: NHWC joins the taps of a pixel over vectors of channels; NCHW joins rows, then along a
-// row.
+// Plans and tasks of pooling: NHWC reduces the taps of a pixel over vectors of channels; NCHW reduces rows, then along
+// the reduced row.
 #include "kernels/cpu/pool/pool.hpp"
 
 #include <algorithm>
