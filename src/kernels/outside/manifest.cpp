@@ -1,4 +1,4 @@
-// A text of JSON becomes a manifest, or an error that names its field and what it may be.
+// Parses JSON text into a manifest, or an error that names the field and its accepted values.
 #include "kernels/outside/manifest.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// A kernel's functions hold no state: each manifest gets a slot, and functions made for that slot.
+// A kernel's functions are plain pointers without state: each manifest gets a slot, and functions instantiated for that
+// slot.
 #include "kernels/outside/outside.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Kernel onednn_conv: oneDNN's float32 convolution in NHWC, cut by images or by output rows into tasks of one-threaded
-// primitives. Weights stand in the format that oneDNN prefers for the problem.
+// Kernel onednn_conv: oneDNN's float32 convolution in NHWC, divided by images or output rows into tasks of
+// single-threaded primitives. Weights are in the format that oneDNN prefers for the problem.
 #include <algorithm>
 #include <atomic>
 #include <map>

@@ -1,5 +1,5 @@
-// Kernel onednn_matmul: products with a constant right side as oneDNN's inner product, which beats its matmul on such
-// shapes; rows are cut into tasks of one-threaded primitives.
+// Kernel onednn_matmul: products with a constant right side as oneDNN's inner product, which is faster than its matmul
+// on such shapes; rows are divided into tasks of single-threaded primitives.
 #include <algorithm>
 #include <atomic>
 #include <map>
