@@ -45,6 +45,7 @@ struct Code {
   int registers() const;
 };
 
+// Bounds the work on code from an untrusted file.
 constexpr int kMaxInstructions = 4096, kMaxArguments = 64;
 
 // Sets the types; an error for anything that a task of its plan could not execute safely: a register read before it is
