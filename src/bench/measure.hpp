@@ -1,5 +1,5 @@
-// The timing loop: warm-up, samples until time or number is reached, and their summary. All run times that are
-// compared, stored or shown come from it; peaks.cpp times loops of its own.
+// The timing loop of the host: warm-up, samples until time or number is reached, and their summary. Work on devices is
+// timed by device_runs.hpp, graph_clock.hpp and tune/chains.hpp; peaks.cpp times loops of its own.
 #pragma once
 
 #include <cstdint>

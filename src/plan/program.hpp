@@ -49,7 +49,7 @@ struct Program;
 
 struct Step {
   std::string name;      // for people: the anchor node
-  std::string executor;  // a name of src/exec: "cpu", "reference", "copy", "if", "loop"
+  std::string executor;  // a name of src/exec: "cpu", "cuda", "reference", "sized", "copy", "if", "loop"
   uint32_t payload_version = 1;
   std::vector<Variant> variants;
   std::vector<int32_t> reads;  // buffers; -1: an optional argument left out
