@@ -11,7 +11,7 @@
 namespace peri::ops {
 namespace {
 
-// How many channels a group of version 18 has: a constant where the channels are known, else computed from the shape of
+// Number of channels per group for version 18: a constant where the channels are known, else computed from the shape of
 // x.
 Result<ir::Value*> wide_shape(ir::Graph& graph, const ir::Node& node, int64_t groups) {
   const ir::Type& x = node.in(0)->type;

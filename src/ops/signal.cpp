@@ -48,8 +48,8 @@ struct Turns {
   }
 };
 
-// y[bin] of `count` elements that lie `step` apart, each complex or real, times a window: real and imaginary part to
-// out[0] and out[1]. Elements beyond are zero.
+// y[bin] of `count` elements `step` apart, each complex or real, times a window: real and imaginary part to out[0] and
+// out[1]. Elements beyond are zero.
 struct Line {
   const RefTensor* x;
   int64_t first, step, count;

@@ -28,8 +28,8 @@ struct Reach {
   }
 };
 
-// One line of input along the axis: its largest element, the sum of exponentials from there, and how high and low that
-// sum may come out.
+// One line of input along the axis: its largest element, the sum of exponentials relative to it, and bounds of that
+// sum.
 struct Line {
   int64_t first, stride, length;
   double largest = -INFINITY, sum = 0, high = 0, low = 0;
