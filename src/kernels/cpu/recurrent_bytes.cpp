@@ -47,7 +47,7 @@ Result<Shape> read(const Problem& p) {
   return s;
 }
 
-// Where what is packed stands, in bytes: of each direction W, the blocks of R (all gates of the block's units, gate
+// Offsets in the packed weights, in bytes: for each direction W, the blocks of R (all gates of the block's units, gate
 // after gate), then in float32 the scales of W's columns, those of the blocks', and the biases of all gates.
 struct Form {
   const Shape& s;

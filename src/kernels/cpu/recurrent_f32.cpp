@@ -39,8 +39,8 @@ Result<Shape> read(const Problem& p) {
   return s;
 }
 
-// Where the packed weights of a cell stand: of each direction W, then the blocks of R (all gates of the block's units,
-// gate after gate; of a GRU that scales the state first z and r, then h), then the inputs' bias, all gates.
+// Offsets in the packed weights of a cell: for each direction W, then the blocks of R (all gates of the block's units,
+// gate after gate; for a GRU that scales the state first z and r, then h), then the inputs' bias, all gates.
 struct Form {
   const Shape& s;
   Isa isa;

@@ -12,8 +12,8 @@ namespace peri::kernels {
 namespace {
 constexpr int64_t kShortRow = 64;  // below it a row costs more than its elements
 
-// Dimensions walked as one are one; strides of both operands in elements, 0 where repeated. The last dimension is a
-// row.
+// Dimensions that can be iterated as one are merged; strides of both operands in elements, 0 where broadcast. The last
+// dimension is a row.
 struct Shape {
   std::vector<int64_t> dims;
   std::array<std::vector<int64_t>, 2> strides;

@@ -81,8 +81,8 @@ Desc describe(const Product& s, int64_t rows, bool bias, const dnnl::primitive_a
 #endif
 }
 
-// oneDNN likes another format of the weights for few rows than for many. What the step's first instance has packed is
-// used wherever the same implementation takes it, so that a new size does not pack again.
+// oneDNN prefers another format of the weights for few rows than for many. The format packed by the step's first
+// instance is used wherever the same implementation supports it, so that a new size does not pack again.
 Desc describe_packed(const Product& s, int64_t rows, bool bias, const dnnl::primitive_attr& attributes,
                      vendor::OnednnPacked* packed) {
   const memory::desc any({s.n, s.k}, memory::data_type::f32, memory::format_tag::any);

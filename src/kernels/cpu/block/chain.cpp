@@ -153,8 +153,8 @@ class Chains {
     most_streams_ = std::max<int64_t>(most_streams_, 2 * static_cast<int64_t>(ops_.size()));
   }
 
-  // Groups of four lines outrun the hardware's prefetcher: what streams from memory is asked for ahead, where a chain
-  // meets it first (block_bench, Zen 5, AVX-512: 8 arithmetic 0.69 of copy without, 0.90 with).
+  // Groups of four lines outrun the hardware's prefetcher: operands streamed from memory are prefetched where a chain
+  // first accesses them (block_bench, Zen 5, AVX-512: 8 arithmetic 0.69 of copy without, 0.90 with).
   void ask_ahead() {
     if (loops_.group * static_cast<int64_t>(sizeof(float)) < 256) return;
     std::vector<int> asked;

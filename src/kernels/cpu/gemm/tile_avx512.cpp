@@ -15,7 +15,7 @@ constexpr TileFn kTile = &tile_body::tile<V, kRows, kPerPanel, kPanels>;
 }  // namespace
 
 // Fourteen rows would use all 32 registers, but rows 4 KiB apart then collide in a 12-way L1: 250 against 261 GFLOP/s
-// at k = 1024, 3072, and even with thirteen elsewhere (Zen 5, one thread, 2026-11-21).
+// at k = 1024, 3072, and no faster than thirteen otherwise (Zen 5, one thread, 2026-11-21).
 constexpr TileTable kTable = {
     .lanes = V::kLanes,
     .max_rows = 13,

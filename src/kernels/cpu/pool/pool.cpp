@@ -12,9 +12,8 @@ namespace peri::kernels::cpu::pool {
 namespace {
 
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
-// Rows of a result whose lines are joined before the first is read again: what was stored a moment ago in other vectors
-// than it is read in waits for the memory.
-// Measured: benchmarks/results/2026-11-23_constants_tasks.md.
+// Number of result rows whose lines are reduced before the first is read again: a load that overlaps recent stores of
+// other vectors stalls. Measured: benchmarks/results/2026-11-23_constants_tasks.md.
 constexpr int64_t kLines = 8;
 
 const Loops& loops(Isa isa) { return isa == Isa::kAvx512 ? avx512::kLoops : avx2::kLoops; }
@@ -37,8 +36,8 @@ Window window_of(const Extent& e, int64_t o) {
   return {begin + skip * e.dilation, std::max<int64_t>(0, below(e.in) - skip), below(e.in + e.pad_end)};
 }
 
-// The maximum of a window that lies in the padding as a whole, as the reference and ONNX Runtime have it: a number, so
-// that a product with zero behind it is zero.
+// The maximum of a window that lies completely in the padding, as in the reference and ONNX Runtime: finite, so that a
+// later product with zero is zero.
 constexpr float kEmptyMax = std::numeric_limits<float>::lowest();
 
 float factor_of(const Shape& s, const Window& d, const Window& h, const Window& w) {

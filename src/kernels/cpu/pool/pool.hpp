@@ -19,8 +19,8 @@ struct Extent {
   int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, pad_begin = 0, pad_end = 0;
 };
 
-// The maximum over a window without any element of the input is -Inf, its average 0. count_include_pad: padding counts
-// in the divisor, positions beyond the padding (ceil_mode) do not.
+// The maximum over a window without any element of the input is the lowest finite float, its average 0.
+// count_include_pad: padding counts in the divisor, positions beyond the padding (ceil_mode) do not.
 struct Shape {
   Kind kind = Kind::kMax;
   Layout layout = Layout::kNchw;
