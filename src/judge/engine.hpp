@@ -9,8 +9,8 @@
 
 namespace peri::judge {
 
-// A model with more is not run by the judge: at 500 GFLOP/s one run takes 20 s, and there are several. Rests on:
-// benchmarks/results/2026-11-22_constants.md.
+// A model with more is not run by the judge: at 500 GFLOP/s one run takes 20 s, and there are several.
+// Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr double kMaxRunFlops = 1e13;
 
 struct Terms {

@@ -17,18 +17,18 @@ constexpr double kShareOfRange = 1e-3;
 // bounds.
 constexpr double kTimesRounding = 1024;
 // ...or as a multiple of the distance of the reference with every value rounded to 16 bits, for an engine that stores
-// values in them: other values are rounded there, so the two errors are independent. Rests on:
-// tests/judge/whole_test.cpp (TwoRoundingsErrAlike).
+// values in them: other values are rounded there, so the two errors are independent.
+// Rests on: tests/judge/whole_test.cpp (TwoRoundingsErrAlike).
 constexpr double kTimesNarrow = 4;
 // A value that the model stores in 16 bits is rounded once, however many terms are summed for it: an engine that also
 // stores it there rounds as often as the reference that rounds each value to its type. An operator that the model
-// splits into several may round each part. Rests on: tests/judge/whole_test.cpp (TwoRoundingsErrAlike), times the four
-// nodes of an unfused operator.
+// splits into several may round each part.
+// Rests on: tests/judge/whole_test.cpp (TwoRoundingsErrAlike), times the four nodes of an unfused operator.
 constexpr double kTimesStored = 16;
 // No multiple of a rounding allows more than this share of the output's spread (see spread_of_values()): an output for
 // other inputs, or for none, is further off somewhere. Where rounding alone moves an output by half of it, the types do
-// not determine the result: it is skipped, and reported. Rests on: tests/judge/whole_test.cpp
-// (AnAnswerToOtherInputsIsFurtherOff).
+// not determine the result: it is skipped, and reported.
+// Rests on: tests/judge/whole_test.cpp (AnAnswerToOtherInputsIsFurtherOff).
 constexpr double kMaxShareOfSpread = 1.0 / 8;
 
 struct WholeVerdict {

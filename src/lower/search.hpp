@@ -46,7 +46,8 @@ struct Solved {
 
 // The cheapest cover found by beam search: it processes the atoms in order and keeps `width` partial covers, the
 // cheapest ones with different states (the places of values still to be read, the open pieces). Exact as long as at
-// most `width` states differ. None: there is no cover. Rests on: benchmarks/results/2026-11-22_constants.md.
+// most `width` states differ. None: there is no cover.
+// Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr size_t kWidth = 256;
 std::optional<Solved> solve(const Puzzle& puzzle, size_t width = kWidth);
 

@@ -63,8 +63,8 @@ class Cache {
 
 // The program's version and the start of the machine: what peaks depend on besides machine_key().
 std::string peaks_hold_for();
-// Measuring peaks takes 0.1 to 0.3 s on two cores: a build that tuned for less than this skips it. Rests on:
-// benchmarks/results/2026-11-22_constants.md.
+// Measuring peaks takes 0.1 to 0.3 s on two cores: a build that tuned for less than this skips it.
+// Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr double kPeaksAfterSeconds = 3;
 // Sustained peaks of `threads` threads of this machine: those in the cache of `folder` ("" none); else, after a build
 // that tuned for long enough, measured now and stored. None: not worth a short build's time.

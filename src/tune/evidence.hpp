@@ -9,8 +9,8 @@
 
 namespace peri::tune {
 
-// The statistic of Evidence::time_ms: preempted threads make samples slower, nothing makes them faster. Rests on:
-// benchmarks/results/2026-11-22_constants.md.
+// The statistic of Evidence::time_ms: preempted threads make samples slower, nothing makes them faster.
+// Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr double kTimeQuantile = 0.2;
 constexpr std::string_view kTimeStatistic = "p20";
 // On a device: the cost of one more launch in a chain of launches of one graph (tune/chains.hpp).

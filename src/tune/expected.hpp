@@ -14,7 +14,8 @@ namespace peri::tune {
 
 // The reference does 0.1 (windows) to 1 (products) Gflop a second. Below kMaxWholeFlops a result is computed in full.
 // Above, at as many positions as kPositionFlops allow, kMinPositions to kMaxPositions; what takes more than
-// kMaxReferenceFlops even so is not computed. Rests on: benchmarks/results/2026-11-22_constants.md.
+// kMaxReferenceFlops even so is not computed.
+// Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr double kMaxWholeFlops = 3e7, kPositionFlops = 1e8, kMaxReferenceFlops = 4e9;
 constexpr int64_t kMinPositions = 64, kMaxPositions = 4096;
 

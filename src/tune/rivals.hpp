@@ -10,8 +10,8 @@
 namespace peri::tune {
 
 // Phases of seconds in which a virtual machine ran at 1/1.6 of its speed made one rival look 1.8 times as slow as it
-// is: within this ratio of the least time a candidate may be the fastest. Rests on:
-// benchmarks/results/2026-11-22_constants.md.
+// is: within this ratio of the least time a candidate may be the fastest.
+// Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr double kMaxRivalRatio = 2;
 // Visits within this share of each other agree. Two measurements of one kernel differ by as much.
 constexpr double kSameTime = 0.03;
@@ -37,8 +37,8 @@ double least_ms(std::span<const Evidence> candidates);
 // time.
 std::vector<size_t> rivals_among(std::span<const Evidence> candidates, size_t most = kMaxRivals);
 
-// How close two visits must be to agree, and the largest number of visits. Rests on:
-// benchmarks/results/2026-11-23_choice_counts.md.
+// How close two visits must be to agree, and the largest number of visits.
+// Rests on: benchmarks/results/2026-11-23_choice_counts.md.
 struct Patience {
   double same = kSameTime;
   int64_t visits = kMaxVisits;

@@ -69,7 +69,8 @@ class SiblingsInstance final : public Instance {
 
  private:
   // Pieces are the tasks of each single product; small ones are combined into a task, since waking a thread for them
-  // does not pay off. Measured: benchmarks/results/2026-11-23_constants_rest.md.
+  // does not pay off.
+  // Measured: benchmarks/results/2026-11-23_constants_rest.md.
   static constexpr double kTaskFlops = 1e6;
   int64_t pieces() const { return siblings_.back().first_task + siblings_.back().plan.tasks; }
   int64_t pieces_of_a_task() const {

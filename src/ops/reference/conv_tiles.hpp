@@ -44,8 +44,8 @@ class ConvTiles {
 };
 
 // 3 * sqrt(sum of squares) of each filter [3, 3] of w. The largest inputs times these, summed over channels, are an
-// upper bound of the sum of |terms| of each result of a tile. Rests on: tests/ops/conv_tiles_test.cpp
-// (WinogradStaysWithinTheRadius).
+// upper bound of the sum of |terms| of each result of a tile.
+// Rests on: tests/ops/conv_tiles_test.cpp (WinogradStaysWithinTheRadius).
 std::vector<double> filter_lengths(std::span<const double> w);
 
 }  // namespace peri::ops

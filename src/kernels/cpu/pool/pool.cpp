@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
 // Number of result rows whose lines are reduced before the first is read again: a load that overlaps recent stores of
-// other vectors stalls. Measured: benchmarks/results/2026-11-23_constants_tasks.md.
+// other vectors stalls.
+// Measured: benchmarks/results/2026-11-23_constants_tasks.md.
 constexpr int64_t kLines = 8;
 
 const Loops& loops(Isa isa) { return isa == Isa::kAvx512 ? avx512::kLoops : avx2::kLoops; }
