@@ -15,8 +15,8 @@ constexpr int64_t kTile = 1024;        // elements: 4 KiB of f32, so that a chai
 constexpr int64_t kStreamTile = 8192;  // where nothing is kept in L1 from step to step
 constexpr int64_t kLine = 16;          // elements of a cache line
 constexpr int64_t kMaxTasks = 512;
-constexpr int64_t kLongRow = 256;  // elements: tiles are parts of one row
-constexpr int64_t kMaxElements = int64_t{1} << 48;
+constexpr int64_t kLongRow = 256;                   // elements: tiles are parts of one row
+constexpr int64_t kMaxElements = int64_t{1} << 48;  // offsets in bytes stay within int64
 
 int64_t round_up(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
 

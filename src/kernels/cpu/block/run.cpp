@@ -8,7 +8,7 @@
 namespace peri::kernels::cpu::block {
 namespace {
 
-constexpr int kMaxDims = 64;
+constexpr int kMaxDims = 64;  // size of arrays on the stack
 
 struct Position {
   int64_t flat = 0;
