@@ -7,10 +7,10 @@
 
 namespace peri::onnx {
 
-// Processes the nodes in order: upgrades each from its opset, then infers it, so that an upgrade has types, shapes and
+// Goes over the nodes in order: upgrades each from its opset, then infers it, so that an upgrade sees types, shapes and
 // contents of its node's inputs. Errors name the node. A declared output may be less exact than the inferred one;
-// another element type, rank or constant dimension is an error naming both, except an empty shape, which is treated as
-// unknown and reported in `notes`.
+// another element type, rank or constant dimension is an error naming both, but for an empty shape, which is taken for
+// none and told in `notes`.
 Status complete_graph(BuiltGraph& built, std::vector<PortInfo>* declared_outputs, std::vector<std::string>* notes);
 
 }  // namespace peri::onnx

@@ -1,5 +1,5 @@
-// Kernel trees: tree ensembles over rows of f32. Several rows descend a tree together, without branches: a leaf refers
-// to itself, so that every row takes as many steps as the depth of the tree.
+// Kernel trees: tree ensembles over rows of f32. Rows go down a tree together, without branches: a leaf leads to
+// itself, so that every row takes as many steps as the tree is deep.
 #include "ops/reference/trees.hpp"
 
 #include <algorithm>

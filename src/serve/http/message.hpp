@@ -65,14 +65,14 @@ struct HttpReply {
   std::optional<uint64_t> json_bytes;  // Inference-Header-Content-Length
   int64_t retry_after_s = 0;
   std::string_view authenticate = "";      // WWW-Authenticate, of static storage
-  bool close = false;                      // closes the connection after the reply
-  std::shared_ptr<const void> until_sent;  // released when the reply is sent, or lost
+  bool close = false;                      // the connection ends with it
+  std::shared_ptr<const void> until_sent;  // let go when the reply is written, or is lost
 
   uint64_t body_bytes() const;
 };
 // {"error": message} with a status.
 HttpReply error_reply(int status, std::string_view message);
-// The connection after a reply.
+// What a reply says of its connection.
 enum class After : uint8_t {
   kOpen,      // open, the default of HTTP/1.1
   kSaidOpen,  // open, stated explicitly for clients of HTTP/1.0
