@@ -27,44 +27,44 @@ struct peri_error {
 
 namespace peri::api {
 
-// The caller's log, or silence.
+// The caller's log function, or none.
 struct Log {
   peri_log_function function = nullptr;
   void* user = nullptr;
   void tell(peri_log_level level, const std::string& message) const {
     if (function) function(user, level, in_words_of_library(message).c_str());
   }
-  // A variable PERI_* that is no knob: the command line refuses it, a program may have it from its surroundings.
+  // Warns of an unknown variable PERI_*: the command line refuses it, but a program may have inherited it.
   void tell_of_knobs() const {
     if (!function) return;
     if (const Status knobs = check_knobs(); !knobs.ok()) tell(PERI_LOG_WARNING, knobs.error().text());
   }
 };
 
-// What a session is at.
+// What a session is doing.
 enum class Work { kNone, kCall, kCancelledCall };
 
 }  // namespace peri::api
 
 struct peri_engine {
   std::shared_ptr<const peri::runtime::Engine> engine;
-  // Sizes as text, by port and axis: strings that live as long as the engine.
+  // Sizes as text, by port and axis; the strings live as long as the engine.
   std::vector<std::vector<std::string>> input_dims, output_dims;
   peri::api::Log log;
   std::string path;                              // the engine's file, else the model it was built from
-  std::shared_ptr<const peri::MappedFile> file;  // what it was loaded from, if it was
+  std::shared_ptr<const peri::MappedFile> file;  // the file it was loaded from, if any
   mutable std::mutex proof_lock;
-  mutable std::string proof;  // of the build, or read when it was first asked for
+  mutable std::string proof;  // of the build, or read at the first request
 };
 
 struct peri_report {
   std::string json;
 };
 
-// What the last run gave; empty until a run succeeds, and from the next one's beginning on.
+// The results of the last run; empty until a run succeeds, and once the next one begins.
 struct peri_last_run {
-  std::vector<peri::Tensor> outputs;  // in memory of the host; undefined where the output lies elsewhere
-  // Of runs on a device: outputs as they were handed out, and the dims that these point to.
+  std::vector<peri::Tensor> outputs;  // in memory of the host; undefined where the output is on a device
+  // For runs on a device: the outputs returned to the caller, and the dims that they point to.
   std::vector<peri_tensor> left;
   std::vector<std::vector<int64_t>> dims;
 };
@@ -73,12 +73,12 @@ struct peri_session {
   std::shared_ptr<const peri::runtime::Engine> engine;
   std::unique_ptr<peri::runtime::Session> session;
   peri_last_run last;
-  std::vector<peri::Tensor> texts;                                    // inputs made of texts
-  std::optional<peri::build::TextModel> tokenizer;                    // read when texts first came
-  std::map<std::pair<bool, size_t>, std::vector<int64_t>> port_dims;  // that tensors handed out point to
+  std::vector<peri::Tensor> texts;                                    // inputs made from texts
+  std::optional<peri::build::TextModel> tokenizer;                    // loaded at the first use of texts
+  std::map<std::pair<bool, size_t>, std::vector<int64_t>> port_dims;  // that returned tensors point to
   peri::api::Log log;
-  peri::DimBinding told;  // the dims whose untuned run was told last
-  std::string path;       // as of its engine
+  peri::DimBinding told;  // the dims of the last warning about an untuned run
+  std::string path;       // that of its engine
   mutable std::atomic<peri::api::Work> work{peri::api::Work::kNone};
 };
 
@@ -86,26 +86,26 @@ namespace peri::api {
 
 // Null for success.
 peri_error* to_handle(Status status);
-// The error that takes no memory.
+// An error that needs no memory.
 peri_error* no_memory();
 // A handle of an engine.
 std::unique_ptr<peri_engine> to_handle(std::shared_ptr<const runtime::Engine> engine, Log log);
-// kUsage for an allocator with only one function, and for a number of threads that is none.
+// kUsage for an allocator with only one function, and for an invalid number of threads.
 Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator, const char* device);
-// Of one loop in one run; kUsage for a number below 0.
+// The limit for one loop in one run; kUsage for a number below 0.
 Result<int64_t> iteration_limit(int64_t given);
-// The inputs of a caller as tensors on its memory. Errors name the input: kUsage, kInvalid.
+// The caller's inputs as tensors on its memory. Errors name the input: kUsage, kInvalid.
 Result<std::vector<Tensor>> inputs_of(const plan::Program& program, const TensorArray& given);
 // The text of the engine's proof, which lives as long as the engine.
 Result<const char*> proof_of(const peri_engine& engine);
 // Named sizes; kUsage for one without a name. `what`: "dimension".
 Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t count, const char* what);
-// A progress function of a caller, or none.
+// The caller's progress function, or none.
 std::function<void(size_t done, size_t total, const std::string& what)> progress_of(
     void (*call)(void* user, size_t done, size_t total, const char* what), void* user);
 
-// The caller's struct in this version's size: members it does not know are zero. kUsage if struct_size is not set or
-// more than this version knows.
+// The caller's struct in this version's size: members that it does not have are zero. kUsage if struct_size is not set
+// or larger than in this version.
 template <class T>
 Result<T> known_part(const T* given, const char* what) {
   T out = {};
@@ -117,7 +117,8 @@ Result<T> known_part(const T* given, const char* what) {
   return out;
 }
 
-// Runs `f` while no other thread uses the session; kUsage where one does. Errors name the engine's file or its model.
+// Runs `f` with exclusive use of the session; kUsage if another thread uses it. Errors name the engine's file or its
+// model.
 template <class F>
 Status alone(const peri_session* session, F f) {
   Work none = Work::kNone;
@@ -133,7 +134,7 @@ Status alone(const peri_session* session, F f) {
   return done;
 }
 
-// Runs `f`, a function that returns Status; what it throws (a failed check, no memory) becomes an error as well.
+// Runs `f`, a function that returns Status; exceptions (a failed check, no memory) become errors as well.
 template <class F>
 peri_error* guarded(F f) {
   try {

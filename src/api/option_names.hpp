@@ -8,10 +8,10 @@
 
 namespace peri::api {
 
-// The text with each option named as peri.h names it: "--dims NAME=N" is "the option dims". Whole commands ("peri build
-// MODEL --backend cuda") stay as they are typed.
+// The text with each option in the notation of peri.h: "--dims NAME=N" becomes "the option dims". Whole commands ("peri
+// build MODEL --backend cuda") are unchanged.
 std::string in_words_of_library(std::string_view text);
-// Every part but file and node, which are the user's own names.
+// Converts every part but file and node, which are the user's own names.
 Error in_words_of_library(Error error);
 
 }  // namespace peri::api

@@ -6,12 +6,12 @@
 
 namespace peri::api {
 
-// As peri_session_run(), by who has the session alone.
+// As peri_session_run(), with exclusive use of the session.
 Status run_session(peri_session* s, const TensorArray& in, const TensorArray& out, void* stream);
-// Whether a tensor lies on a device, so that run_on_device() is for it.
+// Whether a tensor is on a device, so that run_on_device() applies.
 bool any_on_device(const TensorArray& tensors);
 Status run_on_device(peri_session* s, const TensorArray& in, const TensorArray& out, void* stream);
-// Output `index` of the last run, where that left it on the device in the session's memory; null: it did not.
+// Output `index` of the last run, if it is on the device in the session's memory; else null.
 const peri_tensor* left_on_device(const peri_session& s, size_t index);
 
 }  // namespace peri::api

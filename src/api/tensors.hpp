@@ -10,7 +10,7 @@ namespace peri::api {
 
 class TensorArray {
  public:
-  // kUsage: no array, or a struct_size that is none.
+  // kUsage: no array, or an invalid struct_size.
   static Result<TensorArray> of(const peri_tensor* first, size_t count) {
     if (count && !first) return usage("no tensors are given");
     TensorArray out;
@@ -28,7 +28,7 @@ class TensorArray {
     return out;
   }
   size_t size() const { return count_; }
-  // Members that the caller does not know are zero.
+  // Members that the caller's version does not have are zero.
   peri_tensor operator[](size_t k) const {
     peri_tensor out = {};
     __builtin_memcpy(static_cast<void*>(&out), at(k), stride_);

@@ -1,4 +1,4 @@
-// One decimal is enough for memory.
+// One decimal place, which is enough for sizes of memory.
 #include "base/bytes.hpp"
 
 #include "base/plural.hpp"

@@ -1,4 +1,4 @@
-// Numbers of bytes as people read them.
+// Numbers of bytes as text for people.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace peri {
 
-// "122.1 MiB"; below one of them "512 bytes".
+// "122.1 MiB"; less than 1 MiB: "512 bytes".
 std::string mib_text(int64_t bytes);
 
 }  // namespace peri

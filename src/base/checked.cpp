@@ -1,4 +1,4 @@
-// Sizes in 64 bits that say so when they overflow.
+// 64-bit arithmetic on sizes that reports overflow as an error.
 #include "base/dim.hpp"
 
 namespace peri {

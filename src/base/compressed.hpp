@@ -1,4 +1,4 @@
-// gzip, zlib and bare deflate streams in memory, with a bound on what comes out: a few bytes may stand for terabytes.
+// gzip, zlib and raw deflate streams in memory, with a limit on the output: a few bytes may decompress to terabytes.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,12 @@
 
 namespace peri {
 
-enum class Compression : uint8_t { kGzip, kZlib, kDeflate };  // kDeflate: without head and check sum
+enum class Compression : uint8_t { kGzip, kZlib, kDeflate };  // kDeflate: without header and checksum
 
-// The contents of one whole stream. `room`, if set, is told before memory is taken for them how many bytes are held
-// then, with those that they are copied from, and false is the end of it; and how many are left once that is done.
-// Errors: kInvalid (broken, cut, bytes behind its end), kMemory (more than `most`), kRefused (no room).
+// The contents of one whole stream. `room`, if set, is called before memory is allocated for them, with the number of
+// bytes held from then on (the old copy included), and after each growth with what is still held; false ends
+// decompression. Errors: kInvalid (corrupt, truncated, or bytes after the stream's end), kMemory (more than `most`),
+// kRefused (`room` returned false).
 Result<std::string> decompress(std::span<const std::byte> bytes, Compression form, size_t most,
                                const std::function<bool(size_t held)>& room = nullptr);
 

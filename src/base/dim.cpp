@@ -1,5 +1,5 @@
 // Normal form: a sorted list of terms, each a coefficient times a sorted list of atoms. Atoms are interned by their
-// text, so comparison is textual and total. Caps keep hostile expressions small.
+// text, so comparison is textual and total. Limits keep untrusted expressions small.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -9,8 +9,8 @@
 namespace peri {
 
 namespace {
-// A detector joins what it kept of each class: a sum with a symbol for each. Beyond kMaxProductTerms a product holds
-// the sums among its factors unexpanded.
+// A detector concatenates the boxes kept of each class, a sum with one symbol per class. Beyond kMaxProductTerms a
+// product keeps the sums among its factors unexpanded.
 constexpr size_t kMaxTerms = 512;
 constexpr size_t kMaxProductTerms = 256;
 constexpr size_t kMaxFactorTerms = 8;         // of one that is expanded there
@@ -128,9 +128,8 @@ struct DimBuilder {
     for (const AtomPtr& a : atoms) key += (key.empty() ? "" : "*") + a->text;
     return key;
   }
-  // A sum as one term: what all its terms have as factors, times the rest of them as an atom. The factors stand apart,
-  // so that it is the same term in whatever order a product is multiplied.
-  // REQUIRES: two terms or more.
+  // A sum as one term: the common factors of all its terms, times the rest of them as an atom. The factors are
+  // separate, so that the term is the same in whatever order a product is multiplied. REQUIRES: at least two terms.
   static Term held(Terms all) {
     Term common = all[0];
     for (const Term& t : all) {

@@ -23,7 +23,7 @@ class Dim {
  public:
   Dim() = default;                       // 0
   Dim(int64_t value) : value_(value) {}  // NOLINT: a number is a dimension
-  // A named dimension; control bytes and backquotes of the name become '_', so that its text parses back.
+  // A named dimension; control bytes and backquotes in the name become '_', so that its text parses back.
   static Dim symbol(std::string_view name);
   static Dim poison();
 
@@ -67,10 +67,10 @@ Dim mod(const Dim& a, const Dim& b);  // a - b * floordiv(a, b)
 Dim max(const Dim& a, const Dim& b);
 Dim min(const Dim& a, const Dim& b);
 
-// Names of sizes that data decides begin so: they may be 0.
+// Prefix of the names of sizes that depend on the data; these may be 0.
 constexpr std::string_view kDataDim = "data.";
-// True if a >= bound for every assignment of symbols >= 1, of data's >= 0 (a proof from signs of coefficients; false =
-// not proven).
+// True if a >= bound is proven for every assignment of symbols >= 1 (>= 0 for those that depend on the data), from the
+// signs of the coefficients; false: not proven.
 bool provably_at_least(const Dim& a, int64_t bound);
 
 using Shape = std::vector<Dim>;

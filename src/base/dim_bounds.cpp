@@ -1,4 +1,4 @@
-// What a dimension expression is at least, whatever its symbols are.
+// A lower bound of a dimension expression over all values of its symbols.
 #include <algorithm>
 
 #include "base/dim_terms.hpp"

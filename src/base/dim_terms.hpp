@@ -1,11 +1,11 @@
-// What a dimension expression is made of, for the files that work on expressions; users of Dim do not see it.
+// The representation of a dimension expression, for the files that operate on expressions; users of Dim do not see it.
 #pragma once
 
 #include "base/dim.hpp"
 
 namespace peri {
 
-constexpr int kMaxDimDepth = 24;  // atoms inside atoms
+constexpr int kMaxDimDepth = 24;  // nesting depth of atoms
 // kSum: a + b as one factor, where the terms of a product of sums would be too many.
 enum class AtomKind { kSymbol, kFloorDiv, kMod, kMax, kMin, kSum };
 
@@ -31,10 +31,10 @@ struct Dim::Poly {
   std::string text;
 };
 
-// Rounded down. REQUIRES: b is not 0, and a is not the least number.
+// Rounds towards minus infinity. REQUIRES: b is not 0, and a is not INT64_MIN.
 inline int64_t floordiv_int(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 
-// Null: a constant.
+// Null for a constant.
 const Dim::Poly* terms_of(const Dim& d);
 
 }  // namespace peri

@@ -1,4 +1,4 @@
-// DType: every tensor element type ONNX has, its text name, its size, and conversions of the small float formats.
+// DType: every tensor element type of ONNX, its text name, its size, and conversions of the small float formats.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace peri {
 
-// Order is ours; text names are what files and the IR text use.
+// The order of the enumerators is arbitrary; files and the IR text use the names.
 enum class DType : uint8_t {
   kInvalid,
   kF32,
@@ -53,8 +53,8 @@ Result<int64_t> dtype_bytes(DType t, int64_t count);
 // Bytes of one element of a byte-sized type (0 for sub-byte types and string).
 int dtype_size(DType t);
 
-bool is_float(DType t);    // all floating formats, complex excluded
-bool is_integer(DType t);  // signed and unsigned, bool excluded
+bool is_float(DType t);    // all floating-point formats, without complex
+bool is_integer(DType t);  // signed and unsigned, without bool
 bool is_signed(DType t);   // signed integers and floats
 
 // Unit round-off u of a float type (half the distance from 1 to the next number); 0 for others.
@@ -69,7 +69,8 @@ float f8_to_f32(DType t, uint8_t bits);
 uint8_t f32_to_f8(DType t, float v, bool saturate);
 float f4e2m1_to_f32(uint8_t nibble);
 uint8_t f32_to_f4e2m1(float v);
-// f6e2m3 and f6e3m2, in the low six bits. No infinities and no NaN: what is too large, and NaN, becomes the largest.
+// f6e2m3 and f6e3m2, in the low six bits. They have no infinity and no NaN: values out of range, and NaN, become the
+// largest finite value.
 float f6_to_f32(DType t, uint8_t bits);
 uint8_t f32_to_f6(DType t, float v);
 // Rounds a double to the nearest value of `t` (ties to even), as a double. Integers: unchanged.

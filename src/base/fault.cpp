@@ -1,4 +1,4 @@
-// Failed checks are thrown here, and named as errors.
+// Throws failed checks, and converts exceptions to errors.
 #include "base/fault.hpp"
 
 namespace peri {

@@ -1,5 +1,5 @@
-// A failed PERI_CHECK is an exception, the only one that crosses modules, until a boundary makes an error of it: the
-// public interface, a command, a pass, a step of a run, a candidate. Nothing ends the caller's process.
+// A failed PERI_CHECK throws an exception, the only one that crosses modules, until a boundary turns it into an error:
+// the public interface, a command, a pass, a step of a run, a candidate. Nothing terminates the caller's process.
 #pragma once
 
 #include <cxxabi.h>
@@ -17,7 +17,7 @@ class InternalFault final : public std::exception {
   InternalFault(const char* file, int line, const char* condition, std::string note);
   // "internal check failed at src/ir/graph.cpp:18: v != nullptr: conv.pads has another kind"
   const char* what() const noexcept override { return text_.c_str(); }
-  // The node or step concerned; kept if already set: the innermost place knows best.
+  // The node or step concerned; kept if already set, since the innermost caller knows it most exactly.
   void at_node(std::string_view node) {
     if (node_.empty()) node_ = node;
   }
@@ -27,10 +27,10 @@ class InternalFault final : public std::exception {
   std::string text_, node_;
 };
 
-// What an exception means: kInternal for a failed check and for all others but a lack of memory, which is kMemory.
+// Converts an exception to an error: kMemory for std::bad_alloc, kInternal for a failed check and all others.
 Error error_of(const std::exception_ptr& fault);
 
-// Runs `f`, a function that returns a Result or nothing, at a boundary: what it throws becomes its error.
+// Runs `f`, a function that returns a Result or nothing, at a boundary: an exception that it throws becomes its error.
 template <class F, class Returned = std::invoke_result_t<F&>>
 std::conditional_t<std::is_void_v<Returned>, Status, Returned> contained(F&& f) {
   try {
@@ -47,7 +47,7 @@ std::conditional_t<std::is_void_v<Returned>, Status, Returned> contained(F&& f) 
   }
 }
 
-// Runs `f`; a check that fails in it is thrown on with what `name` returns as its node.
+// Runs `f`; a check that fails in it is rethrown with the return value of `name` as its node.
 template <class Name, class F>
 std::invoke_result_t<F&> named(Name&& name, F&& f) {
   try {

@@ -1,4 +1,4 @@
-// Opening and reading. A path from the user is followed; a name from a model is walked with every exit shut.
+// Opening and reading. A path from the user is followed; a name from a model is resolved strictly below its folder.
 #include "base/file.hpp"
 
 #include <fcntl.h>

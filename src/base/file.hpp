@@ -1,5 +1,5 @@
-// Files without surprises: only regular files are read, sizes are capped, a name from a model cannot leave its folder,
-// a file cut while mapped is an error and no crash, and a file is written whole or not at all.
+// Safe access to files: only regular files are read, sizes are limited, a name from a model cannot leave its folder, a
+// file truncated while mapped is an error and not a crash, and a file is written completely or not at all.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ class Fd {
 Error os_error(const char* action, std::string_view file);
 
 // Opens a regular file for reading. Directories, FIFOs, sockets and devices are refused (kInvalid) without being
-// opened. Symlinks are followed: the name is the user's.
+// opened. Symlinks are followed, since the user gave the name.
 Result<Fd> open_file(const std::string& path);
 
 enum class Links {
@@ -41,22 +41,22 @@ enum class Links {
   kHubCache,  // a file directly in `dir` may be one; a deeper file only as hub caches link it: (../)+blobs/<hex digits>
 };
 
-// Opens the regular file `relative` below the folder `dir`, where `relative` comes from a file we do not trust.
-// Absolute names, "..", empty names, NUL and symlinks (but see Links) are refused with kInvalid; a race between check
-// and open cannot get out (openat2, or a walk by O_NOFOLLOW where the kernel lacks it).
+// Opens the regular file `relative` below the folder `dir`, where `relative` comes from an untrusted file. Absolute
+// names, "..", empty names, NUL and symlinks (but see Links) are refused with kInvalid; a race between check and open
+// cannot leave the folder (openat2, or a walk with O_NOFOLLOW where the kernel lacks it).
 Result<Fd> open_beneath(const std::string& dir, std::string_view relative, Links links = Links::kNone);
 
-// Bytes of an open regular file.
+// Size of an open regular file in bytes.
 Result<uint64_t> file_size(const Fd& fd, std::string_view name);
 
-// The whole file; kMemory if it is larger than max_bytes. `name` stands in errors.
+// The whole file; kMemory if it is larger than max_bytes. `name` is used in errors.
 Result<std::string> read_file(const std::string& path, size_t max_bytes);
 Result<std::string> read_file(const Fd& fd, std::string_view name, size_t max_bytes);
 
-// A regular file mapped read-only; size 0 is allowed. Movable; the bytes stay where they are. Safe for many threads.
-// If the file is cut while mapped, its missing pages read as zero from then on and check() reports it: call check()
-// after the bytes were used and before an answer that rests on them leaves the process. Bytes may change under a
-// reader when someone writes the file, so a parser must not read a size twice and expect it equal.
+// A regular file mapped read-only; size 0 is allowed. Movable; the address of the bytes does not change. Thread-safe.
+// If the file is truncated while mapped, its missing pages read as zero from then on and check() reports it: call
+// check() after the bytes were used and before a result that depends on them leaves the process. Bytes may change while
+// they are read when another process writes the file, so a parser must not read a size twice and expect the same value.
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path);
@@ -72,10 +72,10 @@ class MappedFile {
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   const std::string& name() const { return name_; }
 
-  // Gives back the memory of whole pages within a range; read again, they come from the file again.
+  // Releases the memory of whole pages within a range; a later access reads them from the file again.
   void drop(size_t offset, size_t bytes) const;
 
-  // kIo, naming the file, if a page was missing when it was read.
+  // kIo, with the file's name, if a page was missing when it was read.
   Status check() const;
 
  private:
@@ -85,8 +85,8 @@ class MappedFile {
   std::string name_;
 };
 
-// A file that appears under its name whole, by commit(), or not at all. Until then it has no name (O_TMPFILE) or, where
-// the file system lacks that, a hidden name in the same folder that goes with this object.
+// A file that appears under its name completely, by commit(), or not at all. Until then it has no name (O_TMPFILE) or,
+// where the file system lacks that, a hidden name in the same folder that is removed with this object.
 class AtomicFile {
  public:
   static Result<AtomicFile> create(const std::string& path);
@@ -96,10 +96,10 @@ class AtomicFile {
 
   Status write(const void* data, size_t size);
   Status write(std::string_view text) { return write(text.data(), text.size()); }
-  // At `offset`, apart from what write() appends; bytes that are never written are zero. Several threads may write at
-  // places of their own.
+  // Writes at `offset`, independently of what write() appends; bytes that are never written are zero. Several threads
+  // may write disjoint ranges.
   Status write_at(uint64_t offset, const void* data, size_t size);
-  // Flushes to the disk and takes the place of whatever regular file had the name.
+  // Flushes to the disk and replaces any regular file of that name.
   Status commit();
 
  private:

@@ -1,4 +1,4 @@
-// Files by the node they are, or by the place they would stand in.
+// Files are identified by their inode, or by the path that they would have.
 #include "base/file_uses.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// Hasher: 64-bit xxh3 over a stream of bytes, the same on every machine. For content identity and checksums; no
-// secrecy.
+// Hasher: 64-bit xxh3 over a stream of bytes, the same on every machine. For content identity and checksums; not
+// cryptographic.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// glibc's allocator keeps what lies between blocks in use, of every size, until it is asked.
+// glibc's allocator keeps free blocks of every size between blocks in use until malloc_trim is called.
 #include "base/heap.hpp"
 
 #include <malloc.h>

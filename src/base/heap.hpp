@@ -1,15 +1,17 @@
-// Memory that was freed and that the allocator keeps for later.
+// Freed memory that the allocator keeps for reuse.
 #pragma once
 
 #include <cstddef>
 
 namespace peri {
 
-// Gives it back to the system where it is more than `most_kept` bytes. Any thread; for the end of work that took much.
+// Returns it to the system where it is more than `most_kept` bytes. Thread-safe; for the end of work that took much
+// memory.
 void give_back_memory(size_t most_kept);
 
-// The same where work has no end: looked at now and then, memory that has come to be free is given back once it is
-// `most_more` bytes more than after the last time. What was free all along stays for who takes it next. One thread.
+// The same for work without an end: the free memory is checked from time to time and returned once it has grown by
+// `most_more` bytes since the last time. Memory that was free all along is kept for the next allocation. Not
+// thread-safe.
 class FreeMemory {
  public:
   explicit FreeMemory(size_t most_more) : most_more_(most_more) {}
@@ -17,7 +19,7 @@ class FreeMemory {
 
  private:
   const size_t most_more_;
-  size_t free_ = 0;  // when the last of it was given back, or less since
+  size_t free_ = 0;  // after the last return, or the smallest amount since
 };
 
 }  // namespace peri

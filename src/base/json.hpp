@@ -18,14 +18,14 @@ struct JsonLimits {
   int max_depth = 64;
   size_t max_bytes = size_t{128} << 20;
   size_t max_nodes = 0;  // values of all kinds; 0 means min(150,000 + bytes / 24, 600,000): see json.cpp
-  // Takes NaN, Inf and Infinity, each also behind a '-', where a number may stand: JSON lacks them, writers of Python
-  // and RapidJSON do not.
+  // Accepts NaN, Inf and Infinity, each also with a leading '-', in place of a number: JSON lacks them, but writers in
+  // Python and RapidJSON emit them.
   bool non_finite = false;
 };
 
 // A JSON value. Objects keep the order of the file and have unique keys. An integer literal is kInt if it fits int64,
 // else kUint if it fits uint64, else kDouble, which is finite unless JsonLimits::non_finite allowed others; a literal
-// beyond double is an error of the parser.
+// outside the range of double is a parse error.
 class Json {
  public:
   enum class Kind : uint8_t { kNull, kBool, kInt, kUint, kDouble, kString, kArray, kObject };
@@ -51,7 +51,7 @@ class Json {
   bool is_array() const { return kind() == Kind::kArray; }
   bool is_object() const { return kind() == Kind::kObject; }
 
-  // An object of these members; an error names a key that occurs twice.
+  // An object of these members; an error names a duplicate key.
   static Result<Json> object(Object members);
 
   // Conversions; an error of kind kInvalid says what was expected and found. as_int and as_uint refuse fractions and
@@ -99,7 +99,7 @@ struct Json::Member {
   Json value;
 };
 
-// Private: members in file order; by_key, their order by key, is filled only where a search by halves pays.
+// Private: members in file order; by_key, their order by key, is filled only where a binary search is worth it.
 struct Json::Table {
   Object members;
   std::vector<uint32_t> by_key;
@@ -147,8 +147,8 @@ class JsonWriter {
   JsonWriter& value(const std::string& v) { return value(std::string_view(v)); }
   JsonWriter& value(const char* v) { return value(std::string_view(v)); }
   JsonWriter& value(const Json& v);
-  // A number that is seen not to be an integer: 1.0 for 1; NaN, Infinity and -Infinity bare: no JSON, and what readers
-  // with `non_finite` take for a number.
+  // A number that is visibly not an integer: 1.0 for 1; NaN, Infinity and -Infinity bare, which is not JSON, but which
+  // readers with `non_finite` accept.
   JsonWriter& number(double v);
 
   template <class T>

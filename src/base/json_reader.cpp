@@ -53,8 +53,8 @@ size_t non_finite_at(std::string_view text, double* value) {
   return 0;
 }
 
-// The same walk for texts that have numbers JSON lacks: the parser sees `null` in the place of each, and *found is the
-// number that the null it has just read stands for.
+// The same iterator for texts with numbers that JSON lacks: the parser sees `null` in place of each, and *found is the
+// number that the null just read represents.
 class NonFiniteCursor {
  public:
   using iterator_category = std::input_iterator_tag;

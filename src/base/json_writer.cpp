@@ -1,4 +1,4 @@
-// Writing JSON: structure kept by a stack of levels, text escaped, numbers by std::to_chars.
+// Writing JSON: structure is tracked by a stack of levels, text is escaped, numbers are formatted by std::to_chars.
 #include <charconv>
 #include <cmath>
 

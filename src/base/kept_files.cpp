@@ -1,4 +1,4 @@
-// A file is held by a shared lock of its own (flock), which ends with the process that has it, however that ends.
+// A file is held by a shared lock (flock), which the system releases when the process that has it ends for any reason.
 #include "base/kept_files.hpp"
 
 #include <fcntl.h>

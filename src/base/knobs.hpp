@@ -1,4 +1,4 @@
-// Knobs: the environment as this program knows it. The only place that reads it; knobs.def lists them.
+// Knobs: the environment variables of this program, listed in knobs.def. The only module that reads the environment.
 #pragma once
 
 #include <optional>
@@ -18,20 +18,20 @@ enum class Knob {
 
 struct KnobRow {
   std::string_view variable, summary;
-  std::string_view takes;                  // in words, for errors
-  bool (*good)(const std::string& value);  // whether it may be set to that
+  std::string_view takes;                  // the accepted values in words, for errors
+  bool (*good)(const std::string& value);  // whether the value is accepted
 };
 std::span<const KnobRow> knob_rows();
 
-// The variable's value; none where it is not set. Set to nothing is a value: the empty one.
+// The variable's value; none where it is not set. A variable set to an empty string has a value: "".
 std::optional<std::string> knob(Knob knob);
 
-// kUsage for the first variable PERI_* that no row names, with the nearest that one does, and for the first whose value
-// its row does not take.
+// kUsage for the first variable PERI_* that no row names, with the nearest name, and for the first whose value its row
+// does not accept.
 Status check_knobs();
 
-// Folder for what may be thrown away: $PERI_CACHE, else $XDG_CACHE_HOME/peri, else $HOME/.cache/peri; empty if none is
-// set or PERI_CACHE is set to nothing (then nothing is cached).
+// Folder for data that may be deleted: $PERI_CACHE, else $XDG_CACHE_HOME/peri, else $HOME/.cache/peri; empty if none is
+// set or PERI_CACHE is set to "" (then nothing is cached).
 std::string cache_folder();
 
 }  // namespace peri

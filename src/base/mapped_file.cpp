@@ -1,6 +1,6 @@
-// Mapped files that survive being cut: the SIGBUS of a missing page puts zero pages under the rest of that mapping and
-// marks it, so that the reader goes on with zeros and check() tells. A fault elsewhere goes to whoever handled it
-// before.
+// Mapped files that survive truncation: the SIGBUS of a missing page maps zero pages over the rest of that mapping and
+// marks it, so that the reader continues with zeros and check() reports it. A fault elsewhere is passed to the handler
+// installed before.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// The .npy header is a Python literal of exactly three keys; data follows in one block.
+// The .npy header is a Python literal of exactly three keys; the data follows in one block.
 #include "base/npy.hpp"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// The central directory at the file's end says what there is; each entry repeats its name before its bytes.
+// The central directory at the end of the file lists the entries; a local header before each repeats its name.
 #include "base/npz.hpp"
 
 #include <zlib.h>

@@ -8,11 +8,11 @@
 
 namespace peri {
 
-// The names of the arrays in it, as numpy.load has them.
+// The names of its arrays, as in numpy.load.
 Result<std::vector<std::string>> npz_names(const std::string& path);
-// One of them; "" the only one. Stored and deflated entries are taken, and their check sums held. Errors name the file:
-// kInvalid (broken), kUsage (no such array; the known ones are listed), kUnsupported (encrypted, another method, 4 GiB
-// or more), kMemory; those of read_npy().
+// One array; "" selects the only one. Stored and deflated entries are read and their checksums verified. Errors name
+// the file: kInvalid (corrupt), kUsage (no such array; the existing ones are listed), kUnsupported (encrypted, another
+// compression method, 4 GiB or more), kMemory; those of read_npy().
 Result<Tensor> read_npz(const std::string& path, const std::string& name, DType wanted = DType::kInvalid);
 
 }  // namespace peri

@@ -1,4 +1,4 @@
-// The standard's paths.
+// Implemented with std::filesystem.
 #include "base/path.hpp"
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Questions about names of files and folders that are asked in many places.
+// Queries about names of files and folders.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace peri {
 
-// The folder that a file of this name stands in: "." where the name has none.
+// The folder part of a file name: "." where the name has none.
 std::string folder_of(const std::string& file);
-// Whether something has this name in the folder, a symlink that leads nowhere too.
+// Whether the folder has an entry of this name, dangling symlinks included.
 bool stands_in(const std::string& folder, std::string_view name);
 
 }  // namespace peri

@@ -1,4 +1,4 @@
-// The place that ran out of memory has no room for advice; who hands the error out has.
+// Code that ran out of memory cannot allocate a remedy; the code that reports the error adds it.
 #include "base/remedy.hpp"
 
 namespace peri {

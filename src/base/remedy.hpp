@@ -1,15 +1,15 @@
-// What to do about an error that says nothing of it itself, in words for a command line and for a program alike.
+// Remedies for errors that carry none, worded for the command line and the library alike.
 #pragma once
 
 #include "base/result.hpp"
 
 namespace peri {
 
-// Short enough to be handed out where memory for a text is lacking too.
+// A constant, since memory for a string may be lacking too.
 inline constexpr const char* kMemoryRemedy = "give less work at once, or the process more memory";
 
-// Adds it to a lack of memory: the place where memory was out could ask for none. A size beyond its cap says what is
-// expected, which is enough.
+// Adds the remedy to an error of kind kMemory that has none: the place where memory ran out could not allocate one. An
+// error about a size beyond its limit says what is expected, which is enough.
 Error with_memory_remedy(Error error);
 
 }  // namespace peri

@@ -42,8 +42,8 @@ void set_once(std::string& field, std::string_view v) {
   if (field.empty()) field = v;
 }
 
-// While it lives this thread writes numbers with a point, whatever locale the process has taken: they stand in command
-// lines, in pages and in what tests read.
+// During its lifetime this thread formats numbers with a decimal point, whatever the process's locale: they are used in
+// command lines, in pages and by tests.
 class PlainNumbers {
  public:
   PlainNumbers() : before_(uselocale(plain())) {}

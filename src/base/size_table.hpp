@@ -1,22 +1,22 @@
-// SizeTable: the size expressions of a program or a region, compiled once into one flat code over a table of
-// dimensions. Evaluating one looks up no name and allocates nothing; it gives what Dim::eval gives, overflow and
-// division checked.
+// SizeTable: the size expressions of a program or a region, compiled once to flat code over a table of dimensions.
+// Evaluation looks up no name and allocates nothing; it gives the values of Dim::eval, with overflow and division
+// checked.
 #pragma once
 
 #include "base/dim.hpp"
 
 namespace peri {
 
-// The value of a dimension that nothing has bound yet.
+// The value of a dimension that is not bound yet.
 constexpr int64_t kNoSize = INT64_MIN;
 
 class SizeTable {
  public:
   SizeTable() = default;
-  // The table's dimensions, in this order; those that an expression names beside them follow.
+  // The table's dimensions, in this order; further names that an expression uses are appended.
   explicit SizeTable(std::vector<std::string> names);
 
-  // Compiles an expression, or finds the same one; the index by which it is evaluated.
+  // Compiles an expression, or finds the same one; returns the index by which it is evaluated.
   int32_t add(const Dim& expression);
   std::vector<int32_t> add(std::span<const Dim> shape);
 
@@ -33,7 +33,7 @@ class SizeTable {
   // Whether all dimensions of the expression have a value.
   bool bound(int32_t index, std::span<const int64_t> values) const;
   const Dim& expression(int32_t index) const { return code_[static_cast<size_t>(index)].expression; }
-  size_t count() const { return code_.size(); }  // of expressions
+  size_t count() const { return code_.size(); }  // number of expressions
 
  private:
   enum class Op : uint8_t { kPush, kLoad, kMul, kAdd, kFloorDiv, kMod, kMax, kMin };
@@ -43,16 +43,16 @@ class SizeTable {
   };
   struct Code {
     Dim expression;
-    uint32_t first = 0, count = 0;          // of words_
-    uint32_t first_needed = 0, needed = 0;  // of needed_
+    uint32_t first = 0, count = 0;          // range in words_
+    uint32_t first_needed = 0, needed = 0;  // range in needed_
   };
   void compile(const Dim& d);
   int32_t load(const std::string& name);
   bool run(const Code& code, std::span<const int64_t> values, int64_t* out) const;
 
   std::vector<std::string> names_;
-  std::map<std::string, int32_t, std::less<>> index_;    // of names_
-  std::map<std::string, int32_t, std::less<>> by_text_;  // of code_
+  std::map<std::string, int32_t, std::less<>> index_;    // into names_
+  std::map<std::string, int32_t, std::less<>> by_text_;  // into code_
   std::vector<Code> code_;
   std::vector<Word> words_;
   std::vector<int32_t> needed_;

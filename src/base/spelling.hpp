@@ -1,4 +1,4 @@
-// Suggestions for misspelt words: flags, commands, knobs.
+// Suggestions for misspelt flags, commands and knobs.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The question of each thread.
+// A thread-local predicate.
 #include "base/stop.hpp"
 
 namespace peri {

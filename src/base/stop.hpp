@@ -1,12 +1,13 @@
-// Long work ends where its caller says so: who begins it names the question, and what works on that thread asks it now
-// and then, however deep it is. Once the answer was true it stays true.
+// Cancellation of long work: the caller installs a predicate for its thread, and the work polls it at any depth. Once
+// it has returned true it stays true.
 #pragma once
 
 #include <functional>
 
 namespace peri {
 
-// While one lives, stop_asked() of this thread asks `stop`, which outlives it; one without a question leaves the outer.
+// During its lifetime stop_asked() of this thread calls `stop`, which must outlive it; an empty one keeps the outer
+// predicate.
 class StopScope {
  public:
   explicit StopScope(const std::function<bool()>& stop);
@@ -19,7 +20,7 @@ class StopScope {
 };
 
 bool stop_asked();
-// Whether anything could: work that nobody stops need not be cut into pieces.
+// Whether a predicate is installed: work that cannot be stopped need not be split.
 bool may_stop();
 
 }  // namespace peri

@@ -1,4 +1,5 @@
-// The folder itself is locked (flock): a lock ends with the last process that has it, however that ends.
+// The folder itself is locked (flock): the system releases the lock when the last process that has it ends for any
+// reason.
 #include "base/temporary_folder.hpp"
 
 #include <fcntl.h>

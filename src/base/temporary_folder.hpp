@@ -1,5 +1,5 @@
-// A folder for what a process needs while it runs. It goes with its owner; what a killed process left behind goes when
-// the next folder of that name is made.
+// A folder for the temporary files of a process. It is deleted with its owner; the folder of a killed process is
+// deleted when the next folder of that name is created.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace peri {
 
 class TemporaryFolder {
  public:
-  // peri-<name>-<6 characters> below $TMPDIR, else /tmp, for this user alone.
+  // peri-<name>-<6 characters> in $TMPDIR, else /tmp, accessible to this user only.
   static Result<TemporaryFolder> create(std::string_view name);
   TemporaryFolder(TemporaryFolder&& other) noexcept;
   TemporaryFolder& operator=(TemporaryFolder&&) = delete;
@@ -21,7 +21,7 @@ class TemporaryFolder {
  private:
   TemporaryFolder(std::string path, Fd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
   std::string path_;  // empty: moved from
-  Fd lock_;           // says to others that the owner lives
+  Fd lock_;           // shows to other processes that the owner is alive
 };
 
 }  // namespace peri

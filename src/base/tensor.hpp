@@ -1,5 +1,5 @@
-// Tensor: element type, concrete dims and shared, immutable-by-convention bytes in row-major order. The one way tensors
-// travel on the host: model constants (views into a mapped file), test data, inputs and outputs.
+// Tensor: element type, concrete dims and shared, immutable-by-convention bytes in row-major order. The only form of
+// tensors on the host: model constants (views into a mapped file), test data, inputs and outputs.
 #pragma once
 
 #include <cstddef>

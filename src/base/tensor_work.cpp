@@ -1,4 +1,4 @@
-// One pass over memory: more threads than its bandwidth feeds add nothing.
+// The work is one pass over memory: more threads than saturate its bandwidth gain nothing.
 #include "base/tensor_work.hpp"
 
 #include <algorithm>

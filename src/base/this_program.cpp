@@ -1,4 +1,4 @@
-// Linux links the running program's file at one place.
+// Linux provides the path of the running program's file as a link in /proc.
 #include "base/this_program.hpp"
 
 #include <sys/stat.h>

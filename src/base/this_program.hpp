@@ -1,4 +1,4 @@
-// The program that runs, as it stands on the disk.
+// The executable file of the running program.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace peri {
 
-// Its file. Errors: kIo, where the system does not say.
+// Its path. Errors: kIo, where the system does not provide it.
 Result<std::string> program_path();
-// "SIZE SECONDS NANOSECONDS" of its file, asked once: what another build of it has made is not taken for its own. Where
-// the system does not say, no two processes have the same.
+// "SIZE SECONDS NANOSECONDS" of the file (size and modification time), read once: data made by another build of the
+// program is not reused. Where the system does not provide it, the text is unique to the process.
 const std::string& program_identity();
-// The same of any file, asked now.
+// The same for any file, read now.
 std::string file_identity(const std::string& path);
 
 }  // namespace peri

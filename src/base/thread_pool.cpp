@@ -1,6 +1,6 @@
-// Tasks are handed out from one atomic counter. A generation word starts a run; sleepers wait on it with a futex. A
-// worker joins a run only while it is open, and the caller closes it when no task is left: a worker that wakes late is
-// not waited for.
+// Tasks are handed out from one atomic counter. A generation word starts a run; sleeping workers wait on it with a
+// futex. A worker joins a run only while it is open, and the caller closes it when no task is left: the caller does not
+// wait for a worker that wakes late.
 #include "base/thread_pool.hpp"
 
 #include <immintrin.h>
@@ -18,7 +18,7 @@
 namespace peri {
 
 namespace {
-// Spins before sleeping: gaps between the steps of one run are a few microseconds; 2000 pauses are about 30-60 us here.
+// Spins before sleeping: gaps between the steps of one run are a few microseconds; 2000 pauses are about 30-60 us.
 // Fewer cost 3 to 10 % of a softmax of 0.04 ms: benchmarks/results/2026-11-22_constants.md.
 constexpr int kSpins = 2000;
 constexpr uint32_t kOpen = 1u << 31;

@@ -1,5 +1,6 @@
-// ThreadPool: runs a fixed list of tasks on a fixed number of threads. Which thread does which task is not promised, so
-// a task may not depend on it; results are the same for any number of threads if tasks write disjoint memory.
+// ThreadPool: runs a fixed list of tasks on a fixed number of threads. The assignment of tasks to threads is not
+// specified, so a task must not depend on it; results are the same for any number of threads if tasks write disjoint
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,8 @@ class FunctionRef<R(A...)> {
 
 class ThreadPool {
  public:
-  // `threads` >= 1 counts the caller: threads - 1 are started, or as many as the system gives. Workers spin for a short
-  // while between runs, then sleep.
+  // `threads` >= 1 counts the caller: threads - 1 are started, or as many as the system grants. Workers spin for a
+  // short while between runs, then sleep.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

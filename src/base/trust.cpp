@@ -1,4 +1,4 @@
-// Owners and modes.
+// Checks of owners and modes.
 #include "base/trust.hpp"
 
 #include <sys/stat.h>

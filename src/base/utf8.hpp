@@ -21,12 +21,12 @@ void utf8_append(std::string& out, char32_t code);
 
 bool utf8_valid(std::string_view s);
 
-// Whether a terminal, or the eye that reads it, obeys the character instead of showing it: C0, DEL and C1 controls,
-// line ends, marks that turn or hide text.
+// Whether a terminal interprets the character instead of showing it, or it changes how text is displayed: C0, DEL and
+// C1 controls, line separators, marks that reorder or hide text.
 bool obeyed(char32_t code);
 
-// `text` as one line that a terminal shows and does not obey: such characters and invalid bytes are written as \x1b,
-// \u202e. All else stays as it is.
+// `text` as one line that a terminal shows literally: such characters and invalid bytes are written as \x1b, \u202e.
+// All else is unchanged.
 std::string printable(std::string_view text);
 
 }  // namespace peri

@@ -1,4 +1,4 @@
-// The time of day in full, for records that other programs put beside their own.
+// The time of day in nanoseconds, for records that other programs merge with their own.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 
 namespace peri::bench {
 
-// Operations in 1e9 a second, two a multiply-add of 8-bit integers, of the widest units that the machine has; 0: it has
+// Operations in 1e9 a second, two per multiply-add of 8-bit integers, of the widest units of the machine; 0: it has
 // none of them. Takes about `seconds`.
 double best_byte_gops(ThreadPool& pool, double seconds);
 

@@ -11,14 +11,14 @@
 
 namespace peri::bench {
 
-// Runs that are enqueued together, each between two events.
+// Runs enqueued together, each between two events.
 constexpr int64_t kResidentBatch = 30;
-// After it a GPU at batch 1 no longer becomes faster: 3 runs alone read 5 to 8 % slower.
+// Warm-up after which a GPU at batch 1 becomes no faster: 3 runs alone measured 5 to 8 % slower.
 constexpr double kResidentWarmUpSeconds = 0.5;
 
-// Times in ms of runs of the shape that was last prepared, on what its inputs hold: after the warm-up whole batches
-// until time or number is reached, at least one. Errors: kUnsupported where a port lies on the host or the device has
-// no clock, those of a run.
+// Times in ms of runs of the shape prepared last, on the current inputs: after the warm-up whole batches until time or
+// number is reached, at least one. Errors: kUnsupported where a port is on the host or the device has no clock, those
+// of a run.
 Result<std::vector<double>> resident_samples(runtime::Session* session, const Schedule& schedule,
                                              const std::function<bool()>& stop = {});
 
@@ -26,11 +26,11 @@ struct DeviceReport {
   std::string device;  // "cuda:0"; empty: the engine runs on the host alone
   std::optional<Measurement> resident;
   std::string why_not_resident;  // where it was not measured
-  int64_t device_bytes = 0;      // the most that was allocated at once, on all devices together
-  std::string given;             // memory that a caller gives on the device: "in place", or "copied: " and why
-  Measurement with_copies = {};  // of runs from and to memory of the host: the caller's
+  int64_t device_bytes = 0;      // the most allocated at once, on all devices together
+  std::string given;             // use of a caller's memory on the device: "in place", or "copied: " and why
+  Measurement with_copies = {};  // of runs from and to the caller's memory on the host
 };
-// REQUIRES: a run came before. device_bytes are those of the engine and this session so far.
+// REQUIRES: a previous run. device_bytes are those of the engine and this session so far.
 Result<DeviceReport> device_report(runtime::Session* session, const Schedule& schedule,
                                    const std::function<bool()>& stop = {});
 
@@ -38,17 +38,17 @@ Result<DeviceReport> device_report(runtime::Session* session, const Schedule& sc
 // memory of the host), each with quantiles, interval and samples, the first null where it was not measured,
 // "why_not_resident", "given_memory", "device_bytes".
 void write_report(const DeviceReport& report, JsonWriter* writer);
-// What write_report() wrote among the object's members; a report of the host alone where there is none.
+// Reads what write_report() wrote among the object's members; a report of the host alone where there is none.
 Result<DeviceReport> read_report(const Json& object);
-// One of several processes: all their samples, the interval over whole processes, the most bytes. REQUIRES one or more.
+// Merges several processes: all their samples, the interval over whole processes, the most bytes. REQUIRES one or more.
 DeviceReport merged(std::span<const DeviceReport> parts);
 // "resident 0.412 ms [0.411, 0.413], 24.1 MiB on cuda:0, given memory in place"; empty: the host alone.
 std::string report_text(const DeviceReport& report);
 
-// A round whenever `next` gives true, until it does not: `say` gets {"round": K, "resident_ms": [...], "device_bytes":
-// N} for each, which has a warm-up of its own. Where a port lies on the host, what is read and written there is part of
-// a run: "resident_ms" is null, "with_copies_ms" has as many runs on `inputs` by the host's clock, "why_not_resident"
-// the reason. For measuring against another program in turn: both live through all rounds.
+// Runs a round each time `next` returns true: `say` is called with {"round": K, "resident_ms": [...], "device_bytes":
+// N} for each, which has its own warm-up. Where a port is on the host, copying it is part of a run: "resident_ms" is
+// null, "with_copies_ms" has as many runs on `inputs` by the host's clock, "why_not_resident" the reason. For measuring
+// alternately with another program: both processes exist during all rounds.
 Status resident_rounds(runtime::Session* session, std::span<const Tensor> inputs, const Schedule& schedule,
                        const std::function<bool()>& next, const std::function<void(const std::string&)>& say);
 

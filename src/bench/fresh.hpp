@@ -10,17 +10,17 @@
 
 namespace peri::bench {
 
-// What a command wrote to its standard output, and how it ended.
+// A command's standard output and exit status.
 struct Answer {
   std::string output;
   int code = 0;  // exit code; 128 + N for signal N
 };
-// Runs `words[0]` with the others as its arguments; its standard error is dropped. Ctrl-C in a terminal does not reach
-// it: once `stop` is true it is sent SIGTERM, once. Errors: kIo where it cannot be started.
+// Runs `words[0]` with the others as its arguments; its standard error is discarded. Ctrl-C in a terminal does not
+// reach it: once `stop` returns true it is sent SIGTERM, once. Errors: kIo where it cannot be started.
 Result<Answer> run_fresh(const std::vector<std::string>& words, const std::function<bool()>& stop);
 
-// The record of `processes` runs of a command that writes the record of one, as `peri bench --json -` does. It ends
-// early with what it has when `stop` says so. The error of a command is the error.
+// The merged record of `processes` runs of a command that writes the record of one, such as `peri bench --json -`.
+// Returns the processes so far when `stop` returns true. An error of a command is returned.
 Result<Record> time_fresh(const std::vector<std::string>& words, int64_t processes,
                           const std::function<void(const std::string& what)>& progress,
                           const std::function<bool()>& stop);

@@ -15,12 +15,12 @@ class GraphClock {
  public:
   // REQUIRES: the stream is the device's; both outlive the clock.
   static Result<GraphClock> open(device::Device* device, device::Stream* stream);
-  // Replays and waits. What stands in the stream before is not counted.
+  // Replays and waits. Earlier work in the stream is not counted.
   Result<double> replay_ms(const device::Captured& graph);
 
  private:
   device::Stream* stream_ = nullptr;
-  device::cuda::CudaDevice* gpu_ = nullptr;  // null: it keeps no times
+  device::cuda::CudaDevice* gpu_ = nullptr;  // null: no device clock
   std::unique_ptr<device::Event> from_, to_;
 };
 

@@ -1,5 +1,5 @@
-// The timing loop: warm-up, samples until time or number is reached, and their summary. All run times that are
-// compared, stored or shown come from it; peaks.cpp times loops of its own.
+// The timing loop of the host: warm-up, samples until time or number is reached, and their summary. Work on devices is
+// timed by device_runs.hpp, graph_clock.hpp and tune/chains.hpp; peaks.cpp times loops of its own.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@ namespace peri::bench {
 struct Schedule {
   double warm_up_seconds = 0.3;  // at least one run
   double seconds = 3;            // of samples
-  int64_t min_samples = 5;       // even if the time is over
+  int64_t min_samples = 5;       // even after that time
   int64_t max_samples = 100000;
-  std::function<void()> before = {};  // called before each sample, and not part of it
+  std::function<void()> before = {};  // called before each sample, and not timed
 };
 
-// The loop itself: what `once` returns, call after call; warm-up is left out. Stops early with what it has when `stop`
-// says so. An error of `once` ends it. `wall_s`, if not null, gets the time from the first sample's begin to the last
-// one's end: with what lay between them, other than `once` may return.
+// The loop itself: the values returned by `once`, without warm-up. Returns the samples so far when `stop` returns true.
+// An error of `once` ends it. `wall_s`, if not null, receives the time from the begin of the first sample to the end of
+// the last one, including what is between them.
 Result<std::vector<double>> sample(const Schedule& schedule, FunctionRef<Result<double>()> once,
                                    const std::function<bool()>& stop = {}, double* wall_s = nullptr);
 
 struct Measurement {
-  std::vector<double> samples_ms;  // in order of time
-  double wall_s = 0;               // of all samples, as sample() gives it
+  std::vector<double> samples_ms;  // in temporal order
+  double wall_s = 0;               // of all samples, as from sample()
   double median_ms = 0, mean_ms = 0, min_ms = 0, p90_ms = 0, p99_ms = 0;
   stats::Interval interval_ms;  // of the median, 95 %
 };
@@ -41,8 +41,9 @@ Result<Measurement> measure(const Schedule& schedule, FunctionRef<Status()> run,
                             const std::function<bool()>& stop = {});
 Measurement summarize(std::vector<double> samples_ms);
 
-// Why the median of the samples is not the time of a run: the medians of their first and second half, or the ends of
-// its interval, are further apart than `tolerance` of it. Empty: it is, or there are fewer than kMinToTell samples.
+// Why the median of the samples does not represent the time of a run: the medians of their first and second half, or
+// the ends of its interval, differ by more than the share `tolerance` of it. Empty: it does, or there are fewer than
+// kMinToTell samples.
 constexpr size_t kMinToTell = 10;
 std::string why_unstable(const Measurement& measurement, double tolerance);
 

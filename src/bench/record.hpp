@@ -18,53 +18,53 @@ namespace peri::bench {
 
 // Samples of one process.
 struct ProcessRecord {
-  std::vector<double> samples_ms;  // in order of time
-  double wall_s = 0;               // from the first sample's begin to the last one's end
+  std::vector<double> samples_ms;  // in temporal order
+  double wall_s = 0;               // from the begin of the first sample to the end of the last one
   double load_ms = 0, first_run_ms = 0;
   Conditions conditions;
 };
 
-// A step of the engine, by itself.
+// The time of a single step of the engine.
 struct LayerTime {
   std::string step, executor, kernel;  // kernel: the first line of its payload
   double ms = 0;                       // in a run, the median of layer_runs
 };
 
 struct Record {
-  std::string model;     // its name, for people
-  std::string identity;  // of the model: a hash of its graph and weights as imported, whatever engine was made of it
+  std::string model;  // its name, for reports
+  std::string
+      identity;  // of the model: a hash of its graph and weights as imported, the same for all engines made from it
   int threads = 1;
   DimBinding dims;
   bool tuned = true;          // for these dims
   int64_t items_per_run = 1;  // the batch: see items_of()
   int64_t arena_bytes = 0;
   bool interrupted = false;
-  std::string unstable;                // why_unstable(), by the tolerance that was asked for
+  std::string unstable;                // why_unstable(), by the requested tolerance
   std::vector<std::string> disturbed;  // disturbances() of any process
   std::vector<ProcessRecord> processes;
-  std::vector<LayerTime> layers;  // in order of the program; empty: not asked for
+  std::vector<LayerTime> layers;  // in order of the program; empty: not requested
   int64_t layer_runs = 0;
-  DeviceReport on_device = {};  // of all processes together
-  std::string file = {};        // that it was read from, for errors; not written
+  DeviceReport on_device = {};  // merged over the processes
+  std::string file = {};        // the file it was read from, for errors; not written
 
   size_t samples() const;
   std::vector<double> all_samples() const;               // process after process
   std::vector<std::vector<double>> per_process() const;  // of samples
-  double runs_per_s() const;                             // runs done per second of wall clock
+  double runs_per_s() const;                             // completed runs per second of wall clock
   double items_per_s() const;
   double median_ms() const;  // mean of the processes' medians: stats::block_center()
 };
 
-// Items of a run: the size of axis 0 that all its inputs and outputs have in common (scalars apart), which is the
-// batch; 1 where they have none in common.
+// Items per run: the size of axis 0 that all its inputs and outputs share (except scalars), which is the batch; 1 where
+// there is none.
 int64_t items_of(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
 
 std::string record_json(const Record& record);
-// Errors: kInvalid for what is no record of this form, kUnsupported for another form.
+// Errors: kInvalid for a malformed record, kUnsupported for another form.
 Result<Record> read_record(std::string_view text);
 
-// One record of several of the same work: all their processes, and of each kind of disturbance the first. REQUIRES one
-// or more.
+// Merges records of the same work: all their processes, and the first disturbance of each kind. REQUIRES one or more.
 Record merged(std::vector<Record> parts);
 
 }  // namespace peri::bench

@@ -15,14 +15,14 @@ struct SessionTerms {
   double seconds = 3;            // to sample for
   double warm_up_seconds = 0.3;  // before that
   int64_t max_samples = 100000;
-  double tolerance = 0.25;                                     // what samples may disagree by, see why_unstable()
+  double tolerance = 0.25;                                     // allowed difference between samples, see why_unstable()
   bool layers = false;                                         // also time each step
-  double load_ms = 0;                                          // that opening the engine took, for the record
-  std::function<void(const std::string& what)> progress = {};  // several times a second, the first before any run
-  std::function<bool()> stop = {};                             // once true it ends with the samples so far
+  double load_ms = 0;                                          // time to open the engine, for the record
+  std::function<void(const std::string& what)> progress = {};  // called several times a second, first before any run
+  std::function<bool()> stop = {};                             // once true it returns the samples so far
 };
 
-// A record of one process: the first run, warm-up, samples. `tuned` is left to the caller. Errors are those of a run.
+// A record of one process: the first run, warm-up, samples. `tuned` is set by the caller. Errors are those of a run.
 Result<Record> time_session(std::shared_ptr<const runtime::Engine> engine, std::span<const Tensor> inputs,
                             const SessionTerms& terms);
 

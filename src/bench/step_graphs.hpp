@@ -1,5 +1,5 @@
 // Times of a whole run on a device and of its steps, without counters: graphs of the first k steps, replayed in turn. A
-// step's time is the difference of neighbours, so that the times add up to the run.
+// step's time is the difference of consecutive graphs, so that the times add up to the run.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace peri::bench {
 
-// The steps of a session's device in the order of the program, on one stream, at the sizes that it was last run at.
-// Steps of the host are left out. REQUIRES: the session outlives it and is not used meanwhile.
+// The steps of a session's device in the order of the program, on one stream, at the sizes of its last run. Steps of
+// the host are not included. REQUIRES: the session outlives it and is not used meanwhile.
 class StepGraphs {
  public:
   // kRefused where no step runs on a device, or sizes depend on data.
@@ -27,7 +27,7 @@ class StepGraphs {
 
 struct StepTimes {
   std::vector<size_t> steps;  // of the program
-  std::vector<double> ms;     // of each: a difference, which noise may make negative
+  std::vector<double> ms;     // of each: a difference, possibly negative due to noise
   std::vector<int64_t> work;  // of each: launches and copies
   double run_ms = 0;          // of the graph of all
   int64_t rounds = 0;
@@ -35,7 +35,7 @@ struct StepTimes {
 // Medians over rounds, at least 5, while `seconds` last.
 Result<StepTimes> time_steps(runtime::Session& session, double seconds);
 
-// Whole runs of two sessions of the same device, in turn.
+// Whole runs of two sessions of the same device, alternating.
 struct Contest {
   double first_ms = 0, second_ms = 0;     // medians
   int64_t rounds = 0, second_faster = 0;  // of these

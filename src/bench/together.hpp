@@ -5,11 +5,11 @@
 
 namespace peri::bench {
 
-// Seconds of the slowest of part(0), part(1), ... on one thread each. They begin together: on a busy machine a thread
-// that wakes late would otherwise find its part done by another, one after the other.
+// Seconds of the slowest of part(0), part(1), ... on one thread each. They start together: on a busy machine another
+// thread would otherwise execute the part of one that wakes late, after its own.
 double seconds_together(ThreadPool& pool, FunctionRef<void(int64_t)> part);
 
-// The shortest of what `once` took, in seconds, of calls for about `seconds`.
+// The shortest duration of `once`, in seconds, in repeated calls for about `seconds`.
 double shortest(double seconds, FunctionRef<double()> once);
 
 }  // namespace peri::bench

@@ -7,17 +7,17 @@
 namespace peri::build {
 
 struct BatchCheck {
-  std::vector<int64_t> sizes;  // rows whose answers are identical, ascending, 1 among them; empty: no batches
-  std::string note;            // for people: what was found
+  std::vector<int64_t> sizes;  // numbers of rows with identical results, ascending, including 1; empty: no batches
+  std::string note;            // the finding, for reports
 };
 
-// Whether every input and output has the same named dimension as its first axis; its name, or why not.
+// The named dimension that is the first axis of every input and output; an error says why there is none.
 Result<std::string> batch_symbol(const plan::Program& program);
 
-// Sizes of batches worth trying, up to `most`, those wanted first.
+// Batch sizes to test, up to `most`, those in `wanted` first.
 std::vector<int64_t> sizes_to_try(int64_t most, const std::vector<int64_t>& wanted);
 
-// `wanted`: sizes that matter most; others up to `most` follow, as long as `seconds` allow.
+// `wanted`: sizes to test first; others up to `most` follow while `seconds` last.
 BatchCheck check_batches(runtime::EngineServable& model, int64_t most, const std::vector<int64_t>& wanted,
                          double seconds);
 

@@ -8,9 +8,9 @@ namespace peri::build {
 
 struct BenchSubject {
   std::shared_ptr<const runtime::Engine> engine;
-  std::string path = {};                     // its file; "": none, it was built in memory
-  double load_ms = 0;                        // that opening it took
-  std::function<Status()> check_files = {};  // kIo if a file was cut since it was mapped; empty: no files
+  std::string path = {};                     // its file; "": built in memory
+  double load_ms = 0;                        // time to open it
+  std::function<Status()> check_files = {};  // kIo if a file was truncated since it was mapped; empty: no files
 };
 
 struct BenchTerms {
@@ -22,15 +22,15 @@ struct BenchTerms {
   bool layers = false;
   DimBinding dims = {};  // of the runs
   std::vector<Tensor> inputs = {};
-  // Flags of `peri bench` by which a process of its own gets the same inputs: "--input", "NAME=FILE", "--cast".
+  // Flags of `peri bench` that give another process the same inputs: "--input", "NAME=FILE", "--cast".
   std::vector<std::string> input_words = {};
   int64_t processes = 0;     // fresh ones, one after another; 0: this one
-  std::string program = {};  // to start for them: `peri`
+  std::string program = {};  // the program to start for them: `peri`
   std::function<void(const std::string& what)> progress = {};
   std::function<bool()> stop = {};
 };
 
-// Errors: those of a run; kUsage where fresh processes are asked for without a program to start.
+// Errors: those of a run; kUsage where fresh processes are requested without a program to start.
 Result<bench::Record> bench_engine(const BenchSubject& subject, const BenchTerms& terms);
 
 }  // namespace peri::build

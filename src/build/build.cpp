@@ -19,9 +19,9 @@
 namespace peri::build {
 namespace {
 
-constexpr uint64_t kSeed = 11;
-constexpr int64_t kJudgedIterations = 10000;  // of a loop on made-up inputs: they may never end it
-constexpr int kMaxRounds = 32;                // a graph of which every round refuses a choice is beyond help
+constexpr uint64_t kSeed = 11;                // arbitrary: the same inputs in every build
+constexpr int64_t kJudgedIterations = 10000;  // of a loop on generated inputs, which may never end it
+constexpr int kMaxRounds = 32;                // bounds the build where every round refuses a choice
 
 int64_t judged_iterations(const Options& options) { return std::min(options.max_iterations, kJudgedIterations); }
 
@@ -105,7 +105,7 @@ Status open_devices(const plan::Program& p, runtime::EngineOptions* engines) {
 }
 
 bool is_run_once(double flops, double predicted_ms) {
-  constexpr double kMaxMs = 60e3;
+  constexpr double kMaxMs = 60e3;  // a build waits at most a minute for a run that is not judged
   return flops <= judge::kMaxRunFlops || (predicted_ms > 0 && predicted_ms <= kMaxMs);
 }
 

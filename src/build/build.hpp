@@ -19,12 +19,12 @@ struct Refused {
   std::string name, key, candidate, why;
 };
 
-// What the whole graph of a device's steps took, and which close choices it settled.
+// The measured time of the whole graph of a device's steps, and the close choices that it settled.
 struct WholeGraph {
   struct Swap {
     std::string name, key, chosen, instead;
     double chosen_ms = 0, instead_ms = 0;  // of the whole graph
-    bool kept = false;                     // the other stands in the engine
+    bool kept = false;                     // the other candidate is in the engine
   };
   struct Off {
     std::string name, chosen;
@@ -34,33 +34,33 @@ struct WholeGraph {
   double predicted_ms = 0, measured_ms = 0, seconds = 0;
   int64_t rounds = 0;
   std::vector<Swap> swaps;
-  std::vector<Off> off;  // steps, where predicted and measured are further apart than a fifth
+  std::vector<Off> off;  // steps whose predicted and measured times differ most
 };
 
 struct Built {
   compile::Compiled compiled;
-  judge::EngineVerdict verdict;  // no sizes: it was not judged
-  // Without a judge, or beyond what he judges: "" it ran once at its tuned size, else why it did not; none: that was
-  // not tried.
+  judge::EngineVerdict verdict;  // no sizes: not judged
+  // Where there is no judge, or the model is too large for it: "" it ran once at its tuned size, else why it did not;
+  // none: not tried.
   std::optional<std::string> unjudged_run = {};
   std::vector<Refused> refused;
   WholeGraph whole;
-  double seconds = 0;  // by the clock, all rounds of choosing and judging, and the files if any were written
+  double seconds = 0;  // wall time of all rounds of choosing and judging, and of writing files
 };
 
-// Errors: those of compile(); kAccuracy if the engine's answer is wrong and no other choice is left; kRefused if a lock
-// asks for a choice that is wrong. An interrupt (options.compile.tune.stop) gives the best so far, not judged.
+// Errors: those of compile(); kAccuracy if the engine's result is wrong and no other choice is left; kRefused if a lock
+// contains a choice that is wrong. An interrupt (options.compile.tune.stop) gives the best engine so far, not judged.
 Result<Built> build_engine(const Options& options);
-// The same of a model at hand.
+// The same for an imported model.
 Result<Built> build_engine(const Options& options, compile::Imported model);
 
-// Whether an engine that is not judged at its tuned size is run there: one run of at most a minute is waited for.
+// Whether an engine that is not judged at its tuned size is run there once: only if that takes at most about a minute.
 bool is_run_once(double flops, double predicted_ms);
 
-// Opens the devices of a program that are not among those of `engines` yet.
+// Opens the devices of a program that `engines` does not have yet.
 Status open_devices(const plan::Program& program, runtime::EngineOptions* engines);
 
-// Capabilities and executors of this machine and program, for engines of our own.
+// Capabilities and executors of this machine and program, for internal engines.
 runtime::EngineOptions engine_options(runtime::ExecutorTable executors, int threads);
 
 }  // namespace peri::build

@@ -15,22 +15,22 @@ namespace peri::build {
 struct Checkup {
   MachineFacts machine;
   device::CpuLimits limits;
-  int asked_threads = 1, threads = 1;  // asked for, and measured with: no more than limits.usable()
+  int asked_threads = 1, threads = 1;  // requested, and used for measuring: no more than limits.usable()
   bench::Ceilings ceilings;
   bench::Peaks one, all;         // of one thread, and of `threads`
   double clock_ghz = 0;          // measured
-  bench::Conditions conditions;  // while it was measured
+  bench::Conditions conditions;  // during the measurement
 
-  // A line for each: what takes CPUs, time or clock from this process, with the remedy. Empty: nothing does.
+  // A line for each thing that takes CPUs, time or clock from this process, with the remedy. Empty: nothing does.
   std::vector<std::string> in_the_way() const;
-  // What another machine or another build would do better.
+  // Improvements through another machine or another build.
   std::vector<std::string> advice() const;
 };
 
 // Takes about two seconds.
 Checkup check_up(int threads);
-// Members of an object, without what in_the_way() and advice() say.
+// Members of an object, without the texts of in_the_way() and advice().
 void write_checkup(JsonWriter& w, const Checkup& checkup);
-void write_limits(JsonWriter& w, const device::CpuLimits& limits);  // an object, with what is known
+void write_limits(JsonWriter& w, const device::CpuLimits& limits);  // an object of the known values
 
 }  // namespace peri::build

@@ -12,12 +12,12 @@ namespace peri::build {
 
 // One step of a proof.
 struct ExplainedStep {
-  const Json* step = nullptr;  // as it stands in the proof
+  const Json* step = nullptr;  // its object in the proof
   tune::Evidence evidence;
   tune::RegionWork work;
   std::string device;               // "": the host
-  std::optional<double> floor;      // ms at the ceilings of what it runs on; none: these are not known
-  std::optional<double> sustained;  // ms at the peaks of the host; none: it runs on a device
+  std::optional<double> floor;      // ms at the ceilings of its processor; none: unknown
+  std::optional<double> sustained;  // ms at the peaks of the host; none: a step of a device
 
   double share_of(std::optional<double> least) const {
     return evidence.time_ms > 0 && least ? *least / evidence.time_ms : 0;
@@ -25,33 +25,33 @@ struct ExplainedStep {
 };
 
 struct Explanation {
-  bench::Ceilings ceilings;  // what times are held against
+  bench::Ceilings ceilings;  // that times are compared with
   bench::Peaks peaks;
   std::vector<ExplainedStep> steps;         // the slowest first
-  double ms = 0, floor = 0, sustained = 0;  // of those that have a time; where none has, of all
-  double sustained_of = 0;                  // ms of the steps that `sustained` is of
+  double ms = 0, floor = 0, sustained = 0;  // sums over the steps with a time; without any, over all
+  double sustained_of = 0;                  // ms of the steps that are part of `sustained`
   size_t timed = 0, reference = 0;          // steps with a time; steps on the reference
-  size_t floorless = 0, away = 0;           // of those summed: without a floor; on a device
-  std::string untimed_because;              // why steps have none, as the proof says
+  size_t floorless = 0, away = 0;           // of the summed steps: without a floor; on a device
+  std::string untimed_because;              // why steps have no time, from the proof
   std::string proven;   // "; 3 of 9 steps verified, 1 of them in an earlier build"; "" all, in this one
   int64_t threads = 0;  // of the times
 
-  std::string text() const;  // in one line
+  std::string text() const;  // one line
 };
 
-// The proof of an engine, or of a model that is compiled now, as request.model says; `file`, if it is not empty, is
-// taken for the engine's, whosever it is.
+// The proof of an engine, or of a model that is compiled now, given by request.model; `file`, if it is not empty, is
+// read instead, without a check that it belongs to the engine.
 Result<Json> proof_of(const Request& request, const std::string& file = "");
-// The proof must be of a machine like this one (else kRefused). `compare`: it may be of any, and its times stand beside
-// the floors and peaks of this one. The proof must live as long as the explanation. Errors: kInvalid for a proof
-// without steps.
+// The proof must be of a machine like this one (else kRefused). `compare`: it may be of any, and its times are shown
+// beside the floors and peaks of this one. The proof must outlive the explanation. Errors: kInvalid for a proof without
+// steps.
 Result<Explanation> explain(const Json& proof, bool compare);
 std::string explanation_json(const std::string& path, const Json& proof, const Explanation& e);
 
 // "12.3456"; below 0.01 ms in nanoseconds: "0.000123".
 std::string ms_digits(double ms);
 
-// Members of a proof's objects: "" and nothing where they are missing.
+// Members of a proof's objects: "" and zero where they are missing.
 std::string proof_word(const Json& object, std::string_view key);
 std::vector<std::string> proof_words(const Json& object, std::string_view key);
 const Json::Array& proof_items(const Json& object, std::string_view key);

@@ -11,7 +11,7 @@
 namespace peri::build {
 
 namespace {
-constexpr size_t kMaxMembers = 6;
+constexpr size_t kMaxMembers = 6;  // names in a line of the report
 
 tune::Evidence evidence_of(const Json& object) {
   const Json* e = object.find("evidence");

@@ -11,15 +11,15 @@ namespace peri::build {
 
 struct Why {
   std::string chosen;                 // "fastest of 4: 12 % ahead of ..."
-  std::vector<std::string> slower;    // the right ones, "ID: 0.123 ms"
+  std::vector<std::string> slower;    // the correct ones, "ID: 0.123 ms"
   std::vector<std::string> rejected;  // the wrong ones, "ID: rejected: reason"
-  std::vector<std::string> refused;   // kernels that cannot take it, "KERNEL: reason"
+  std::vector<std::string> refused;   // kernels that do not support it, "KERNEL: reason"
 };
-// `step`: as it stands in a proof.
+// `step`: its object in a proof.
 Why why_of(const Json& step);
 
 struct Total {
-  std::string name, members;  // members: names of the steps, the first of them
+  std::string name, members;  // members: names of the first steps
   int64_t steps = 0;
   double ms = 0, floor = 0;
 };

@@ -20,9 +20,9 @@ namespace peri::build {
 namespace {
 constexpr std::string_view kTail = ".engine";
 constexpr const char* kFolder = "/serve";
-constexpr int64_t kMaxLockBytes = int64_t{1} << 30;
+constexpr int64_t kMaxLockBytes = int64_t{1} << 30;  // far beyond any lock: bounds what an untrusted file takes
 
-// A variable that comes new does not compile until it is said here whether engines hang on it.
+// A new variable does not compile until it is stated here whether engines depend on it.
 bool changes_engines(Knob knob) {
   switch (knob) {
     case Knob::kEverySplit: return true;

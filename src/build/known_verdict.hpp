@@ -1,5 +1,5 @@
-// An engine that an earlier build found right is not judged again: its verdict is stored in the timing cache under
-// everything it depends on. An entry is used only if it is intact and fits the engine; else the engine is judged.
+// An engine that an earlier build found correct is not judged again: its verdict is stored in the timing cache under
+// everything that it depends on. An entry is used only if it is valid and fits the engine; else the engine is judged.
 #pragma once
 
 #include "build/build.hpp"
@@ -9,13 +9,13 @@ namespace peri::build {
 
 class KnownVerdicts {
  public:
-  // Of engines of this compilation, whose loops run no longer than `max_iterations` where they are judged.
+  // For engines of this compilation, whose loops run at most `max_iterations` where they are judged.
   KnownVerdicts(const compile::Compilation& compilation, uint64_t seed, int64_t max_iterations);
-  // What an earlier build found of the engine that these are; none: it is not known. Says for which one keep() keeps.
+  // An earlier build's verdict about this engine; none: unknown. Sets the engine for keep().
   std::optional<judge::EngineVerdict> find(const compile::Compiled& compiled);
-  // Keeps a verdict about the engine that was last looked for, where it is lasting (judge/kept.hpp).
+  // Stores a verdict about the engine of the last find(), if it is lasting (judge/kept.hpp).
   void keep(const judge::EngineVerdict& verdict);
-  // "", or why the cache gives or takes nothing: a whole sentence.
+  // "", or why the cache is not used: a whole sentence.
   std::string trouble() const;
 
  private:
@@ -25,7 +25,7 @@ class KnownVerdicts {
   const compile::Compilation& compilation_;
   const std::string terms_;
   std::unique_ptr<tune::Cache> cache_;
-  std::string subject_;  // of the last engine; "": it has none
+  std::string subject_;  // of the last engine; "": none
   bool nonsense_ = false;
 };
 

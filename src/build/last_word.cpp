@@ -15,15 +15,16 @@
 namespace peri::build {
 
 namespace {
-// Candidates whose times differ by no more than this share may change places in a graph, where caches, clocks and
-// neighbours are others than in a chain.
+// Candidates whose times differ by at most this share may be ranked differently in a graph, where caches, clocks and
+// neighbours differ from those in a chain.
 constexpr double kClose = 0.15;
-constexpr size_t kMaxSwaps = 6;
+constexpr size_t kMaxSwaps = 6;  // each is compiled, loaded and timed
+// Shares of a build's time: of all swaps, of one comparison, of timing the steps. Not fitted.
 constexpr double kMaxSeconds = 4, kContestSeconds = 0.1, kStepsSeconds = 0.4;
-// What a swap has to win, and in how many of the rounds.
+// The gain that a swap must have, and the share of rounds that it must win.
 constexpr double kGain = 0.004, kRoundsWon = 0.8;
-constexpr double kFarOff = 0.2;  // predicted from measured
-constexpr size_t kMaxNamed = 8;
+constexpr double kFarOff = 0.2;  // difference of predicted and measured time
+constexpr size_t kMaxNamed = 8;  // steps that the report names
 
 // A program as a session that has run once.
 struct Running {

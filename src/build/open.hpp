@@ -1,5 +1,5 @@
-// Prepares engines from a file or a build for running on this machine, and tells a caller before a run if its sizes are
-// not those the engine was tuned for.
+// Prepares engines from a file or a build for running on this machine, and reports before a run if its sizes are not
+// those the engine was tuned for.
 #pragma once
 
 #include <functional>
@@ -13,45 +13,45 @@
 
 namespace peri::build {
 
-// What engines of this program are run by.
+// The executors of this program's engines.
 runtime::ExecutorTable executors();
-// Capabilities and executors of this machine and program. `threads` 0: the CPUs this process may use.
-// `device`: "cuda:1", which one of several; "": the first.
+// Capabilities and executors of this machine and program. `threads` 0: the CPUs this process may use. `device`:
+// "cuda:1", one of several; "": the first.
 runtime::EngineOptions run_options(int threads, const runtime::Allocator& allocator = {},
                                    const std::string& device = {});
 
-// The same for a program: the device is named where the program has one of that kind, since what runs on the host alone
-// needs none, and a process has one null device, whatever its number.
+// The same for a program: the device is set only where the program has one of that kind, since a program of the host
+// needs none, and a process has only one null device, whatever its number.
 runtime::EngineOptions run_options_of(const plan::Program& program, int threads, const std::string& device);
 
-bool is_engine(const std::string& path);  // a regular file that begins like an engine
+bool is_engine(const std::string& path);  // a regular file with an engine's magic
 
-// The engine of a loaded file, whose program was checked as it was read and is not again; errors name the file.
+// The engine of a loaded file, whose program was checked when it was read and is not checked again; errors name the
+// file.
 Result<std::shared_ptr<const runtime::Engine>> engine_of(plan::LoadedEngine loaded, runtime::EngineOptions options);
-// Loads and prepares. `check`: the hash of every weight is recomputed first. `file`, if not null, gets the mapped file,
-// whose check() tells after a run whether it was cut meanwhile.
+// Loads and prepares. `check`: the hash of every weight is recomputed first. `file`, if not null, receives the mapped
+// file, whose check() reports after a run whether it was truncated meanwhile.
 Result<std::shared_ptr<const runtime::Engine>> load(const std::string& path, runtime::EngineOptions options,
                                                     bool check = false,
                                                     std::shared_ptr<const MappedFile>* file = nullptr);
-// The same, by options that hang on the program.
+// The same, with options that depend on the program.
 using OptionsOf = std::function<runtime::EngineOptions(const plan::Program& program)>;
 Result<std::shared_ptr<const runtime::Engine>> load(const std::string& path, const OptionsOf& options, bool check,
                                                     std::shared_ptr<const MappedFile>* file);
-// What a build made, ready to run. Takes the weights of `compiled`.
+// The result of a build, ready to run. Moves the weights of `compiled`.
 Result<std::shared_ptr<const runtime::Engine>> assemble(compile::Compiled* compiled, runtime::EngineOptions options);
 
-// The section that an interrupted build leaves in its engine: what of it is not proven.
+// The section of an engine whose build was interrupted: what is not verified.
 constexpr std::string_view kInterruptedSection = "interrupted";
-// That text; "" for an engine whose build came to its end.
+// Its text; "" for an engine whose build was completed.
 std::string interrupted_build(const plan::Program& program);
 
-// Which chip runs such a program here, as plan::chip_of() names it; `device` as in run_options(). "": none is to be
-// had.
+// The chip that runs such a program here, as in plan::chip_of(); `device` as in run_options(). "": not available.
 std::string chip_here(const plan::Program& program, const std::string& device);
-// What to say where the program was tuned for another chip than `here`; "": it was not, or one of the two is not known.
+// A warning where the program was tuned for another chip than `here`; "": it was not, or one of them is unknown.
 std::string tuned_elsewhere(const plan::Program& program, const std::string& here);
 
-// Dims of a run that an engine was not tuned for, and those it was tuned for: "batch=8,sequence=128".
+// Dims of a run that an engine was not tuned for, and its tuned ones: "batch=8,sequence=128".
 struct Untuned {
   std::string tuned, here;
 };

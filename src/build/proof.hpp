@@ -6,40 +6,40 @@
 
 namespace peri::build {
 
-// Raised when a member of a proof changes its name or meaning.
+// Increased when a member of a proof changes its name or meaning.
 constexpr int kProofForm = 5;
 
-// Member "on_host": what the host runs beside the backend's device, why, and what copies for it take.
+// Member "on_host": the steps on the host beside the backend's device, the reasons, and the time of copies for them.
 void write_on_host(JsonWriter& w, const compile::Compiled& compiled);
 
-// Bytes of workspace of each step on a device, as they were measured; -1: not known, and counted nowhere.
+// Measured bytes of workspace of each step on a device; -1: unknown, and not counted.
 std::vector<int64_t> workspaces(const compile::Compiled& compiled);
 
-// One JSON object. Stands beside the engine as ENGINE.proof, whose hash it names; none: the engine stays in memory.
-// Measures what this machine sustains, unless the timing cache knows it.
+// One JSON object. Written beside the engine as ENGINE.proof, whose hash it contains; none: the engine stays in memory.
+// Measures the peaks of this machine, unless the timing cache has them.
 std::string proof_json(const build::Built& built, const compile::Options& options,
                        std::optional<uint64_t> engine_hash = {});
-std::string proof_path(const std::string& engine);  // beside the file that links lead to
+std::string proof_path(const std::string& engine);  // next to the file that links resolve to
 extern const FileKind kProofFile;
-// The proof beside an engine. Errors: kIo if there is none, kUnsupported if it is of another form, kRefused if it is
-// another engine's.
+// The proof beside an engine. Errors: kIo if there is none, kUnsupported if it has another form, kRefused if it belongs
+// to another engine.
 Result<Json> read_proof(const std::string& engine);
-// "" or, where the proof is not that of the engine, both of their hashes in words. Errors: the engine's.
+// "" or, where the proof is not that of the engine, a text with both hashes. Errors: the engine's.
 Result<std::string> another_engines(const Json& proof, const std::string& engine);
-// A proof by its own name, whatever engine it is of.
+// A proof by its own path, without a check of its engine.
 Result<Json> read_proof_file(const std::string& path);
-// A step as it stands in the proof. `begun`: what was known before that second is of an earlier build.
+// A step's object in the proof. `begun`: evidence older than that second is of an earlier build.
 void write_step(JsonWriter& w, const lower::StepReport& step, int64_t begun);
 
-// When the engine as a whole was judged, in words.
+// When the whole engine was judged, in words.
 std::string judged_when(const judge::EngineVerdict& verdict);
-// Steps by what was done to them: in words for one, counted for all. Copies between devices are no choices.
+// The kind of verification: in words for one step, counted for all. Copies between devices are not choices.
 std::string verified_when(const lower::StepReport& step, int64_t begun);
 std::string measured_when(const lower::StepReport& step, int64_t begun);
 struct StepsDone {
   int64_t steps = 0, verified = 0, measured = 0;
-  int64_t by_definition = 0;        // of the verified ones: the reference itself
-  int64_t earlier = 0, oldest = 0;  // known from an earlier build; the first second of that, 0: not told
+  int64_t by_definition = 0;        // of the verified ones: run by the reference itself
+  int64_t earlier = 0, oldest = 0;  // known from an earlier build; its first second, 0: unknown
 };
 StepsDone steps_done(const compile::Compiled& compiled);
 

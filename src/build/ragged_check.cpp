@@ -10,7 +10,7 @@
 namespace peri::build {
 namespace {
 
-constexpr int64_t kLengths[] = {5, 3, 8, 1, 33, 2, 17};
+constexpr int64_t kLengths[] = {5, 3, 8, 1, 33, 2, 17};  // odd, even, one, and just beyond vectors of 16 and 32
 
 struct Asked {
   std::vector<Tensor> rows;

@@ -6,7 +6,7 @@
 
 namespace peri::build {
 
-// On seeded requests of unlike lengths. REQUIRES: form.ragged().
+// On seeded requests of different lengths. REQUIRES: form.ragged().
 BatchCheck check_ragged(runtime::EngineServable& model, const serve::Form& form, int64_t most, double seconds);
 
 }  // namespace peri::build

@@ -11,17 +11,17 @@
 namespace peri::build {
 
 struct ReplayRequest {
-  // A problem's text, a file that holds it, "region @HASH" of the timing cache, or with `engine` the key or the name of
-  // a step; "seed=N" may follow.
+  // A problem's text, a file with it, "region @HASH" of the timing cache, or with `engine` the key or the name of a
+  // step; "seed=N" may follow.
   std::string line;
-  std::string engine = {};                 // whose proof is asked; "" none
-  std::vector<std::string> variable = {};  // inputs that are no constant weights, whatever the text says
+  std::string engine = {};                 // whose proof is searched; "" none
+  std::vector<std::string> variable = {};  // inputs that are not constant weights, whatever the text says
   std::string provider = {};               // only candidates of this provider; "" all
   std::string backend = "auto";            // whose kernels
-  std::string device = {};                 // "cuda:1": which one of several; "": the first
+  std::string device = {};                 // "cuda:1": one of several; "": the first
   int threads = 0;                         // 0: the CPUs this process may use
   double budget_ms = 200;                  // timing of one candidate
-  std::function<bool()> stop = {};         // once true what was not tried yet stays so
+  std::function<bool()> stop = {};         // once true the remaining candidates are not tried
 };
 
 struct Replay {
@@ -29,7 +29,7 @@ struct Replay {
   uint64_t seed = 7;  // of the data
   double flops = 0;
   tune::Candidates candidates;     // fastest first
-  std::vector<std::string> notes;  // what was not asked, and why
+  std::vector<std::string> notes;  // what was not tried, and why
 
   int64_t wrong() const;
   int64_t untried()
@@ -37,8 +37,8 @@ struct Replay {
   std::string summary() const;  // a line
 };
 
-// Nothing is written to the timing cache, and no verdict is taken from it. Errors: kUsage for a line that names nothing
-// or an open size, those of the text's parser.
+// Neither writes to the timing cache nor reads verdicts from it. Errors: kUsage for a line that identifies no problem
+// or has an unbound size, those of the text's parser.
 Result<Replay> replay(const ReplayRequest& request);
 void write_replay(JsonWriter& w, const Replay& replay);  // an object
 

@@ -24,6 +24,7 @@
 namespace peri::build {
 
 namespace {
+// Limits of sensible arguments; larger values are typing errors.
 constexpr int kMaxThreads = 1024, kMaxSettings = 64;
 constexpr double kMaxBudget = 1e6;
 

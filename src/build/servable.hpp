@@ -1,5 +1,5 @@
-// Prepares models for serving: an engine file, or a model that is built once and kept as an engine; checked against its
-// configuration, its batches compared with single runs, warmed up.
+// Prepares models for serving: an engine file, or a model that is built once and stored as an engine; checked against
+// its configuration, its batches compared with single runs, warmed up.
 #pragma once
 
 #include "build/request.hpp"
@@ -9,8 +9,8 @@ namespace peri::build {
 
 struct ServeOptions {
   int threads = 0;            // of all instances of a model together; 0: the CPUs this process may use
-  Request build;              // how models are built; its model and files are set here
-  double check_seconds = 10;  // most time for holding batches against single answers
+  Request build;              // options of builds; model and files are set here
+  double check_seconds = 10;  // time limit for comparing batches with single runs
 };
 
 // Errors name file, tensor and configuration.

@@ -7,8 +7,8 @@
 
 namespace peri::build {
 
-constexpr size_t kMaxCanaryBytes = size_t{16} << 20;
-constexpr uint64_t kCanarySeed = 20;
+constexpr size_t kMaxCanaryBytes = size_t{16} << 20;  // question and answer stay in memory while the model is served
+constexpr uint64_t kCanarySeed = 20;                  // arbitrary
 
 int64_t planned_bytes(const plan::Program& program, int instances, int64_t max_batch) {
   auto dims = program_dims(program, {});

@@ -7,13 +7,13 @@
 
 namespace peri::build {
 
-// Weights, and the arenas that `instances` sessions plan for the largest batch; 0: a size hangs on data. Exact but for
-// what kernels pack and keep beside it.
+// Weights, and the arenas that `instances` sessions plan for the largest batch; 0: a size depends on data. Exact except
+// for packed weights.
 int64_t planned_bytes(const plan::Program& program, int instances, int64_t max_batch);
-// kMemory with the numbers where `bytes` are more than may be had.
+// kMemory with the numbers where `bytes` exceed the available memory.
 Status check_fits(int64_t bytes, const serve::Ram& ram);
-// A seeded question of one row, where the model has rows, and its answer. Errors: why there is none, as where the model
-// does not answer alike twice.
+// A seeded request of one row, if the model has rows, and its response. Errors: why there is none, such as a model
+// whose results are not reproducible.
 Result<serve::Canary> make_canary(runtime::EngineServable& model);
 
 }  // namespace peri::build

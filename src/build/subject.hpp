@@ -1,5 +1,5 @@
-// What verify and suites judge, built or opened as a request says: one engine with the graph it must agree with, or the
-// engines of a folder of cases.
+// The subject of verify and suites, built or opened according to a request: one engine with the graph it must agree
+// with, or the engines of a folder of cases.
 #pragma once
 
 #include "build/request.hpp"
@@ -8,18 +8,17 @@
 
 namespace peri::build {
 
-// request.model is a model or an engine. A model is compiled, and not judged on the way; its graph is the one before
-// any pass, so that the passes are judged too; kRefused, before anything is built, where its reference would take hours
-// and `affordable` asks for one that does not. The graph of an engine is its source; left out where `reference` is
-// false.
+// request.model is a model or an engine. A model is compiled without judging it; its graph is the one before any pass,
+// so that the passes are judged too; kRefused, before anything is built, where its reference would take hours and
+// `affordable` is set. The graph of an engine is its source; omitted where `reference` is false.
 Result<judge::Subject> open_subject(const Request& request, bool reference, bool affordable = false);
 
 // The engine with its own source; nothing is built.
 Result<judge::Subject> subject_of(std::shared_ptr<const runtime::Engine> engine, const std::string& path);
 
-// What a suite does to each of its models: all in this process, verified and not measured, so that a candidate that is
-// wrong here gives way as in a real build. On a GPU nothing is verified before the case's own answer, and all engines
-// share one device, opened for the first. Any thread.
+// Builds the engines of a suite: all in this process, verified and not measured, so that a candidate that is wrong here
+// is replaced as in a real build. On a GPU nothing is verified before the comparison with the case's outputs, and all
+// engines share one device, opened for the first. Thread-safe.
 judge::SuiteBuilder suite_builder(const Request& request);
 
 }  // namespace peri::build

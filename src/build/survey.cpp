@@ -65,9 +65,9 @@ Result<Survey> read(const std::string& path) {
   return f;
 }
 
-// What a build takes beside import and passes, from the arithmetic and the bytes of its steps. Rates that held within a
-// factor of two for eight models from 2 Mflop to 35 Gflop on a busy machine of two CPUs: what the whole engine is held
-// against twice, each problem once, and a candidate's own runs.
+// The time of a build without import and passes, from the arithmetic and the bytes of its steps. The rates were
+// accurate to a factor of two for eight models from 2 Mflop to 35 Gflop on a busy machine of two CPUs: the reference
+// for the whole engine twice, for each problem once, and a candidate's own runs.
 double work_seconds(const compile::Compiled& compiled, bool measures, bool verifies) {
   constexpr double kStart = 0.3, kReferenceRate = 0.7e9, kMaxReference = 3e7, kMaxWhole = 1e9;
   constexpr double kCandidate = 0.01, kRuns = 10, kRunRate = 50e9, kRunBytes = 10e9, kCheckedBytes = 0.8e9;

@@ -16,10 +16,10 @@ struct Survey {
   int64_t nodes = 0, weights = 0, parameters = 0;
   std::string origin;  // producer, opsets, architecture
   std::vector<std::string> notes;
-  // Of a trial lowering without measurement, if every operator is supported.
+  // Results of a trial lowering without measurement, if every operator is supported.
   bool lowered = false;
   DimBinding dims;
-  std::vector<std::string> device_memory;  // a line for each device but the host
+  std::vector<std::string> device_memory;  // a line for each device except the host
   int64_t weight_bytes = 0, arena_bytes = 0, problems = 0, candidates = 0, steps = 0, reference_steps = 0;
   double prepare_seconds = 0, build_seconds = 0;
 
@@ -27,8 +27,8 @@ struct Survey {
   int64_t unsupported_nodes() const;
 };
 
-// Of request.model: reads it and, where it is not too large, lowers it by first offers. Errors: those of the importer
-// and of lowering; an operator that is not supported is none.
+// For request.model: reads it and, unless it is too large, lowers it with first offers. Errors: those of the importer
+// and of lowering; an unsupported operator is not an error.
 Result<Survey> survey(const Request& request);
 std::string survey_json(const Survey& survey);
 

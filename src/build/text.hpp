@@ -11,14 +11,14 @@
 
 namespace peri::build {
 
-// The tokenizer of a program's engine, read once.
+// The tokenizer in a program's engine, parsed once.
 class TextModel {
  public:
   // kUsage if the program has none.
   static Result<TextModel> of(const plan::Program& program);
   // Tensors for the program's inputs, in their order.
   Result<std::vector<Tensor>> inputs(const plan::Program& program, std::span<const std::string> texts) const;
-  // The output that answers a text, by its place. kUnsupported if none is f32[n,m].
+  // The index of the output that is the result for a text. kUnsupported if none is f32[n,m].
   Result<size_t> answer(const plan::Program& program) const;
 
  private:
@@ -26,14 +26,15 @@ class TextModel {
   text::TextPipeline pipeline_;
 };
 
-// Before a build of `model`, an ONNX file or a folder: whether what is made of it takes texts. kUsage, naming the
+// Checks before a build of `model`, an ONNX file or a folder, whether its engine can take texts. kUsage, naming the
 // model: it has no tokenizer, or one that is not supported.
 Status check_takes_texts(const std::string& model);
 
-// Tensors for the program's inputs, in their order, by the tokenizer that travels with it. kUsage if it has none.
+// Tensors for the program's inputs, in their order, by the tokenizer in its engine. kUsage if it has none.
 Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<const std::string> texts);
 
-// Cosines between the rows of the output that answers a text: rows * rows values. Empty if that output is not f32[n,m].
+// Cosines between the rows of the output that is the result for a text: rows * rows values. Empty if it is not
+// f32[n,m].
 std::vector<double> text_similarity(const plan::Program& program, std::span<const Tensor> outputs);
 
 }  // namespace peri::build

@@ -9,15 +9,15 @@
 
 namespace peri::compile {
 
-// "auto" is the first. kUsage lists those that there are.
+// "auto" is the first. kUsage lists the known names.
 Result<const lower::Backend*> backend_named(std::string_view name);
-// That of a build: backend_named(), where "auto" is the one of a device that is named. kUsage for a device that there
-// is not, or that the backend does not build for.
+// The backend of a build: backend_named(), where "auto" with a device name is that device's. kUsage for a device that
+// does not exist, or that the backend does not build for.
 Result<const lower::Backend*> backend_for(std::string_view backend, std::string_view device);
-// Why this machine has nothing to run a backend on, and that another one is here.
+// The error that this machine cannot run a backend, with a hint at one that it can.
 Error not_here(Error why, const lower::Backend& backend);
-// What a build for it says of its choices: that they are guesses, where nothing is `measured`; kernels from outside of
-// which it takes none.
+// Notes of a build about its choices: that they are estimates, where nothing is `measured`; outside kernels that it
+// cannot use.
 std::vector<std::string> notes_of(const lower::Backend& backend, bool measured);
 
 }  // namespace peri::compile

@@ -8,7 +8,7 @@ namespace peri::compile {
 
 struct BuildSizes {
   DimBinding tuned_for;
-  std::vector<DimBinding> bounds;  // whole bindings, the smallest before the largest; those that were given
+  std::vector<DimBinding> bounds;  // complete bindings, the smallest before the largest; only those given
   DimBinding at_least, at_most;    // only the dimensions that were given
 };
 // Errors: kUsage where sizes contradict each other or the model; kRefused where the lock is for others.

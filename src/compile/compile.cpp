@@ -315,7 +315,7 @@ Status Compilation::State::begin(Options given, Imported model) {
 
 namespace {
 Error refuse_placement(const std::vector<lower::HostRegion>& on_host, const std::string& device) {
-  constexpr size_t kShown = 4;
+  constexpr size_t kShown = 4;  // names in a message
   std::string list;
   for (size_t k = 0; k < std::min(on_host.size(), kShown); ++k)
     list += (k ? "; '" : "'") + on_host[k].name + "' (" + on_host[k].reason + ")";
@@ -334,7 +334,7 @@ static std::string time_text(const tune::Tuner::Stats& s) {
   for (const auto& [name, kernel] : s.kernels) slow.emplace_back(kernel.sample_seconds, name);
   std::sort(slow.rbegin(), slow.rend());
   std::string kernels;
-  constexpr size_t kShown = 5;
+  constexpr size_t kShown = 5;  // kernels in a line of the log
   for (size_t k = 0; k < std::min(slow.size(), kShown) && slow[k].first > 0.05; ++k)
     kernels += format("; %s %.2f s", slow[k].second.c_str(), slow[k].first);
   return format("tuned in %.2f s: samples %.2f s (%s%s); trials %.2f s (%s)", s.seconds, s.sample_seconds,

@@ -9,8 +9,8 @@
 
 namespace peri::compile {
 
-// Sizes like `sizes` but those not in `fixed`, at which more of the graph's nodes agree: all of them, if such sizes
-// were found. `check` is asked about candidates: Ok, or the error of the first node that does not agree.
+// Sizes equal to `sizes` for names in `fixed`, and otherwise such that more of the graph's nodes are valid: all of
+// them, if such sizes were found. `check` tests candidates: Ok, or the error of the first invalid node.
 DimBinding fit_dims(const ir::Graph& graph, DimBinding sizes, const std::set<std::string>& fixed,
                     const std::function<Status(const DimBinding&)>& check);
 

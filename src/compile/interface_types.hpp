@@ -5,8 +5,8 @@
 
 namespace peri::compile {
 
-// Inputs and outputs of `graph` that are float32, float16 or bfloat16 become `type`, with a cast behind or in front;
-// the model between stays as it is. Errors: those of inference.
+// Changes inputs and outputs of `graph` that are float32, float16 or bfloat16 to `type`, with a cast after or before
+// them; the rest of the model is unchanged. Errors: those of inference.
 Status set_interface_types(ir::Graph& graph, DType type);
 
 }  // namespace peri::compile

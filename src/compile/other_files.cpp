@@ -9,7 +9,7 @@
 namespace peri::compile {
 
 namespace {
-constexpr size_t kHead = 200;
+constexpr size_t kHead = 200;  // bytes that identify a kind of file
 
 // "bench" of {"command":"bench",...}; empty: it is no result of a command.
 std::string command_of(std::string_view head) {

@@ -9,8 +9,8 @@
 
 namespace peri::compile {
 
-// An error (kInvalid, naming the file) where it is JSON, a NumPy array, a pointer to a large file, a web page; none for
-// what may be a model, or cannot be read.
+// An error (kInvalid, naming the file) where it is JSON, a NumPy array, a Git LFS pointer, a web page; none for a
+// possible model, or an unreadable file.
 std::optional<Error> other_file(const std::string& path);
 
 }  // namespace peri::compile

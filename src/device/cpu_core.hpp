@@ -4,11 +4,11 @@
 namespace peri::device {
 
 struct CpuCore {
-  bool amd = false;       // units for additions beside those for multiply-adds
-  bool tiles = false;     // products of tiles (AMX)
-  double stated_ghz = 0;  // the highest clock that the chip states (leaf 16H); 0: it does not say
+  bool amd = false;       // has separate units for additions
+  bool tiles = false;     // has tile products (AMX)
+  double stated_ghz = 0;  // the highest clock that the chip reports (leaf 16H); 0: it does not
 };
-// Asked at each call; any thread.
+// Detected at each call; thread-safe.
 CpuCore cpu_core();
 
 }  // namespace peri::device

@@ -17,8 +17,8 @@
 
 namespace peri::device {
 
-// A place in a device's memory. Offsets within one allocation may be added; it is no pointer that the host may follow
-// (but see Device::host_pointer).
+// An address in a device's memory. Offsets within one allocation may be added; it is not a pointer that the host may
+// dereference (but see Device::host_pointer).
 struct Address {
   uint64_t value = 0;
   bool operator==(const Address&) const = default;
@@ -27,8 +27,8 @@ struct Address {
 
 class Device;
 
-// Memory of a device, given back with this object. REQUIRES: the device outlives it, and no work that uses it is still
-// enqueued when it goes.
+// Memory of a device, freed with this object. REQUIRES: the device outlives it, and no enqueued work uses it when it is
+// destroyed.
 class Memory {
  public:
   Memory() = default;
@@ -45,8 +45,8 @@ class Memory {
   size_t bytes_ = 0;
 };
 
-// Host memory that copies of a device reach without staging. It goes back to the device with this object; the device
-// outlives it.
+// Host memory that a device copies without staging. It is returned to the device with this object; the device outlives
+// it.
 class Pinned {
  public:
   Pinned() = default;
@@ -74,31 +74,31 @@ struct Argument {
   size_t bytes = 0;
 };
 
-// Where work of a device with a driver's queues goes: the queue as that driver knows it, and the launch's arguments.
+// The driver's queue for work that uses it directly, and the launch's arguments.
 struct NativeQueue {
   void* queue = nullptr;  // a CUstream
   std::span<const Argument> arguments;
 };
 
-// Work by a function that is handed in. It gets the bytes of its arguments as it may touch them where it runs, in their
-// order. It may run on any thread; it calls nothing of the device; its error is the stream's.
+// Work given as a function. It gets the bytes of its arguments as accessible where it runs, in their order. It may run
+// on any thread; it must not call the device; its error is the stream's.
 //
-// A device with a driver's queues takes `enqueue` in place of it: called once, by launch() itself, it puts its work
-// into the queue and waits for nothing. Each device refuses a launch without its form (kUnsupported).
+// A device with a driver's queues calls `enqueue` instead: once, by launch() itself; it enqueues its work and waits for
+// nothing. Each device refuses a launch without its form (kUnsupported).
 struct Launch {
-  std::string name;  // stands in errors
+  std::string name;  // used in errors
   std::function<Status(std::span<const std::span<std::byte>> arguments)> function;
   std::vector<Argument> arguments;
   std::function<Status(const NativeQueue&)> enqueue = nullptr;
 };
 
-// A point in the work of a stream. Recorded again it means the newer point, for waits from then on.
+// A point in the work of a stream. Recorded again it refers to the newer point, for later waits.
 class Event {
  public:
   explicit Event(const Device* owner) : owner_(owner) {}
   virtual ~Event() = default;
   const Device* owner() const { return owner_; }
-  // Returns when the work before the last record is done, with its stream's error. Not recorded, or recorded in a
+  // Returns when the work before the last record is complete, with its stream's error. Not recorded, or recorded in a
   // capture: kInvalid.
   virtual Status synchronize() = 0;
 
@@ -106,7 +106,7 @@ class Event {
   const Device* owner_;
 };
 
-// What was enqueued while a stream captured: the work of all streams that joined, and their order.
+// Work enqueued while a stream captured: that of all streams that joined, and its order.
 class Captured {
  public:
   explicit Captured(const Device* owner) : owner_(owner) {}
@@ -118,11 +118,11 @@ class Captured {
   const Device* owner_;
 };
 
-// An order of work. One thread at a time; different streams may be used by different threads at once. Calls return
-// before the work is done, and host memory that they name must stay as it is until then.
+// An ordered queue of work. One thread at a time; different streams may be used by different threads concurrently.
+// Calls return before the work is complete, and host memory that they refer to must stay valid until then.
 //
-// An error that is found while work runs is told by the next synchronize() of the stream or the device (once); until
-// then the work behind it is left out. It crosses to a stream that waits for an event behind it.
+// An error that occurs while work runs is returned by the next synchronize() of the stream or the device (once); until
+// then later work is skipped. It propagates to streams that wait for an event after it.
 //
 // Destroying a stream waits for its work.
 class Stream {
@@ -136,28 +136,28 @@ class Stream {
   // Work enqueued from here on runs after that point. kInvalid: the event was never recorded.
   virtual Status wait(const Event& event) = 0;
 
-  // From here on work is noted and not run. Another stream that waits for an event recorded in the capture joins it
-  // until it ends, and this stream must wait for it again before. No stream in a capture may synchronize or wait for
-  // work outside it, nor the other way round: kInvalid.
+  // From here on work is recorded and not run. Another stream that waits for an event recorded in the capture joins it
+  // until it ends, and this stream must wait for it before that. Streams in a capture must not synchronize or wait for
+  // work outside it, nor the reverse: kInvalid.
   virtual Status begin_capture() = 0;
-  // Ends the capture, also when it gives an error: then nothing is kept.
+  // Ends the capture, also on an error: the recorded work is then discarded.
   virtual Result<std::unique_ptr<Captured>> end_capture() = 0;
-  // Enqueues all that was captured, behind what stands here, before what comes: the same addresses, and the host memory
-  // as it is then. `captured` may go before it ran. Not within a capture.
+  // Enqueues all captured work, after the current work of this stream, with the same addresses, and the host memory's
+  // contents at that time. `captured` may be destroyed before it ran. Not within a capture.
   virtual Status replay(const Captured& captured) = 0;
 
-  // Returns when all enqueued work is done.
+  // Returns when all enqueued work is complete.
   virtual Status synchronize() = 0;
 };
 
-// What was done with a device since it was opened; for tests and reports.
+// Counts of operations since the device was opened; for tests and reports.
 struct Counts {
   int64_t calls = 0;  // of all functions that may fail
   int64_t allocations = 0, live = 0, live_bytes = 0, most_bytes = 0;
-  int64_t copies = 0, launches = 0, replays = 0;  // that ran; what a replay runs counts
+  int64_t copies = 0, launches = 0, replays = 0;  // executed, including those of replays
 };
 
-// Thread-safe. It outlives its memory, streams and events, which belong to it alone: one of another device is kInvalid.
+// Thread-safe. It outlives its memory, streams and events; those of another device are kInvalid.
 class Device {
  public:
   virtual ~Device() = default;
@@ -166,26 +166,26 @@ class Device {
   virtual MemoryInfo memory() const = 0;
   virtual Counts counts() const = 0;
 
-  // At least 256-byte aligned; the contents are anything. 0 bytes have an address too. Errors: kMemory.
+  // At least 256-byte aligned; contents are undefined. 0 bytes have an address too. Errors: kMemory.
   virtual Result<Memory> allocate(size_t bytes) = 0;
   virtual Result<std::unique_ptr<Stream>> make_stream() = 0;
   virtual Result<std::unique_ptr<Event>> make_event() = 0;
-  // All streams.
+  // Waits for all streams.
   virtual Status synchronize() = 0;
-  // The memory at an address for the host, where both share it; else null.
+  // The host's pointer to an address, where both share memory; else null.
   virtual std::byte* host_pointer(Address address) const = 0;
 
-  // At least 64-byte aligned; a device without such memory gives any of the host's. Errors: kMemory.
+  // At least 64-byte aligned; a device without such memory returns ordinary host memory. Errors: kMemory.
   virtual Result<Pinned> pinned(size_t bytes);
-  // An event that keeps the time; it costs a little more than one of make_event(). kUnsupported: it has no clock.
+  // An event that records the time; it costs a little more than one of make_event(). kUnsupported: there is no clock.
   virtual Result<std::unique_ptr<Event>> make_timed_event();
-  // Between two timed events that were reached. kInvalid for others.
+  // Between two timed events that are complete. kInvalid for others.
   virtual Result<double> milliseconds(const Event& from, const Event& to);
-  // Memory of the caller on this device, so that copies and launches may name it for as long as the result lives: it is
-  // lent and not given back. kInvalid where it is no memory of this device.
+  // Memory of the caller on this device, so that copies and launches may use it for the lifetime of the result; it is
+  // not freed. kInvalid where it is not memory of this device.
   virtual Result<Memory> lend(Address address, size_t bytes);
-  // A stream of the caller's, as the driver knows it (a CUstream), for waits between it and streams of this device. It
-  // outlives the result. kUnsupported: the device has no such streams.
+  // A stream of the caller, in the driver's form (a CUstream), for waits between it and streams of this device. It must
+  // outlive the result. kUnsupported: the device has no such streams.
   virtual Result<std::unique_ptr<Stream>> lend_stream(void* queue);
 
  private:

@@ -5,7 +5,7 @@
 
 namespace peri::device {
 
-// Different streams may be used by different threads at once, and run at once.
+// Different streams may be used, and run, concurrently by different threads.
 std::unique_ptr<Device> make_host_device(Target target = this_cpu());
 
 }  // namespace peri::device

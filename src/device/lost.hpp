@@ -1,5 +1,5 @@
-// The first error that ends a device for good is kept until the process ends: no call makes that device work again in
-// this process, only a new process does.
+// The first error that permanently disables a device is stored until the process ends: no call makes that device work
+// again in this process, only a new process does.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace peri::device {
 
-// The error by which the first of them ended; none: they all work. Any thread, and at little cost.
+// The error that disabled the first of them; none: all work. Thread-safe and cheap.
 std::optional<Error> lost_device();
-// Kept for lost_device(), if it is the first.
+// Stores the error for lost_device(), if it is the first.
 void note_lost_device(const Error& error);
 
 }  // namespace peri::device

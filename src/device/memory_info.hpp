@@ -1,4 +1,4 @@
-// How much memory a device has.
+// Total and available memory of a device.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 namespace peri::device {
 
 struct MemoryInfo {
-  int64_t total_bytes = 0, available_bytes = 0;  // 0: not known
+  int64_t total_bytes = 0, available_bytes = 0;  // 0: unknown
 };
-// Of this machine, as the operating system counts it now.
+// Of this machine, as currently reported by the operating system.
 MemoryInfo host_memory();
 
 }  // namespace peri::device

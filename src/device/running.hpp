@@ -6,7 +6,7 @@
 
 namespace peri::device {
 
-// The instruction sets of this_cpu(). Detected at the first call; any thread.
+// The instruction sets of this_cpu(). Detected at the first call; thread-safe.
 const std::vector<std::string>& this_isas();
 // cpu_target() without name and caches.
 Target running_target(int threads, std::vector<std::string> libraries);

@@ -15,34 +15,34 @@ namespace peri::device {
 struct Queue {
   uint64_t id = 0;
   std::deque<Item> items;
-  std::optional<Replay> replay;  // under way: of the first item
-  std::optional<Error> error;    // the first since it was last told
+  std::optional<Replay> replay;  // in progress: of the first item
+  std::optional<Error> error;    // the first since the last report
   std::shared_ptr<Capturing> capture;
   size_t lane = 0;     // in the capture
-  bool began = false;  // the capture is its own
+  bool began = false;  // it began the capture
 };
 
 struct Order {
-  bool at_once = false;      // each item runs as it is enqueued, in the thread that enqueues it
-  uint64_t seed = 0;         // else: chooses the order, and how much runs before anyone waits for it
+  bool at_once = false;      // each item runs when it is enqueued, in the calling thread
+  uint64_t seed = 0;         // else: determines the order, and how much runs before a caller waits
   int64_t failing_work = 0;  // the copy or launch that fails as it runs, counted from 1; 0: none
 };
 
-// Not thread-safe but for run_now(): its owner's lock is held.
+// Not thread-safe, except run_now(): the caller holds its owner's lock.
 class Schedule {
  public:
   Schedule(const Store* store, Order order) : store_(store), order_(order), rng_(order.seed) {}
   void add(Queue* queue);
-  void remove(Queue* queue);  // without what it holds
+  void remove(Queue* queue);  // discards its items
   std::span<Queue* const> queues() const { return queues_; }
   bool at_once() const { return order_.at_once; }
 
-  // Puts an item behind the others, and lets run as much as the seed says.
+  // Appends an item, and runs as much as the seed determines.
   void push(Queue* queue, Item item);
-  // Until nothing of the queue is left.
+  // Runs until the queue is empty.
   void drain(Queue* queue);
   void reach(const Point& point);
-  // Runs an item in an empty queue; `lock` is held but while copies and launches run.
+  // Runs an item in an empty queue; `lock` is held except while copies and launches run.
   void run_now(Queue* queue, const Item& item, std::unique_lock<std::mutex>* lock);
 
   int64_t copies = 0, launches = 0, replays = 0;
@@ -52,11 +52,11 @@ class Schedule {
     Queue* queue = nullptr;
     std::optional<size_t> lane;  // of its replay
   };
-  bool step();  // false: nothing may run
+  bool step();  // false: nothing can run
   void take_turns(Queue* queue, std::vector<Turn>* turns);
   uint64_t rank(const Turn& turn) const;
   void run(const Turn& turn);
-  // Work with its count; an error that is there already keeps it from running.
+  // Runs work and counts it; skipped if there is already an error.
   void work(const Item& item, std::optional<Error>* error, std::unique_lock<std::mutex>* lock);
   void settle(Queue* queue, const Item& item);  // records and waits
   void end_replay(Queue* queue);

@@ -1,5 +1,4 @@
-// A shared library that only some work needs, opened when that work begins. It stays open until the process
-// ends.
+// A shared library that only some work needs, opened when that work begins. It stays open until the process ends.
 #pragma once
 
 #include "base/result.hpp"
@@ -8,10 +7,10 @@ namespace peri::device {
 
 class SharedLibrary {
  public:
-  // Looked for where the library or program that peri is linked into says (RUNPATH), then where the system has its own.
-  // Errors: kUnsupported with the loader's reason.
+  // Searched in the RUNPATH of the library or program that peri is linked into, then in the system's folders. Errors:
+  // kUnsupported with the loader's reason.
   static Result<SharedLibrary> open(const char* name);
-  // The address of a symbol of it, or of a library that it needs. Errors: kUnsupported.
+  // The address of a symbol in it, or in a library that it depends on. Errors: kUnsupported.
   Result<void*> find(const char* symbol) const;
 
  private:

@@ -8,19 +8,19 @@
 
 namespace peri::device {
 
-// Where addresses lead. at() is called while work runs, by one thread at a time unless the device runs in order.
+// The memory behind addresses. at() is called while work runs, by one thread at a time unless the device runs in order.
 class Store {
  public:
   virtual ~Store() = default;
   virtual Result<Address> take(size_t bytes) = 0;  // kMemory
-  virtual size_t give_back(Address address) = 0;   // the bytes that were taken
+  virtual size_t give_back(Address address) = 0;   // returns the bytes that were allocated
   virtual MemoryInfo info() const = 0;
-  // The bytes of a range as the device reaches them. kInvalid unless the range lies within one allocation that lives.
+  // The bytes of a range as the device accesses them. kInvalid unless the range lies within one live allocation.
   virtual Result<std::byte*> at(Address address, size_t bytes) const = 0;
   virtual std::byte* host_pointer(Address address) const = 0;
 };
 
-// A point that a record reaches. Before it is done only the device's lock may be held to read it.
+// A point in the work, set by a record. Until it is done it may only be read under the device's lock.
 struct Point {
   bool done = false;
   int64_t at_ns = 0;  // when it was reached
@@ -39,7 +39,7 @@ struct Item {
   size_t bytes = 0;
   std::shared_ptr<const Launch> launch;
   std::shared_ptr<Point> point;               // of a record or wait outside a capture
-  size_t captured_point = 0;                  // of one inside: an index that each replay has points for
+  size_t captured_point = 0;                  // inside a capture: an index into each replay's points
   std::shared_ptr<const Recorded> recording;  // of a replay
 
   bool is_work() const { return kind <= Kind::kLaunch; }
@@ -49,25 +49,25 @@ Status run_work(const Item& item, const Store& store);
 // "launch 'name'", "copy to the host": for errors.
 std::string item_name(const Item& item);
 
-// What a capture holds: a lane for each stream that took part.
+// The contents of a capture: a lane for each participating stream.
 struct Recorded {
   std::vector<std::vector<Item>> lanes;
   size_t points = 0;
 };
 
-// One replay of it under way.
+// A replay of it in progress.
 struct Replay {
   std::shared_ptr<const Recorded> recording;
   std::vector<size_t> next;  // of each lane
   std::vector<bool> reached;
-  std::optional<Error> error;  // the first; what follows is left out
+  std::optional<Error> error;  // the first; later work is skipped
 
   explicit Replay(std::shared_ptr<const Recorded> r)
       : recording(std::move(r)), next(recording->lanes.size()), reached(recording->points) {}
   bool over() const;
   // The item of a lane that may run now; null: none is left, or it waits.
   const Item* ready(size_t lane) const;
-  // What is done of a lane's item once it ran, or at once for records and waits.
+  // Completes a lane's item after it ran, or at once for records and waits.
   void pass(size_t lane);
 };
 

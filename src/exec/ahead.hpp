@@ -1,4 +1,4 @@
-// Opens libraries that an engine's steps need while the rest of it is loaded.
+// Loads libraries that an engine's steps need, while the rest of the engine is loaded.
 #pragma once
 
 #include <memory>
@@ -7,9 +7,9 @@
 
 namespace peri::exec {
 
-// Begins to open the libraries that steps of the program were chosen with, on a thread of its own: who needs one first
-// waits for what is left of it, and is told why one cannot be opened. What is returned waits for the thread when it
-// goes; null: the program needs none.
+// Starts to load the libraries that steps of the program were chosen with, on a separate thread: the first use of one
+// waits for the rest of its loading, and gets the error if it cannot be loaded. The result joins the thread when it is
+// destroyed; null: the program needs none.
 std::shared_ptr<const void> open_ahead(const plan::Program& program);
 
 }  // namespace peri::exec

@@ -9,18 +9,17 @@ namespace peri::exec {
 device::cuda::Source source_of(const kernels::Kernel& kernel, const kernels::cuda::KernelLaunch& launch,
                                std::string chip);
 
-// What the launches of a candidate are compiled from, on the problem in the layouts of the offer, for which no weight
-// is needed; several launches may have one text. Nothing for executors without code, targets without a GPU, launches
-// that bring code of their own, and what cannot be planned, which is told by whoever makes the step.
+// The source texts of the launches of a candidate, on the problem in the layouts of the offer, for which no weight is
+// needed; several launches may share a text. Empty for executors without code, targets without a GPU, launches with
+// code of their own, and problems that cannot be planned: instantiation reports the error.
 std::vector<device::cuda::Source> sources_of(const kernels::Kernel& kernel, const kernels::Problem& problem,
                                              const kernels::Offer& offer, const device::Target& target);
 
-// Has these compiled by other threads, for who asks for them later. What cannot be compiled is told by whoever makes
-// the step.
+// Has these compiled by other threads in advance. Errors are reported by instantiation.
 void foresee_code(const kernels::Kernel& kernel, const kernels::Problem& problem, const kernels::Offer& offer,
                   const device::Target& target, bool urgent = false);
 
-// What this process has waited for code of kernels in all, where it has asked for any; seconds.
+// The total time, in seconds, that this process has waited for the compilation of kernels.
 double code_seconds();
 
 }  // namespace peri::exec

@@ -13,7 +13,7 @@ struct Entry {
 };
 std::span<const Entry* const> entries();
 std::vector<const runtime::Executor*> table();
-// Names and versions of linked libraries that variants may ask for: "onednn 3.2.0".
+// Names and versions of linked libraries that variants may require: "onednn 3.2.0".
 std::vector<std::string> libraries();
 
 }  // namespace peri::exec

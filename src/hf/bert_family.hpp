@@ -14,10 +14,10 @@ struct BertVariant {
   const char* name;          // of the graph
   const char* prefix;        // of weight names in models with a task head: "bert."
   bool type_input;           // token_type_ids is an input; otherwise every token has type 0
-  bool positions_after_pad;  // the first token has position pad_token_id + 1, padding stays at pad_token_id
+  bool positions_after_pad;  // positions start at pad_token_id + 1; padding has position pad_token_id
 };
 
-// As Entry::build says.
+// See Entry::build.
 Result<ir::Graph> build_bert(const BertVariant& variant, const Folder& folder, const Weights& weights,
                              std::vector<std::string>* notes);
 

@@ -12,11 +12,11 @@ namespace peri::hf {
 
 struct EncoderSizes {
   int64_t hidden = 0, layers = 0, heads = 0, intermediate = 0;
-  double epsilon = 1e-12;  // of every normalisation
-  std::string activation;  // as config.json names it
+  double epsilon = 1e-12;  // of all normalisations
+  std::string activation;  // its name in config.json
 };
 
-// Reads and checks sizes under the keys given: 1..limits, hidden a multiple of heads. Errors name config.json and the
+// Reads and checks sizes under the given keys: 1..limits, hidden a multiple of heads. Errors name config.json and the
 // key.
 struct SizeKeys {
   const char *hidden, *layers, *heads, *intermediate, *activation, *epsilon;  // epsilon null: 1e-12
@@ -37,7 +37,7 @@ Net::Value positions(Net& net, Net::Value input_ids, Net::Value table);
 // x f32[batch,sequence,hidden] through all layers.
 Net::Value encode(Net& net, const EncoderSizes& sizes, const LayerNames& names, Net::Value x, Net::Value mask);
 
-// Marks the outputs "embedding" (if the folder says how to pool) and "last_hidden_state".
+// Sets the outputs "embedding" (if the folder specifies a pooling) and "last_hidden_state".
 Status finish_outputs(Net& net, const Folder& folder, int64_t hidden, Net::Value tokens, Net::Value mask);
 
 }  // namespace peri::hf

@@ -12,13 +12,14 @@
 
 namespace peri::hf {
 
-// An error (kUnsupported, without file name) if the file's beginning is that of another format than safetensors.
+// An error (kUnsupported, without file name) if the beginning of the file is that of another format than safetensors.
 std::optional<Error> foreign_content(std::span<const std::byte> beginning);
 
 // The same by the file's name: pytorch_model.bin, model.pt, tf_model.h5, ...
 std::optional<Error> foreign_name(std::string_view name);
 
-// For a folder without safetensors: names the weights it holds instead, or says that it holds none. Never `ok`.
+// For a folder without safetensors: names the weights that it contains instead, or says that it contains none. Never
+// `ok`.
 Error no_weights(const std::string& folder);
 
 }  // namespace peri::hf

@@ -23,15 +23,15 @@ struct ImportedFolder {
   std::string pipeline;
   std::vector<std::string> notes;
 
-  // kIo if a file was cut since it was mapped: call it after weights were read and before the result is used.
+  // kIo if a file was truncated since it was mapped: call it after weights were read and before the result is used.
   Status check_files() const { return weights->check(); }
 };
 
 // True if `path` is a folder (of whatever contents).
 bool is_folder(const std::string& path);
 
-// Errors name the file, the key or weight, what was expected and found, and what to do. Any folder is safe to import.
-// A tokenizer that we lack is a note and leaves `tokenizer` empty: the model still runs on ids.
+// Errors name the file, the key or weight, expectation, finding and remedy. Any folder is safe to import. An
+// unsupported tokenizer is reported in a note and leaves `tokenizer` empty: the model still runs on ids.
 Result<ImportedFolder> import_folder(const std::string& path);
 
 }  // namespace peri::hf

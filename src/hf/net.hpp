@@ -1,5 +1,5 @@
-// Net: building a graph from named weights so that an architecture reads like its equations. The first error sticks and
-// comes out at the end; until then a value stands in for what failed.
+// Net: building a graph from named weights so that an architecture reads like its equations. The first error is kept
+// and returned at the end; until then a placeholder value is used for what failed.
 #pragma once
 
 #include <initializer_list>
@@ -17,13 +17,13 @@ class Net {
  public:
   using Value = ir::Value*;
 
-  // `weights` must outlive the building only: tensors keep their files alive. Weight names are looked up with the first
+  // `weights` must outlive only the building: tensors keep their files alive. Weight names are looked up with the first
   // of `prefixes` under which `probe` exists.
   Net(std::string name, const Weights& weights, std::string_view probe,
       std::initializer_list<std::string_view> prefixes);
 
   Value input(std::string_view name, DType dtype, Shape shape);
-  // A weight that must have these dims. f16 and bf16 are cast to f32. Missing or of other dims: the error.
+  // A weight that must have these dims. f16 and bf16 are cast to f32. Missing or of other dims: an error.
   Value weight(std::string_view name, std::vector<int64_t> dims);
   bool has_weight(std::string_view name) const { return weights_.find(prefix_ + std::string(name)) != nullptr; }
   Value scalar(float v);
@@ -35,11 +35,11 @@ class Net {
   Value linear(Value x, std::string_view name, int64_t out, int64_t in);
   // Over the last axis, of `width`; parameters `name`.weight and .bias, or by their old names .gamma and .beta.
   Value layer_norm(Value x, std::string_view name, int64_t width, double epsilon);
-  // One that check_activation() takes.
+  // An activation that check_activation() accepts.
   Value activation(Value x, std::string_view kind);
   void output(Value v, std::string_view name) { graph_.mark_output(v, name); }
 
-  // Names the nodes that follow, as the model's own modules are named.
+  // Prefix of the names of the following nodes, after the model's own modules.
   void scope(std::string_view name) { scope_ = name; }
   void fail(Error e);
 
@@ -54,11 +54,11 @@ class Net {
   Status status_ = Ok{};
 };
 
-// Whether an activation of this name is known; the error names the key of config.json that has it.
+// Whether an activation of this name is supported; an error names its key in config.json.
 Status check_activation(std::string_view kind, std::string_view key);
 
-// [batch,sequence,width] token vectors and their mask f32[batch,sequence] → f32[batch,width] as the folder says.
-// Source: sentence-transformers, modules Pooling and Normalize (floors 1e-9 and 1e-12).
+// [batch,sequence,width] token vectors and their mask f32[batch,sequence] → f32[batch,width], pooled as the folder
+// specifies. Source: sentence-transformers, modules Pooling and Normalize (floors 1e-9 and 1e-12).
 Net::Value pool(Net& net, const Folder& folder, Net::Value tokens, Net::Value mask);
 
 }  // namespace peri::hf

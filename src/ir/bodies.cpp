@@ -1,4 +1,4 @@
-// Copying of bodies into graphs, and walks over them.
+// Copying bodies into graphs, and traversing them.
 #include "ir/bodies.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // ir::Graph: values, nodes and attributes of a model between importer and backend. A value's type is dtype, symbolic
-// shape and physical layout; a node names its op; weights are shared tensors. Plain data with kept use lists.
+// shape and physical layout; a node names its op; weights are shared tensors. Plain data with maintained use lists.
 #pragma once
 
 #include <functional>
@@ -57,7 +57,7 @@ struct Value {
   Type type;
   Node* producer = nullptr;                 // null: graph input or constant
   int output_index = 0;                     // which output of the producer
-  std::vector<Node*> users;                 // one entry for each use as an input; kept by Graph
+  std::vector<Node*> users;                 // one entry for each use as an input; maintained by Graph
   std::optional<Tensor> constant;           // set: a weight or constant
   std::optional<std::vector<Dim>> content;  // integer tensors whose elements are known expressions, row-major
   bool is_input = false;
@@ -70,7 +70,7 @@ struct Node {
   std::vector<Value*> inputs;   // null: optional input left out
   std::vector<Value*> outputs;  // never null; an unused optional output has no users
   Attrs attrs;
-  std::vector<std::string> origins;     // nodes of the model this one stands for
+  std::vector<std::string> origins;     // nodes of the model that this one was made from
   std::vector<std::string> touched_by;  // passes that made or changed it
 
   Value* in(size_t i) const { return i < inputs.size() ? inputs[i] : nullptr; }
@@ -95,7 +95,7 @@ class Graph {
   Graph clone() const;  // deep, but tensors share their bytes; ids and names are kept
 
   std::string name;
-  std::vector<Value*> inputs;             // in order of the interface
+  std::vector<Value*> inputs;             // in the order of the interface
   std::vector<Value*> outputs;            // may repeat a value, may be an input or a constant
   std::vector<std::string> output_names;  // interface names, one for each output
   std::vector<Node*> nodes;               // after sort(): every producer before its users
@@ -111,14 +111,13 @@ class Graph {
 
   void set_input(Node* node, size_t index, Value* v);
   void append_input(Node* node, Value* v);
-  // Every use of `from`, as an input or as a graph output, becomes `to`. The name of an output stays with the
-  // interface.
+  // Replaces every use of `from`, as an input or as a graph output, by `to`. The output keeps its interface name.
   void replace_uses(Value* from, Value* to);
   // REQUIRES: no output of the node has users or is a graph output.
   void erase(Node* node);
-  // REQUIRES: a value without producer and users that is no output and stands among no inputs.
+  // REQUIRES: a value without producer and users that is neither a graph output nor a graph input.
   void forget(Value* v);
-  // Erases nodes and constants nothing depends on; returns how many nodes went.
+  // Erases nodes and constants that nothing depends on; returns the number of nodes erased.
   int erase_dead();
   // Stable topological order; error (naming a node on it) if there is a cycle.
   Status sort();
@@ -135,25 +134,26 @@ class Graph {
   std::vector<std::unique_ptr<Value>> values_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::map<std::string, Value*, std::less<>> by_name_;
-  std::map<std::string, int, std::less<>> last_suffix_;  // of names made unique
+  std::map<std::string, int, std::less<>> last_suffix_;  // last suffix used, by name
   int next_id_ = 0;
 };
 
-// Text form of a whole graph; parse_graph(print) gives an equal graph. Constants of up to `inline_limit` elements stand
-// in the text, larger ones as data("name", hash) resolved by `weights`.
+// Text form of a whole graph; parse_graph(print) gives an equal graph. Constants of up to `inline_limit` elements are
+// printed in full, larger ones as data("name", hash) resolved by `weights`.
 struct PrintOptions {
   int64_t inline_limit = 16;
   bool origins = true;
 };
 std::string print(const Graph& graph, const PrintOptions& options = {});
 
-// Finds the tensor of a constant that the text only names. Null result: error.
+// Finds the tensor of a constant of which the text has only name and hash. Null result: error.
 using WeightResolver = std::function<std::optional<Tensor>(std::string_view name, uint64_t content_hash)>;
 Result<Graph> parse_graph(std::string_view text, const WeightResolver& weights = {});
 
 // Structure checks that need no op table: use lists, names, order, outputs present, ids. Ops are checked in ops/.
 Status verify_structure(const Graph& graph);
-// Equal up to ids and value names of non-interface values? Compares printed forms after canonical renaming.
+// Equal up to ids and the names of values that are not part of the interface: compares printed forms after canonical
+// renaming.
 bool equal(const Graph& a, const Graph& b);
 
 }  // namespace peri::ir

@@ -1,4 +1,4 @@
-// Text form of types and graphs: parsing, with caps on everything a hostile text could make large.
+// Text form of types and graphs: parsing, with limits on everything that an untrusted text could make large.
 #include <algorithm>
 #include <charconv>
 #include <cmath>

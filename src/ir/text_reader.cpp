@@ -1,4 +1,4 @@
-// Words, strings and numbers.
+// Lexing of words, strings and numbers.
 #include "ir/text_reader.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A place in a text and the words from there on: names, strings, numbers, between blanks and comments ("#" to the end
-// of the line). Errors name line and column.
+// A position in a text and the tokens from there on: names, strings, numbers, separated by blanks and comments ("#" to
+// the end of the line). Errors name line and column.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,14 @@ class TextReader {
 
  protected:
   void skip();  // blanks and comments
-  char peek();  // of the next word; 0 at the end
+  char peek();  // first character of the next token; 0 at the end
   bool take(char c);
-  bool word(std::string_view w);  // takes it where nothing of a name follows
+  bool word(std::string_view w);  // consumes it unless the name continues after it
   Result<std::string> identifier();
   Result<std::string> string();  // in quotes, with \" \\ and \xHH
-  Result<std::string> name();    // either
-  // A number: integer, or float (has '.', 'e', inf, nan). `integer` tells which. Beyond int64 it keeps a uint64's bits.
+  Result<std::string> name();    // bare or in quotes
+  // A number: integer, or float (has '.', 'e', inf, nan); `integer` says which. An integer beyond int64 keeps the bits
+  // of a uint64.
   Result<double> number(bool* integer, int64_t* as_int);
   Result<int64_t> integer();
 

@@ -10,7 +10,7 @@ namespace peri::judge {
 
 struct Difference {
   int64_t count = 0;
-  double l0 = 0;          // share of elements outside atol + rtol * |want|; of elements that differ where not floating
+  double l0 = 0;          // share of elements outside atol + rtol * |want|; for other than floats of those that differ
   double l1 = 0;          // mean |got - want|
   double l2 = 0;          // root of the mean square
   double linf = 0;        // largest |got - want|
@@ -19,7 +19,7 @@ struct Difference {
   double cosine = 1;      // after subtracting each side's mean
   int64_t both_nan = 0;   // elements that are NaN on both sides, which count as equal here
   int64_t worst_at = -1;  // flat position of linf, or of the first element that differs
-  std::string first;      // "element 7: 1.5 for 1.25"; empty if nothing lies outside
+  std::string first;      // "element 7: 1.5 for 1.25"; empty if none is outside
 };
 
 struct Tolerance {

@@ -1,6 +1,6 @@
-// Compares an output behind roundings or choices value by value: where a model rounds to a byte at a tie, one unit
-// propagates through all layers, and the outputs of two correct engines differ everywhere. Each value that the engine
-// keeps under a name of the model is computed from those kept before it, by the model, not the engine.
+// Compares an output that depends on roundings or choices value by value: where a model rounds to a byte at a tie, one
+// unit propagates through all layers, and the outputs of two correct engines differ everywhere. Each value that the
+// engine keeps under a name of the model is computed from those kept before it, by the model, not the engine.
 #pragma once
 
 #include <functional>
@@ -13,30 +13,30 @@
 namespace peri::judge {
 
 struct Followed {
-  int64_t values = 0;    // of the model that the engine keeps, proven on the way to the output
-  int64_t unproven = 0;  // that are not, and say nothing: what comes after is held from the values before them
-  int64_t ties = 0;      // elements of them that are another than the exact one, each reached within the round-off
-  std::string wrong;     // where it is not proven; empty: the answer is one that float32 arithmetic may give
+  int64_t values = 0;    // of the model, kept by the engine and verified on the way to the output
+  int64_t unproven = 0;  // not verified, and ignored: later values are computed from those before them
+  int64_t ties = 0;      // elements of them that differ from the exact one within the round-off of a tie
+  std::string wrong;     // where verification failed; empty: the result is one that float32 arithmetic may give
   bool at_elements =
-      false;  // and that is said of elements of the answer itself, which lie where the model does not reach
+      false;  // the failure is in elements of the output itself that no intermediate value of the model covers
 };
 
 struct FollowTerms {
   int threads = 1;
-  // Values of more elements are held at so many of them, the first, the last and seeded ones between; 0: at all.
+  // Values of more elements are compared at this many, including the first and the last; 0: at all.
   int64_t positions = 0;
-  std::function<void(const std::string& value)> progress = {};  // told each value before it is judged
+  std::function<void(const std::string& value)> progress = {};  // called for each value before it is judged
 };
 
-// Whether output `k` of the model, which the session answered with `got`, is an answer of the model's operators, each
-// within its own error in float32. A value is proven if each of its elements lies within the radius of the exact one,
-// or is reached by the reference that is shaken within the same (RefOptions::shake); then what follows goes on from it.
-// One that is not proven counts as not kept. `graph` is the model before any pass. Runs the session again, and sets its
-// step hook. Errors: those of the run and of the reference; kRefused where the values are too many to keep.
+// Whether output `k` of the model, which the session returned as `got`, is a result of the model's operators, each
+// within its own error in float32. A value is verified if each of its elements lies within the radius of the exact one,
+// or is reached by the reference perturbed within the same (RefOptions::shake); later values are then computed from it.
+// One that is not verified counts as not kept. `graph` is the model before any pass. Runs the session again, and sets
+// its step hook. Errors: those of the run and of the reference; kRefused where the values are too many to keep.
 Result<Followed> follow(const ir::Graph& graph, size_t k, runtime::Session& session, std::span<const Tensor> inputs,
                         const Tensor& got, const FollowTerms& terms);
 
-// Whether the value hangs on a float that is rounded to an integer, compared or chosen among.
+// Whether the value depends on a float that is rounded to an integer, compared or selected.
 bool behind_jump(const ir::Graph& graph, const ir::Value* value);
 
 }  // namespace peri::judge

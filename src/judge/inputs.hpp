@@ -1,4 +1,4 @@
-// Seeded inputs of a whole model within the range that it accepts: integers stay below the size of what they index.
+// Seeded inputs of a whole model within its valid range: integers stay below the size of what they index.
 #pragma once
 
 #include "ir/graph.hpp"
@@ -7,7 +7,7 @@ namespace peri::judge {
 
 // How integer inputs are filled.
 enum class Integers {
-  kIndices,  // below the rows of every table they reach, masks mostly one; others zero or one
+  kIndices,  // below the rows of every table they index, masks mostly one; others zero or one
   kZero,
   kOne,
 };
@@ -17,8 +17,8 @@ enum class Integers {
 Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding& sizes, uint64_t seed,
                                         Integers integers = Integers::kIndices);
 
-// The rows of the smallest table that an integer indexes, directly or through ops that only move it; none: it indexes
-// nothing. Values that still hold it are added to `moved`.
+// The rows of the smallest table that an integer indexes, directly or through ops that only move it; none: it is not an
+// index. Values that still hold it are added to `moved`.
 std::optional<int64_t> indexed_rows(const ir::Value* input, const DimBinding& sizes,
                                     std::vector<const ir::Value*>* moved = nullptr);
 

@@ -8,15 +8,15 @@ namespace peri::judge {
 
 // `graph` after the passes, types inferred. The tuned size first; a model of fixed sizes has no other. The others
 // change every named dimension of the inputs together where the model's shapes allow it, else one alone; they stay
-// within `bounds` (smallest, largest sizes that were asked for; empty: none), which are taken themselves where they
-// differ from the tuned size.
+// within `bounds` (requested smallest and largest sizes; empty: none), which are used themselves where they differ from
+// the tuned size.
 std::vector<DimBinding> sizes_to_judge(const ir::Graph& graph, const DimBinding& tuned_for,
                                        const std::vector<DimBinding>& bounds);
 
-// Why a judged run at these sizes is not begun: it would write to more memory than is free. "": it is. `separate`: with
-// every buffer in memory of its own.
+// Why a judged run at these sizes is not started: it would write to more memory than is free. "": it can be.
+// `separate`: with every buffer in separate memory.
 std::string lacks_memory(const plan::Program& program, const DimBinding& sizes, bool separate);
-// The same of the inputs and outputs alone, before there is a program.
+// The same for the inputs and outputs alone, before there is a program.
 std::string lacks_memory(const ir::Graph& graph, const DimBinding& sizes);
 
 }  // namespace peri::judge

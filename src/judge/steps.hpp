@@ -1,5 +1,5 @@
 // Judges the steps of a run one by one, in the memory that the run uses: each step's region in float64 on the step's
-// actual inputs, at 4,096 positions or more where all of them are expensive.
+// actual inputs, at 4,096 positions or more where all of them are too expensive.
 #pragma once
 
 #include <functional>
@@ -15,15 +15,15 @@ namespace peri::judge {
 struct StepVerdict {
   size_t step = 0;
   std::string name, kernel;
-  std::string candidate;  // id of what ran: "gemm_f32@1 {}"
-  bool checked = false;   // false: a control step, or one that could not be judged (`why` says so)
-  bool wrong = false;     // outside its bound, at `why`
+  std::string candidate;  // id of the candidate that ran: "gemm_f32@1 {}"
+  bool checked = false;   // false: a control step, or one that could not be judged (`why`)
+  bool wrong = false;     // outside its bound, as described in `why`
   int64_t positions = 0;  // of its results that were compared
   double error = 0;       // largest |error| / bound
   std::string why;
 };
 
-// Values of the model a step's results are also held against, by name, with radii grown on the way there.
+// Values of the model that a step's results are also compared with, by name, with radii accumulated on the way.
 using Values = std::map<std::string, ops::RefTensor, std::less<>>;
 // The values of `source` that steps of the program write; none if they are too many to keep.
 Result<Values> source_values(const ir::Graph& source, const plan::Program& program, const DimBinding& binding,
@@ -35,12 +35,12 @@ struct JudgedRun {
   bool wrong() const { return !steps.empty() && steps.back().wrong; }
 };
 
-// Results of a step of a session that has run it, row-major: what pads a layout is no part of them.
+// Results of a step that the session has run, row-major: without the padding of a layout.
 Result<std::vector<Tensor>> results_of(const runtime::Session& session, size_t step);
 
 // Runs the session on `inputs` with its memory poisoned and every step judged; stops judging at the first wrong one.
-// Steps of the executor "reference" are right by definition and not computed twice. Sets the session's step hook.
-// Errors: those of the run; `*current` is the step it was at.
+// Steps of the executor "reference" are correct by definition and not computed twice. Sets the session's step hook.
+// Errors: those of the run; `*current` is the index of the step.
 Result<JudgedRun> judge_steps(runtime::Session& session, std::span<const Tensor> inputs, const Values& source,
                               const std::function<void(size_t step, size_t steps)>& progress, size_t* current);
 

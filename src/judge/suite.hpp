@@ -14,36 +14,36 @@ namespace peri::judge {
 
 enum class Verdict { kPassed, kFailed, kUnsupported };
 
-// Memory of a run: as planned; the same, filled with NaN before; every buffer for itself, filled with NaN and guarded.
+// Memory of a run: as planned; the same, filled with NaN before; separate buffers, filled with NaN and guarded.
 enum class SuiteMemory { kPlanned, kPoisoned, kSeparate };
 
 struct CaseResult {
   std::string name;
   Verdict verdict = Verdict::kPassed;
-  std::string why;  // if it did not pass
+  std::string why;  // if it failed
   int64_t reference_steps = 0, steps = 0;
-  int64_t host_steps = 0;              // of an engine with a device beside the host: those that are not its
+  int64_t host_steps = 0;              // steps on the host of an engine with another device
   std::vector<std::string> operators;  // of the model, by name
-  // Some work is a device's, and all of it.
+  // There are steps, and all of them run on a device.
   bool wholly_away() const { return steps > 0 && host_steps == 0; }
 };
 
-// An engine of the model for inputs of these shapes.
+// Builds an engine of the model for inputs of these shapes.
 using SuiteBuilder = std::function<Result<std::shared_ptr<const runtime::Engine>>(
     const std::string& model, const std::vector<compile::InputShape>& inputs)>;
 
 struct SuiteTerms {
   SuiteBuilder build;
-  std::string filter;  // only cases whose name holds it
+  std::string filter;  // only cases whose name contains it
   SuiteMemory memory = SuiteMemory::kPlanned;
   int at_once = 1;                              // cases on as many threads; results stay in order
-  std::function<void(const CaseResult&)> each;  // sees every result, on the calling thread
+  std::function<void(const CaseResult&)> each;  // called with every result, on the calling thread
   std::function<bool()> stop;
 };
 
-// Cases in order of name; every case is built, run on each of its data sets and compared: tolerances of DIR/index.json
-// where it names the case, else 1e-3 and 1e-5, wider for 16-bit types and below. Errors: kUsage without a case,
-// kCancelled.
+// Cases in order of name; every case is built, run on each of its data sets and compared: with the tolerances of
+// DIR/index.json where it names the case, else 1e-3 and 1e-5, wider for 16-bit types and below. Errors: kUsage without
+// a case, kCancelled.
 Result<std::vector<CaseResult>> run_suite(const std::string& dir, const SuiteTerms& terms);
 
 }  // namespace peri::judge

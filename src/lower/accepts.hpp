@@ -5,8 +5,8 @@
 
 namespace peri::lower {
 
-// At the tuned dims and at the others. A region that a device would take but for its end is cut there, not given to the
-// host. The terms must live as long as the answer.
+// Asks at the tuned dims and at the others. A region that a device would support except for its last nodes is cut there
+// instead of running on the host. The terms must outlive the result.
 Accepts accepts_of(const Terms& terms);
 
 }  // namespace peri::lower

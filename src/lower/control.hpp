@@ -16,16 +16,16 @@ struct WeightList {
   std::map<std::tuple<const void*, DType, std::vector<int64_t>>, int32_t> known_;
 };
 
-// What a graph and the bodies in it have together.
+// What a graph and its bodies share.
 struct Whole {
   explicit Whole(const plan::Lock* locked) : lock(locked) {}
   plan::LockReader lock;
   WeightList weights;
-  // For bodies where the backend's own kernels run on a device.
+  // The tuner for bodies where the backend's own kernels run on a device.
   std::unique_ptr<tune::Tuner> of_host;
 };
 
-// lower_graph() for a part of the whole: weights and unused locked choices stay there.
+// lower_graph() for a part of the whole: weights and unused locked choices are kept in the whole.
 Result<Lowered> lower_part(const ir::Graph& graph, const Backend& backend, tune::Tuner& tuner, const Options& options,
                            Whole* whole);
 
@@ -33,9 +33,10 @@ Result<Lowered> lower_part(const ir::Graph& graph, const Backend& backend, tune:
 Status lower_bodies(const ir::Node& node, const Backend& backend, tune::Tuner& tuner, const Options& options,
                     Whole* whole, plan::Step* step, StepReport* report);
 
-// Results and arguments of bodies that the weight section does not hold as they are read are made by a step.
+// Adds steps that compute results and arguments of bodies which the weight section does not hold in the form in which
+// they are read.
 Status store_arguments(ir::Graph* graph);
-// As they are read: those stored narrow are packed in float32. Bodies' included.
+// In the form in which they are read: weights stored narrow are packed in float32. Includes those of bodies.
 double weight_bytes_of(const ir::Graph& graph);
 
 }  // namespace peri::lower

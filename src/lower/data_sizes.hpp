@@ -6,14 +6,15 @@
 
 namespace peri::lower {
 
-// The options with a size for each dimension of the graph that only a run knows: what follows from them is run by what
-// is chosen there, at every size. Devices take no sizes that no host knows before.
+// The options with a size for each data-dependent dimension of the graph: the steps that depend on it are chosen at
+// that size and run at every size. Not for devices, whose steps cannot depend on sizes that the host does not know in
+// advance.
 Options with_data_sizes(const ir::Graph& graph, const Backend& backend, Options options);
 
-// Whether executor "sized" may do better than the definition: the step binds dimensions or has some that were, and the
-// region selects by the data or is told its sizes by integers, and kernels of ours are allowed. Where a device takes no
-// assumed sizes, nothing was chosen for what stays on the host behind them: all of it runs so. `g` is the region as a
-// graph.
+// Whether executor "sized" may be faster than the definition: the step binds dimensions or depends on bound ones, the
+// region selects by the data or has its sizes given by integers, and own kernels are allowed. Where a device accepts no
+// assumed sizes, nothing was chosen for the steps that stay on the host after them: all of those run so. `g` is the
+// region as a graph.
 bool sized_by_data(const Region& region, const plan::Step& step, const ir::Graph& g, const Backend& backend,
                    std::string_view provider);
 

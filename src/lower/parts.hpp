@@ -1,6 +1,6 @@
-// The possible parts of a cover: the regions of the greedy cut; beginnings of its chains with their rests apart; as one
-// region neighbours, of which the first may be a rest and the second a beginning, up to four in a row; and siblings
-// over one input, each whole or by a beginning.
+// The possible parts of a cover: the regions of the greedy cut; prefixes of their chains and the rests; neighbours
+// joined to one region, of which the first may be a rest and the second a prefix, up to four in a row; and siblings
+// over one input, each whole or by a prefix.
 #pragma once
 
 #include "lower/region.hpp"
@@ -11,9 +11,9 @@ namespace peri::lower {
 struct Part {
   Region region;
   std::vector<int> atoms;  // ascending
-  bool greedy = false;     // a region of the cut: another part must be better by more than noise
-  // Of the beginning of a chain: the parts for all of the chain and for its rest, whether the rest may be joined, too,
-  // and the kernels for whose sake it may stand apart (none: all).
+  bool greedy = false;     // a region of the cut: other parts must be better by more than noise
+  // For a prefix of a chain: the parts for the whole chain and for its rest, whether the rest may be joined as well,
+  // and the kernels for which it may be used alone (empty: all).
   std::optional<size_t> whole = {}, rest = {};
   bool joined = false;
   std::vector<const kernels::Kernel*> kernels = {};
@@ -24,29 +24,29 @@ struct Parts {
   std::vector<Part> list;
 };
 
-// What is asked before a region becomes a part.
+// Conditions for a region to become a part.
 struct PartRules {
-  // The kernels for whose sake the chain is cut behind the beginning; none: it is not.
+  // The kernels for which the chain is split after the prefix; none: it is not split.
   std::function<std::optional<std::vector<const kernels::Kernel*>>(const Region& beginning, const Region& rest,
                                                                    const Region& whole)>
       splits;
-  // Whether a region made of two or more of the cut's, or of a part of one, may stand.
+  // Whether a region made of two or more of the cut's, or of a part of one, may be used.
   std::function<bool(const Region&)> joins;
-  // Whether a part of a region may be joined with a neighbour, or one of its, where all of the two may be: what takes
-  // all of it is taken to be as fast on it as on a part with a pass over memory beside it.
+  // Whether a part of a region may be joined with a neighbour, or with a part of it, where all of the two may be: a
+  // kernel that supports all of it is assumed to be as fast on it as on a part plus a separate pass over memory.
   bool every = false;
 };
 
-// Parts of the regions of a cut, in their order but for siblings, which stand together (see siblings.hpp). Two regions
-// are neighbours where the only result of one is read by the other and nobody else. Of up to kMaxAnySiblings siblings
-// any two or more are an option, of more those side by side: all of each, and where that may not stand, of each as much
-// as may beside the others, with its rest apart. Whatever parts cover the atoms, there is no cycle among
+// Parts of the regions of a cut, in their order, except that siblings are adjacent (see siblings.hpp). Two regions are
+// neighbours where the only result of one is read by the other and by nothing else. Of up to kMaxAnySiblings siblings
+// any two or more are an option, of more only adjacent ones: all of each, and where that is not allowed, as much of
+// each as may run with the others, with its rest separate. Whatever parts cover the atoms, there is no cycle among
 // them.
 Parts parts_of(const ir::Graph& graph, std::vector<Region> cut, const PartRules& rules);
 
-// The rules under a lock: what it has, and nothing else.
+// The rules under a lock: exactly the parts that it contains.
 PartRules locked_rules(const plan::LockReader& lock);
-// The parts that the lock has, and where it has none those of the cut: one cover, in the order in which it runs.
+// The parts in the lock, and those of the cut where it has none: one cover, in execution order.
 Parts locked_parts(const ir::Graph& graph, const plan::LockReader& lock, Parts parts);
 
 }  // namespace peri::lower

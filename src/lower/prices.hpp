@@ -1,4 +1,4 @@
-// Where values may lie while a cover is searched, and what it costs to have one in another place as well.
+// The places of values during the search for a cover, and the cost of copying one to another place.
 #pragma once
 
 #include <map>
@@ -10,10 +10,10 @@
 
 namespace peri::lower {
 
-// Values and places by number, as lower/search.hpp names them: place 0 is row-major memory of the backend's device.
+// Values and places by number, as in lower/search.hpp: place 0 is row-major memory of the backend's device.
 class Prices {
  public:
-  // A change of place that nothing makes costs `impossible_ms`. `terms` outlives it.
+  // A change of place that nothing implements costs `impossible_ms`. `terms` must outlive this object.
   Prices(const Terms& terms, double impossible_ms) : terms_(terms), impossible_ms_(impossible_ms) {}
 
   int place_of(const ir::Layout& layout, bool host = false);
@@ -23,7 +23,7 @@ class Prices {
   double between(int value, int from, int to);
 
  private:
-  // In which layout, and whether on the host beside the backend's device.
+  // A layout, and whether on the host in addition to the backend's device.
   struct Place {
     ir::Layout layout;
     bool host = false;

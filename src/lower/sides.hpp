@@ -13,15 +13,15 @@ namespace peri::lower {
 bool has_sides(const Backend& backend);
 // Whether the candidate runs on the host of a backend with two sides.
 bool stays_home(const Backend& backend, const tune::Candidate& candidate);
-// Whether all of them do, or there are none.
+// Whether all of them do; true if there are none.
 bool host_only(const Backend& backend, const std::vector<tune::Candidate>& candidates);
-// A copy of such a value from one side to the other at the tuned dims; 0 for what is not priced.
+// The time of copying such a value from one side to the other at the tuned dims; 0 if copies are not priced.
 double crossing_ms(const Terms& terms, const ir::Type& type);
 
-// The regions of the cover that the host runs beside the device, with the reason and what the copies take that they
-// alone cause. None where the backend has one side.
+// The regions of the cover that run on the host, with the reason and the time of the copies that only they cause. None
+// where the backend has one side.
 std::vector<HostRegion> host_regions(const Terms& terms, const Cover& cover);
-// Adds changes of layout among the steps, placed by now, that the host does.
+// Adds the host's conversions of layout to the placed steps.
 void add_host_conversions(const Backend& backend, const plan::Program& program, std::span<const StepReport> steps,
                           std::vector<HostRegion>* out);
 

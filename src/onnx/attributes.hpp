@@ -7,7 +7,8 @@
 
 namespace peri::onnx {
 
-// Errors (kInvalid): an attribute the operator never had, or of another type; they name attribute and operator.
+// Errors (kInvalid): an attribute that no version of the operator has, or of another type; they name attribute and
+// operator.
 Result<ir::Attrs> import_attrs(const NodeRecord& node, const ops::OpDef& def, int64_t opset, WeightFiles& weights);
 
 // The value of a Constant node: exactly one of value, value_float(s), value_int(s), value_string(s), sparse_value.

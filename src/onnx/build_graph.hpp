@@ -6,14 +6,14 @@
 
 namespace peri::onnx {
 
-// An attribute of every node as written, those of bodies too: the version of the operator set that it is of.
+// An attribute of every node as imported, including those of bodies: the opset of its operator.
 constexpr std::string_view kOpsetAttr = "onnx.opset";
 
 struct BuiltGraph {
   ir::Graph graph;
 };
 
-// If, Loop, Scan or SequenceMap, whose bodies see the names around them.
+// If, Loop, Scan or SequenceMap, whose bodies use names of the enclosing graphs.
 bool is_control(const NodeRecord& node);
 
 // REQUIRES: survey.report.supported(). Errors: data of tensors, attributes of the wrong type or unknown to the

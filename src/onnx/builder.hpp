@@ -7,14 +7,14 @@
 
 namespace peri::onnx {
 
-// Names of one graph, function call or body. `prefix` makes inner names unique; `path` is for people.
+// Names of one graph, function call or body. `prefix` makes inner names unique; `path` is for messages.
 struct Scope {
   const Opsets& opsets;
   std::string prefix, path;
   std::unordered_map<std::string, ir::Value*> values;
   std::vector<AttrRecord> attrs;  // of the call, references resolved
-  ir::Graph* graph = nullptr;     // that its nodes stand in
-  // Of a body: whose names it sees. What it takes from there becomes an input of its own, but for constants.
+  ir::Graph* graph = nullptr;     // the graph of its nodes
+  // For a body: the enclosing scope. Values used from it become inputs of the body, except constants.
   Scope* parent = nullptr;
   std::vector<std::pair<ir::Value*, ir::Value*>> captures = {};  // outside, inside
 };
@@ -35,7 +35,7 @@ class Builder {
   Status inline_call(const NodeRecord& node, const Function& function, const std::string& label, Scope& scope);
   Status resolve_references(NodeRecord& node, const Scope& scope);
   Status lookup(const NodeRecord& node, Scope& scope, std::vector<ir::Value*>* out);
-  // A name as it is seen in the scope; false: it is not defined. Null: a function's input that the call leaves out.
+  // Looks up a name in the scope; false: it is not defined. Null: a function's input that the call omits.
   bool find(std::string_view name, Scope& scope, ir::Value** out);
 
   // ---- control.cpp
@@ -43,7 +43,7 @@ class Builder {
   Status add_if(const NodeRecord& node, const std::string& label, Scope& scope);
   Status add_loop(const NodeRecord& node, const std::string& label, Scope& scope);
   Status add_map(const NodeRecord& node, const std::string& label, Scope& scope);
-  // Initializers, nodes and outputs of a body, where `formals` stand for its inputs.
+  // Adds initializers, nodes and outputs of a body, whose inputs are `formals`.
   Status fill_body(const GraphRecord& g, const std::vector<ir::Value*>& formals, Scope& body);
   Result<GraphRecord> body_record(const NodeRecord& node, std::string_view key) const;
   // A node of the newest form that is completed like those of the model.

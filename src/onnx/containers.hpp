@@ -7,26 +7,26 @@
 
 namespace peri::onnx {
 
-// Stands for a sequence whose elements, all of one shape, are one tensor along a new first axis.
+// Represents a sequence whose elements, all of one shape, are one tensor along a new first axis.
 constexpr std::string_view kStacked = "sequence_stacked";
 
-// Whether the value is a sequence or an optional that is empty.
+// Whether the value is a sequence or an empty optional.
 bool is_container(const ir::Value* v);
-// Elements of a sequence that is a list; null: it is none.
+// Elements of a sequence that is a list; null: not a list.
 const std::vector<ir::Value*>* elements_of(const ir::Value* v);
 
-// Resolves the node at g.nodes[*at], if it makes or takes a sequence or optional, and says whether it did: `at` then
-// names the node to go on with. Its inputs are typed; new nodes are, too, but for those of bodies that were copied.
+// Resolves the node at g.nodes[*at] if it produces or uses a sequence or optional, and returns whether it did: `at` is
+// then the index to continue with. Its inputs are typed; so are new nodes, except those of copied bodies.
 Result<bool> open_container(ir::Graph& g, size_t* at, int64_t* fresh);
-// The same of an if or loop that takes or carries sequences; it may stay, without them. REQUIRES: container_bodies.cpp.
+// The same for an if or loop with sequences among its arguments; it may remain, without them. See container_bodies.cpp.
 Result<bool> open_container_bodies(ir::Graph& g, size_t* at, int64_t* fresh);
-// A result that is a sequence becomes one of each element, NAME.K; one that a loop made stays a tensor of all, and an
-// optional is what it holds, or no result.
+// A result that is a sequence becomes one result per element, NAME.K; one produced by a loop stays one tensor, and an
+// optional is replaced by its content, or by no result.
 void open_results(ir::Graph& g, std::vector<PortInfo>* declared);
-// A node that resolves nothing is left behind where a sequence was; kUnsupported where one is a result.
+// Removes nodes left over from sequences; kUnsupported where one is a result.
 Status drop_containers(ir::Graph& g);
 
-// Nodes of the newest form, typed as they are made.
+// Creates nodes of the newest form, typed at once.
 class TypedNodes {
  public:
   TypedNodes(ir::Graph& g, const ir::Node& origin, int64_t* fresh) : g_(g), origin_(origin), fresh_(fresh) {}
@@ -35,7 +35,7 @@ class TypedNodes {
   Result<ir::Value*> op(std::string_view op, std::vector<ir::Value*> inputs, ir::Attrs attrs = {});
   ir::Value* ints(std::vector<int64_t> v);
   ir::Value* scalar(DType type, int64_t v);
-  // All along a new first axis.
+  // All elements stacked along a new first axis.
   Result<ir::Value*> stacked(const std::vector<ir::Value*>& elements);
   // A sequence that is a list, or a tensor.
   ir::Value* list(std::vector<ir::Value*> elements) { return untyped("sequence_construct", std::move(elements)); }

@@ -5,10 +5,10 @@
 
 namespace peri::onnx {
 
-// Takes the inputs named in options.fixed from the survey's report and puts their values into Survey::fixed. kUsage: no
-// such input, a shape that is not fixed itself, a value that is none of its type.
+// Removes the inputs named in options.fixed from the survey's report and puts their values into Survey::fixed. kUsage:
+// no such input, a shape that is not constant, a value that is not valid for its type.
 Status fix_inputs(const ImportOptions& options, Survey* survey);
-// Dimensions of inputs that options.sizes names become numbers.
+// Replaces dimensions of inputs named in options.sizes by numbers.
 void fix_sizes(const ImportOptions& options, Survey* survey);
 
 }  // namespace peri::onnx

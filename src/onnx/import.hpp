@@ -27,7 +27,7 @@ struct PortInfo {
   ir::Type type;
 };
 
-// "Can it run my model?": what a file holds, without building its graph.
+// A survey of a file's contents without building its graph, to decide whether the model can run.
 struct ImportReport {
   std::string path;
   int64_t ir_version = 0;
@@ -59,7 +59,7 @@ struct ImportedModel {
   // Mapped files that constants of the graph are views of. The tensors keep them alive.
   std::vector<std::shared_ptr<const MappedFile>> files;
 
-  // kIo if a file was cut since it was mapped: call it after weights were read and before the result is used.
+  // kIo if a file was truncated since it was mapped: call it after weights were read and before the result is used.
   Status check_files() const;
 };
 
@@ -69,19 +69,19 @@ struct ImportOptions {
   // Inputs that become constants: name and value, a number for all elements or one for each ("16000", "1,0,1").
   std::map<std::string, std::string> fixed = {};
   DimBinding sizes = {};  // dimensions of inputs that are these numbers
-  // Of inputs that are sequences the number of elements, each of which becomes an input NAME.K; of those that are
-  // optional whether they are there, which they are where nothing is said.
+  // For inputs that are sequences the number of elements, each of which becomes an input NAME.K; for optional ones
+  // whether they are present, which is the default.
   DimBinding lengths = {};
-  DimBinding ranks = {};  // of such elements NAME.K, where the model declares no shape for them
+  DimBinding ranks = {};  // of such elements NAME.K, where the model declares no shape
 };
 
-// Errors name the file, the node, what was expected and found, and what to do. Any file is safe to import: time and
-// memory are bounded by its size, nothing outside its folder is opened, nothing is written.
-//   kIo: cannot be read; kInvalid: breaks the format or its rules; kUnsupported: valid, but we cannot run it
+// Errors name the file, the node, expectation, finding and remedy. Any file is safe to import: time and memory are
+// bounded by its size, nothing outside its folder is opened, nothing is written.
+//   kIo: cannot be read; kInvalid: violates the format or its rules; kUnsupported: valid, but cannot be run
 // Large weights are views of the mapped file, not aligned to their element.
 Result<ImportedModel> import_model(const std::string& path, const ImportOptions& options = {});
 
-// The same for bytes in memory, which `keep` owns (external data is resolved beneath `dir`). `path` stands in errors.
+// The same for bytes in memory, which `keep` owns (external data is resolved in `dir`). `path` is used in errors.
 Result<ImportedModel> import_bytes(std::string_view bytes, std::shared_ptr<const void> keep, const std::string& path,
                                    const std::string& dir, const ImportOptions& options = {});
 

@@ -73,7 +73,7 @@ struct NodeRecord {
   std::vector<AttrRecord> attrs;
 
   const AttrRecord* attr(std::string_view key) const;
-  // What people call it: the name, else the first output, else the op.
+  // Its name in messages: the name, else the first output, else the op.
   std::string_view label() const;
 };
 
@@ -84,7 +84,7 @@ struct DimRecord {
 };
 struct ValueRecord {
   std::string_view name;
-  ValueKind kind = ValueKind::kNone;  // of a sequence or optional of tensors: what it is, and the tensors' type below
+  ValueKind kind = ValueKind::kNone;  // for a sequence or optional of tensors, whose type follows
   bool of_sequence = false;           // an optional that holds a sequence
   int32_t elem_type = 0;
   std::optional<std::vector<DimRecord>> shape;
@@ -106,7 +106,7 @@ struct FunctionRecord {
 struct ModelRecord {
   int64_t ir_version = 0;
   Opsets opsets;
-  std::vector<std::string> notes;  // what was forgiven
+  std::vector<std::string> notes;  // tolerated violations
   std::string_view producer, producer_version, doc;
   int64_t model_version = 0;
   std::map<std::string, std::string, std::less<>> metadata;

@@ -7,9 +7,9 @@
 
 namespace peri::onnx {
 
-// `base`: first byte of the file, for offsets in errors. All views point into the bytes given. Errors: kInvalid
-// (damaged, a known field of another wire type, text that is not UTF-8) with the offset. A field given twice: the last
-// one counts, messages merge, as protobuf has it. Unknown fields are skipped.
+// `base`: first byte of the file, for offsets in errors. All views point into the given bytes. Errors: kInvalid
+// (corrupt, a known field of another wire type, text that is not UTF-8) with the offset. If a field occurs twice, the
+// last one counts and messages are merged, as in protobuf. Unknown fields are skipped.
 Result<ModelRecord> read_model(std::string_view file);
 Result<GraphRecord> read_graph(Body body, const char* base);
 Result<NodeRecord> read_node(Body body, const char* base);
@@ -18,10 +18,10 @@ Result<SparseTensorRecord> read_sparse_tensor(Body body, const char* base);
 Result<ValueRecord> read_value(Body body, const char* base);
 Result<FunctionRecord> read_function(Body body, const char* base);
 
-// The newest IR version of the definition the reader was made from.
+// The newest IR version of the definition from which the reader was generated.
 int64_t newest_ir_version();
 
-// TensorProto.DataType ↔ DType; kUnsupported for a type we do not have, kInvalid for none at all.
+// TensorProto.DataType ↔ DType; kUnsupported for an unsupported type, kInvalid for an undefined one.
 Result<DType> dtype_from_onnx(int32_t data_type);
 int32_t dtype_to_onnx(DType t);
 

@@ -1,4 +1,4 @@
-// Why an operator of a model is not supported, and what its owner can do about it.
+// Why an operator of a model is not supported, and what the user can do about it.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace peri::onnx {
 
-// Opsets of the ONNX domain the importer takes. The newest is that of the pinned onnx package.
+// Supported opsets of the ONNX domain. The newest is that of the pinned onnx package.
 constexpr int64_t kOldestOpset = 1;
 constexpr int64_t kNewestOpset = 28;
 
@@ -16,7 +16,7 @@ struct Refusal {
   std::string reason, remedy;
 };
 
-// Definition that takes `op` of `domain` at the model's `opset`; null: refused, with the reason in *why.
+// The definition for `op` of `domain` at the model's `opset`; null: unsupported, with the reason in *why.
 const ops::OpDef* find_definition(std::string_view domain, std::string_view op, int64_t opset, Refusal* why);
 
 }  // namespace peri::onnx

@@ -19,8 +19,8 @@ struct Survey {
   std::vector<uint32_t> order;                             // of the graph's nodes
   std::map<std::string, Function, std::less<>> functions;  // by function_key
   ImportReport report;
-  std::map<std::string, Tensor> fixed = {};  // inputs that are constants now
-  // Inputs that are sequences or optionals: the names of what they hold. An optional tensor holds one or none.
+  std::map<std::string, Tensor> fixed = {};  // inputs that become constants
+  // Inputs that are sequences or optionals: the names of their elements. An optional tensor has one or none.
   struct Container {
     bool sequence = false;
     std::vector<std::string> elements;
@@ -30,13 +30,13 @@ struct Survey {
 
 std::string function_key(std::string_view domain, std::string_view name, std::string_view overload);
 
-// Errors: kInvalid as of the readers and check_scope, opsets missing or out of range (kUnsupported), functions in a
-// circle or nested deeper than 100, more than options.max_nodes nodes. Unsupported operators are in the report, not an
-// error.
+// Errors: kInvalid as of the readers and check_scope, opsets missing or out of range (kUnsupported), recursive
+// functions or ones nested deeper than 100, more than options.max_nodes nodes. Unsupported operators are in the report,
+// not an error.
 Result<Survey> survey_bytes(std::string_view bytes, const std::string& path, const ImportOptions& options);
 
 // Declared type of a graph input or output. Dimensions: numbers; names as symbols; an expression over `names` ("2*n")
-// as that, any other text as a symbol of its own; unnamed ones, "?" and "-1" as "<name>_dim_<axis>". kUnsupported for
+// as such, any other text as a separate symbol; unnamed ones, "?" and "-1" as "<name>_dim_<axis>". kUnsupported for
 // anything but a tensor.
 Result<ir::Type> declared_type(const ValueRecord& v, const std::set<std::string>& names);
 

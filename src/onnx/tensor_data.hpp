@@ -11,15 +11,15 @@
 
 namespace peri::onnx {
 
-// The bytes of a model file and of the files its tensors point to. Tensors share ownership of what they view.
+// The bytes of a model file and of the files that its tensors refer to. Tensors share ownership of what they view.
 class WeightFiles {
  public:
-  // `dir`: the folder of the model; external names are resolved beneath it.
+  // `dir`: the folder of the model, in which external names are resolved.
   WeightFiles(std::shared_ptr<const void> keep, std::string_view bytes, std::string dir)
       : keep_(std::move(keep)), bytes_(bytes), dir_(std::move(dir)) {}
 
   const char* base() const { return bytes_.data(); }
-  // Bytes that dense forms of sparse tensors may take in all, given what the file itself is large.
+  // Limits the total bytes of dense forms of sparse tensors, relative to the size of the file itself.
   Status charge_dense(int64_t bytes);
 
   // A tensor of a record. Errors: kInvalid (size, field, dims, location), kIo, kUnsupported; they name the tensor.
@@ -27,7 +27,7 @@ class WeightFiles {
   // The dense form of a sparse tensor: indices strictly ascending and inside the dims.
   Result<Tensor> dense(const SparseTensorRecord& s);
 
-  // Files mapped so far, to be checked after use (a cut file reads as zeros).
+  // Files mapped so far, to be checked after use (a truncated file reads as zeros).
   const std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>>& external_files() const {
     return external_;
   }

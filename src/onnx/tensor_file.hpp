@@ -13,12 +13,12 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-// A file that holds one TensorProto; external data is resolved beneath its folder. Errors name the file.
+// A file of one TensorProto; external data is resolved in its folder. Errors name the file.
 Result<NamedTensor> read_tensor_file(const std::string& path);
 // The tensors of a SequenceProto, in order, or the tensor of an OptionalProto (none: empty). Sequences of anything but
 // tensors are kUnsupported.
 Result<std::vector<Tensor>> read_sequence_file(const std::string& path);
-// Written whole or not at all.
+// Written completely or not at all.
 Status write_tensor_file(const std::string& path, const Tensor& t, std::string_view name);
 
 }  // namespace peri::onnx

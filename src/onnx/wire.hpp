@@ -1,5 +1,5 @@
-// Strict reading of the protobuf wire format over bytes that stay where they are: every length is checked against what
-// is left, nothing is copied, nothing is allocated, and an error names the byte of the file.
+// Strict reading of the protobuf wire format over bytes in place: every length is checked against the rest, nothing is
+// copied, nothing is allocated, and an error has the offset in the file.
 #pragma once
 
 #include <cstdint>

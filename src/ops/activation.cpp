@@ -1,5 +1,5 @@
-// Activations with attributes: leaky_relu, elu, selu, celu, thresholded_relu, shrink, prelu. NaN stays NaN,
-// but for thresholded_relu and shrink, whose last case it is: 0.
+// Activations with attributes: leaky_relu, elu, selu, celu, thresholded_relu, shrink, prelu. NaN stays NaN, except in
+// thresholded_relu and shrink, where it takes the last case: 0.
 #include <algorithm>
 
 #include "ops/reference/binary.hpp"

@@ -1,5 +1,5 @@
-// AffineGrid: for every place of an image or volume, evenly spaced in [-1, 1] along each axis, the place an affine
-// matrix of its batch sends it to. A single place along an axis with aligned corners stands at -1.
+// AffineGrid: for every position of an image or volume, evenly spaced in [-1, 1] along each axis, the position to which
+// the affine matrix of its batch maps it. With aligned corners a single position along an axis is -1.
 #include "ops/reference/cost.hpp"
 #include "ops/reference/elements.hpp"
 #include "ops/reference/norm.hpp"

@@ -1,6 +1,6 @@
 // Attention as passes fuse it: y = softmax(scale * q kᵀ + mask) v for each batch and head, sums in at least float.
-// Layouts name the axes of q, k, v and y: b batch, h heads, s position, d depth; b and h may be missing. Fewer heads in
-// k and v than in q are shared by neighbours. causal: query i sees keys j <= i + keys - queries.
+// Layouts name the axes of q, k, v and y: b batch, h heads, s position, d depth; b and h may be missing. If k and v
+// have fewer heads than q, adjacent heads of q share them. causal: query i sees keys j <= i + keys - queries.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,5 +1,5 @@
-// AveragePool: the mean of each window. Padding counts as zeros with count_include_pad, else it is left out; what a
-// ceil_mode window holds beyond the padded input never counts.
+// AveragePool: the mean of each window. Padding counts as zeros with count_include_pad, else it is excluded; the part
+// of a ceil_mode window beyond the padded input never counts.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// BatchNormalization: y = (x - mean) / sqrt(var + epsilon) * scale + bias, one set of numbers a channel: those given,
-// or in training mode those of x itself, which then also move the running mean and variance.
+// BatchNormalization: y = (x - mean) / sqrt(var + epsilon) * scale + bias, with one value of each per channel: the
+// given statistics, or in training mode those of x, which then also update the running mean and variance.
 #include <algorithm>
 
 #include "ops/reference/cost.hpp"
@@ -13,8 +13,8 @@
 namespace peri::ops {
 namespace {
 
-// `spatial` of 1 is today's meaning. Before version 14 it was the number of outputs that told training from inference;
-// its extra outputs are not today's and must be unused.
+// `spatial` of 1 is the current meaning. Before version 14 the number of outputs distinguished training from inference;
+// those extra outputs differ from the current ones and must be unused.
 Status upgrade(ir::Graph& graph, ir::Node& node, int opset) {
   if (opset < 9 && node.i("spatial", 1) != 1)
     return unsupported("BatchNormalization with spatial = 0 is not supported")

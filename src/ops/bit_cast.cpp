@@ -1,4 +1,4 @@
-// BitCast: the bits of every element read as another type of the same width. NaNs keep being NaN; a signalling one
+// BitCast: the bits of every element reinterpreted as another type of the same width. NaNs stay NaNs; a signalling one
 // becomes quiet where it passes through a wider float.
 #include "ops/reference/elements.hpp"
 #include "ops/reference/unary.hpp"

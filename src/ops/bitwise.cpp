@@ -1,4 +1,4 @@
-// Bitwise and, or, xor, and shifts. A shift by a negative amount or by the width and more leaves only the sign: -1 for
+// Bitwise and, or, xor, and shifts. A shift by a negative amount or by at least the width leaves only the sign: -1 for
 // a negative number shifted right, 0 otherwise.
 #include "ops/reference/binary.hpp"
 

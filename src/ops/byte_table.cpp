@@ -1,4 +1,4 @@
-// byte_table (ours): each byte of x becomes the one that a table of 256 has in its place.
+// byte_table (internal): maps each byte of x through a table of 256 bytes.
 #include "ops/reference/cost.hpp"
 #include "ops/reference/quantized.hpp"
 #include "ops/reference/unary.hpp"

@@ -1,5 +1,5 @@
 // Cast and cast_like between all numbers, bool and strings. To a float: nearest even (float8: saturating or not; f8e8m0
-// by round_mode). To an integer: truncation, then modulo the width; NaN gives 0. To bool: not zero.
+// by round_mode). To an integer: truncation, then modulo 2^width; NaN gives 0. To bool: not zero.
 #include "ops/reference/cast.hpp"
 
 #include <algorithm>

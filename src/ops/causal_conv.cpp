@@ -1,5 +1,5 @@
-// CausalConvWithState, written as others at import: what came before and the input as one, a convolution of each
-// channel by itself, and the end of both as the next state.
+// CausalConvWithState, replaced by other ops at import: the state and the input concatenated, a depthwise convolution,
+// and the end of the concatenation as the next state.
 #include "ops/shape/composed.hpp"
 
 namespace peri::ops {

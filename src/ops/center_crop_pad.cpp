@@ -1,5 +1,5 @@
-// CenterCropPad: each axis cut or padded with zeros at both ends to the size asked for. An odd element more is cut from
-// the end, and an odd zero more stands at the end.
+// CenterCropPad: each axis cropped or zero-padded at both ends to the given size. An odd element is cropped from the
+// end, and an odd zero is added at the end.
 #include <algorithm>
 #include <numeric>
 

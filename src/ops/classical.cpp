@@ -1,5 +1,5 @@
-// Operators of ai.onnx.ml that are a few of ONNX, written so at import: ArrayFeatureExtractor, Binarizer, Scaler,
-// Normalizer, Imputer, FeatureVectorizer, OneHotEncoder, LinearRegressor and LinearClassifier.
+// Operators of ai.onnx.ml that import replaces by a few of ONNX: ArrayFeatureExtractor, Binarizer, Scaler, Normalizer,
+// Imputer, FeatureVectorizer, OneHotEncoder, LinearRegressor and LinearClassifier.
 #include "ops/shape/composed.hpp"
 #include "ops/shape/upgrade.hpp"
 

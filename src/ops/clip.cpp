@@ -1,4 +1,4 @@
-// Clip: min(max(x, low), high); with low > high the answer is high. NaN stays NaN.
+// Clip: min(max(x, low), high); with low > high the result is high. NaN stays NaN.
 #include <algorithm>
 
 #include "ops/reference/elements.hpp"

@@ -1,4 +1,4 @@
-// Col2Im: columns of sliding blocks added back into the image they were cut from; places no block covers are 0.
+// Col2Im: columns of sliding blocks added back into the image they were taken from; elements covered by no block are 0.
 #include <algorithm>
 
 #include "ops/reference/elements.hpp"

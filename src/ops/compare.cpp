@@ -1,4 +1,4 @@
-// Equal, greater, less and their or-equal forms: bool, exact in the type of the inputs; NaN compares false.
+// Equal, greater, less and their or-equal forms: bool, exact in the type of the inputs; comparisons with NaN are false.
 #include "ops/reference/binary.hpp"
 
 namespace peri::ops {

@@ -1,4 +1,4 @@
-// Compress and non_zero: how many elements they give depends on the data, so their length is a new dimension.
+// Compress and non_zero: the number of elements depends on the data, so the length of the result is a new dimension.
 #include "ops/reference/elements.hpp"
 #include "ops/shape/content.hpp"
 

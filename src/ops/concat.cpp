@@ -1,4 +1,4 @@
-// Concat: inputs joined along one axis, in order.
+// Concat: inputs concatenated along one axis, in order.
 #include <algorithm>
 
 #include "ops/reference/elements.hpp"

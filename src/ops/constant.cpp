@@ -1,4 +1,4 @@
-// Constant (every attribute that holds its value) and constant_of_shape.
+// Constant (with any of the attributes that hold its value) and constant_of_shape.
 #include "ops/reference/elements.hpp"
 #include "ops/shape/content.hpp"
 

@@ -1,4 +1,4 @@
-// Operators of sequences and optionals: import resolves them (onnx/containers.hpp), and none is left in a graph.
+// Operators of sequences and optionals: import resolves them (onnx/containers.hpp), so that no graph contains one.
 #include "ops/shape/composed.hpp"
 
 namespace peri::ops {

@@ -236,8 +236,8 @@ Status reference(RefCall& call) {
   return Ok{};
 }
 
-// x: the window in every channel of the group, or the tile that it is computed in; w: the filters of the channels asked
-// for; bias: their elements.
+// x: the window in every channel of the group, or the tile in which it is computed; w: the filters of the requested
+// channels; bias: their elements.
 bool pull(const ir::Node& node, size_t port, std::span<const int64_t> positions, std::vector<int64_t>* needed) {
   const Sizes s(node);
   const std::vector<int64_t> y = concrete(*node.out());

@@ -1,4 +1,4 @@
-// Cum_sum and cum_prod: running sum or product along an axis; `exclusive` leaves the element itself out, `reverse` runs
+// Cum_sum and cum_prod: running sum or product along an axis; `exclusive` excludes the element itself, `reverse` runs
 // from the end.
 #include "ops/reference/reduce.hpp"
 #include "ops/reference/unary.hpp"

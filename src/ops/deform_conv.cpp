@@ -1,5 +1,5 @@
-// DeformConv: a convolution whose every tap reads x, linearly interpolated, at its place moved by an offset that is
-// data, and scales it by a mask. What lies outside x is 0.
+// DeformConv: a convolution in which every tap reads x, linearly interpolated, at its position plus an offset from an
+// input, and scales it by a mask. Elements outside x are 0.
 #include <cmath>
 
 #include "ops/reference/cost.hpp"

@@ -1,4 +1,4 @@
-// Depth_to_space and space_to_depth: blocks of channels become blocks of pixels and back, in DCR or CRD order.
+// Depth_to_space and space_to_depth: blocks of channels become blocks of pixels and vice versa, in DCR or CRD order.
 #include "ops/reference/elements.hpp"
 
 namespace peri::ops {

@@ -1,4 +1,4 @@
-// Det: determinants of square matrices, by elimination with the largest pivot of each column.
+// Det: determinants of square matrices, by Gaussian elimination with partial pivoting.
 #include <algorithm>
 #include <cmath>
 
@@ -35,8 +35,8 @@ double determinant(std::vector<double> a, size_t m) {
   return det;
 }
 
-// Hadamard: rows of length |a_i| moved by at most e_i move the determinant by prod(|a_i| + e_i) - prod(|a_i|). Rounding
-// of the elimination moves rows by about m^2 u times the longest one.
+// Hadamard: rows of length |a_i| perturbed by at most e_i change the determinant by at most prod(|a_i| + e_i) -
+// prod(|a_i|). Rounding in the elimination perturbs rows by about m^2 u times the longest one.
 double radius(const RefTensor& x, int64_t first, size_t m, double u) {
   std::vector<double> length(m, 0), moved(m, 0);
   double longest = 0;

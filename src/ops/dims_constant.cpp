@@ -1,5 +1,5 @@
-// dims_constant (ours): a tensor of integers or truth values whose elements are dimension expressions; passes put it
-// where a model computed shapes.
+// dims_constant (internal): a tensor of integers or booleans whose elements are dimension expressions; passes replace a
+// model's shape computations by it.
 #include "ops/reference/elements.hpp"
 #include "ops/shape/content.hpp"
 

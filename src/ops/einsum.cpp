@@ -1,5 +1,5 @@
-// Einsum: sums of products over named axes, any number of operands, repeated names (diagonals) and ellipses. Axes of
-// extent 1 broadcast.
+// Einsum: sums of products over named axes, with any number of operands, repeated names (diagonals) and ellipses. Axes
+// of extent 1 broadcast.
 #include <algorithm>
 #include <array>
 #include <cctype>

@@ -1,5 +1,5 @@
-// What one op states about itself: names and versions, ports, attributes, shape inference, float64 reference with error
-// radii, cost, samples. From this alone the importer, verifier, fallback, tests, floors and docs know the op.
+// The definition of an op: names and versions, ports, attributes, shape inference, float64 reference with error radii,
+// cost, samples. Importer, verifier, fallback, tests, floors and docs know an op from this alone.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace peri::ops {
 
-// Element types a port takes, as a bit set over DType.
+// Element types that a port accepts, as a bit set over DType.
 using TypeSet = uint64_t;
 constexpr TypeSet types(std::initializer_list<DType> list) {
   TypeSet s = 0;
@@ -28,14 +28,14 @@ constexpr TypeSet kIndex = types({DType::kI32, DType::kI64});
 constexpr TypeSet kAnyType = ~TypeSet{1};
 inline bool contains(TypeSet set, DType t) { return set >> static_cast<int>(t) & 1; }
 
-// What an input holds in a trained model. Who makes values up makes them so; all but data and indices are weights
-// there.
+// What an input holds in a trained model. Generated values follow it; inputs of all roles but data and indices are
+// weights then.
 enum class Role {
   kData,
-  kWeight,    // factors of long sums: about 1 / sqrt(OpDef::fan_in) in size
+  kWeight,    // factors of long sums: of magnitude about 1 / sqrt(OpDef::fan_in)
   kBias,      // added to each channel
-  kScale,     // multiplies each channel: about one
-  kVariance,  // positive, about one
+  kScale,     // multiplies each channel: about 1
+  kVariance,  // positive, about 1
   kIndex,     // integers from zero to below OpDef::index_ends; of floats: rows of an index and two corners of a box
 };
 
@@ -46,8 +46,8 @@ struct Port {
   bool variadic = false;  // the last port only: any number of arguments, none left out; at least one unless optional
   int same_type_as = -1;  // index of an earlier input port that must have the same dtype; -1: free
   Role role = Role::kData;
-  bool stays_wide = false;  // float32 is taken beside narrow others and is not made narrow: the mask of an attention
-  bool sizes = false;       // a list of any length that the shapes of outputs are made of
+  bool stays_wide = false;  // stays float32 beside inputs that are narrowed: the mask of an attention
+  bool sizes = false;       // a list of any length from which shapes of outputs are computed
 };
 
 enum class AttrKind {
@@ -66,7 +66,7 @@ struct AttrSpec {
   std::string_view name;
   AttrKind kind;
   bool required = false;
-  // Meaning of a missing attribute is the op's own; stated here for people and for docs.
+  // Text for people and docs: what a missing attribute means. The op itself implements it.
   std::string_view fallback = "";
 };
 
@@ -77,8 +77,8 @@ struct InferContext {
   std::vector<ir::Type> out;                             // fill: one for each output
   std::vector<std::optional<std::vector<Dim>>> content;  // fill where known: elements of an integer output
   int64_t* fresh_symbol = nullptr;                       // counter for data-dependent dimensions
-  std::vector<std::string> made_before = {};             // those that an earlier inference gave this node's outputs
-  ir::Attrs bodies = {};                                 // fill: bodies as inferred, in place of the node's
+  std::vector<std::string> made_before = {};             // names that an earlier inference made for this node's outputs
+  ir::Attrs bodies = {};                                 // fill: the inferred bodies, which replace the node's
 
   const ir::Type& in(size_t i) const { return node.inputs[i]->type; }
   bool has(size_t i) const { return node.in(i) != nullptr; }
@@ -88,18 +88,18 @@ struct InferContext {
   // Elements of input i as expressions, if known (a constant integer tensor, or computed from shapes), row-major.
   // Null: not known.
   const std::vector<Dim>* elements(size_t i) const;
-  // The same of a list or scalar; null for what has more axes.
+  // The same for a list or scalar; null for more axes.
   const std::vector<Dim>* known(size_t i) const;
-  // Elements of input i as numbers; error naming the input if they are not constants.
+  // Elements of input i as numbers; an error that names the input if they are not constants.
   Result<std::vector<int64_t>> constants(size_t i, std::string_view what) const;
   void set(size_t i, DType t, Shape s);
   void set_content(size_t i, std::vector<Dim> elements);
-  // A data-dependent dimension, e.g. "data.nonzero_0": the one an earlier inference made here, else a new one.
+  // A data-dependent dimension, e.g. "data.nonzero_0": the one that an earlier inference made here, else a new one.
   Dim fresh(std::string_view stem);
 };
 
 // ---- reference -----------------------------------------------------------------------------------------------------
-// A tensor of the reference world: floats as double with an error radius, everything else exact in int64, or strings.
+// A tensor of the reference: floats as double with an error radius, all else exact in int64, or strings.
 struct RefTensor {
   DType dtype = DType::kInvalid;
   std::vector<int64_t> dims;
@@ -107,7 +107,7 @@ struct RefTensor {
   std::vector<double> radius;  // floats: |computed - f| <= radius is accepted; empty means zero everywhere
   std::vector<int64_t> i;      // integers and bool (u64 keeps its bits)
   std::vector<std::string> s;
-  int64_t most_elements = int64_t{1} << 33;  // resize() goes no further
+  int64_t most_elements = int64_t{1} << 33;  // resize() fails beyond it
 
   int64_t numel() const;
   double r(int64_t at) const { return radius.empty() ? 0.0 : radius[static_cast<size_t>(at)]; }
@@ -119,25 +119,24 @@ Tensor from_ref(const RefTensor& t);                         // rounded to its d
 
 struct RefOptions;
 
-// One evaluation. Dims are concrete. The op fills out[k] for the requested positions; others may keep any value.
+// One evaluation. Dims are concrete. The op fills out[k] at the requested positions; others are ignored.
 struct RefCall {
   const ir::Node& node;                // attributes; its value types hold concrete shapes
   std::vector<const RefTensor*> in;    // null: left out
   std::vector<RefTensor> out;          // sized by the caller from inference, dtype set; radius sized like f
   std::span<const int64_t> positions;  // flat positions of out[0] (ascending); empty: all of all outputs
-  double u = 0;                        // unit round-off of the arithmetic to be judged; radii grow by it. 0: exact run
+  double u = 0;  // unit round-off of the arithmetic that is judged, to which radii are computed. 0: exact run
   int threads = 1;
-  // The type of the results where it is narrower than the arithmetic, for an op that may keep inner values in it
-  // (OpDef::stores): radii grow by their rounding too. kInvalid: no inner value is rounded.
+  // The type of the results where it is narrower than the arithmetic, for an op that may store intermediate values in
+  // it (OpDef::stores): radii include their rounding. kInvalid: no intermediate value is rounded.
   DType stored = DType::kInvalid;
-  const RefOptions* options = nullptr;  // of the run that it is part of, for ops that run bodies; null: none
+  const RefOptions* options = nullptr;  // of the evaluation that it is part of, for ops with bodies; null: none
 
   int64_t count() const { return positions.empty() ? out[0].numel() : static_cast<int64_t>(positions.size()); }
   int64_t position(int64_t n) const { return positions.empty() ? n : positions[static_cast<size_t>(n)]; }
 };
-// Error of a sum of k products computed at round-off u in any order: c * sqrt(k) * u * sum|terms| (c = 4), plus the
-// propagated input radii which the caller adds. Source: Higham & Mary, SIAM J. Sci. Comput. 41 (2019), probabilistic
-// bound.
+// Error of a sum of k products computed at round-off u in any order: c * sqrt(k) * u * sum|terms| (c = 4); the caller
+// adds the propagated input radii. Source: Higham & Mary, SIAM J. Sci. Comput. 41 (2019), probabilistic bound.
 double sum_radius(double u, int64_t k, double sum_of_magnitudes);
 
 struct Cost {
@@ -150,39 +149,40 @@ struct OpDef {
   std::string_view name;           // IR name: "conv"
   std::string_view onnx;           // ONNX op type; empty: not an ONNX op
   std::string_view domain = "";    // "" ai.onnx, "com.microsoft", or "peri"
-  std::vector<int> versions = {};  // since_version values this definition (with `upgrade`) takes, ascending
+  std::vector<int> versions = {};  // since_version values this definition (with `upgrade`) accepts, ascending
   std::vector<Port> inputs = {};
   std::vector<Port> outputs = {};
   std::vector<AttrSpec> attrs = {};
-  // Older versions become the newest form: called by the importer with the node as written and the model's opset. May
-  // add constants and nodes to `graph`. Null: all versions read alike.
+  // Converts nodes of older versions to the newest form: called by the importer with the node as written and the
+  // model's opset. May add constants and nodes to `graph`. Null: all versions are read alike.
   Status (*upgrade)(ir::Graph& graph, ir::Node& node, int opset) = nullptr;
   Status (*infer)(InferContext&) = nullptr;
   Status (*reference)(RefCall&) = nullptr;
-  // Positions of input `port` that the given positions of output 0 need; returns false for "all of it". Null: all.
+  // Positions of input `port` that the given positions of output 0 depend on; false means all of it. Null: always all.
   bool (*pull)(const ir::Node& node, size_t port, std::span<const int64_t> positions,
                std::vector<int64_t>* needed) = nullptr;
-  // Null: reads every input once, writes every output once, one flop an output element.
+  // Null: reads every input once, writes every output once, one operation per output element.
   Cost (*cost)(const ir::Node& node) = nullptr;
   bool jumps = false;        // the output is not continuous in float inputs: ends a region
   bool elementwise = false;  // output element depends on the broadcast-aligned elements of the inputs only
-  bool anchor = false;       // starts a region, which takes the element-wise chain behind it where a kernel does
-  bool view = false;         // output 0 is input 0 in row-major order: memory only gets other dimensions
-  bool moves = false;        // elements of output 0 are elements of inputs (a cast: in another type)
-  // Inner values that a kernel may keep in the type of the results, rounded, though the arithmetic is wider. All others
-  // stay in the arithmetic's type, and a result is rounded once. Null: there are none.
+  bool anchor = false;  // starts a region, to which the element-wise chain after it is added where a kernel supports it
+  bool view = false;    // output 0 is input 0 in row-major order: only its dimensions change
+  bool moves = false;   // elements of output 0 are elements of inputs (a cast: in another type)
+  // Intermediate values that a kernel may store in the type of the results, rounded, though the arithmetic is wider.
+  // All others keep the arithmetic's type, and a result is rounded once. Empty: none.
   std::string_view stores = {};
-  // Results are no larger than what it reads, or about one, and what it sums is summed wider: where activations are
-  // kept in 16 bits it reads and gives those. Others that are neither element-wise nor multiply by weights stay
-  // float32.
+  // Results are no larger than the inputs, or about 1, and sums are accumulated in a wider type: where activations are
+  // kept in 16 bits its inputs and outputs are too. Other ops that are neither element-wise nor products with weights
+  // stay float32.
   bool keeps_range = false;
-  // How many products a sum has, by the dims of the input of Role::kWeight. REQUIRES: such a port.
+  // Number of products in a sum, given the dims of the input of Role::kWeight. REQUIRES: such a port.
   double (*fan_in)(const ir::Node& node, std::span<const int64_t> weight) = nullptr;
-  // Ends, exclusive, that hold for each element of the input of Role::kIndex; of floats: those of a row's index, of x
-  // and of y. REQUIRES: such a port.
+  // Exclusive upper limits of the elements of the input of Role::kIndex; for floats: of a row's index, of x and of y.
+  // REQUIRES: such a port.
   std::vector<Dim> (*index_ends)(const ir::Node& node) = nullptr;
-  // Whether inference of the node only compares dimensions, as expressions, and passes them on, so that its types hold
-  // at any size (see shape/any_size.hpp). Null: an element-wise op whose inputs are aligned as expressions; no other.
+  // Whether inference of the node only compares dimensions, as expressions, and copies them, so that its types are
+  // valid at any size (see shape/any_size.hpp). Null: true for an element-wise op whose inputs are aligned as
+  // expressions, else false.
   bool (*any_size)(const ir::Node& node) = nullptr;
   // IR texts of one-op graphs, small and edge cases: checked on every backend. See tests/ops.
   std::vector<std::string_view> samples = {};
@@ -197,36 +197,36 @@ std::span<const Entry* const> entries();
 const OpDef* find(std::string_view ir_name);
 const OpDef* find_onnx(std::string_view domain, std::string_view op_type);
 std::vector<const OpDef*> all();
-// What the node's definition says of it; nothing of an op that has none.
+// The role in the op's definition; the default for an op that has none.
 Role role_of(const ir::Node& node, size_t port);
-// Whether somebody's shapes are made of the value: where it is a constant, a region that holds it knows them.
+// Whether shapes are computed from the value: a region that holds it as a constant then knows them.
 bool says_sizes(const ir::Value& value);
 bool is_anchor(const ir::Node& node);
 bool is_view(const ir::Node& node);
-// The sizes that the elements of input `port` stay below; empty: they are no indices.
+// Exclusive upper limits of the elements of input `port`; empty: they are not indices.
 std::vector<Dim> index_ends_of(const ir::Node& node, size_t port);
 
 // Checks a node against its definition: known op, ports, attribute names and kinds, dtypes. Errors name the node.
 Status check_node(const ir::Node& node);
-// Puts the nodes in an order in which arguments come first, checks each and infers its types and contents.
+// Sorts the nodes topologically, checks each and infers its types and contents.
 Status infer_graph(ir::Graph& graph);
 Status infer_node(ir::Node& node, int64_t* fresh_symbol);
-// Where the counter of data-dependent dimensions starts so that it makes no name that the graph has.
+// Initial value of the counter of data-dependent dimensions, such that it makes no name that the graph has.
 int64_t first_fresh(const ir::Graph& graph);
 Cost cost_of(const ir::Node& node);
 
-// Evaluates nodes of a graph in the reference world. `inputs` by graph input order.
+// Evaluates nodes of a graph in the reference. `inputs` in the order of the graph's inputs.
 struct RefOptions {
   double u = 0;  // round-off of the arithmetic judged; 0 gives the exact answer with zero radii
   int threads = 1;
-  bool round_each = false;  // round every value to its dtype, but to none coarser than `u` where that is not 0
-  // Ascending flat positions of output 0 that are wanted; the others keep no meaning. Positions are pulled back through
+  bool round_each = false;  // round every value to its dtype, but never to one coarser than `u` unless that is 0
+  // Ascending flat positions of output 0 that are wanted; all others are undefined. Positions are pulled back through
   // the graph, so that a few positions of a large result are cheap. Empty: everything. Only for graphs with one output.
   std::vector<int64_t> positions = {};
-  int64_t most_elements = int64_t{1} << 33;  // of one value; more is an error of kind kMemory
-  // Not 0: one of the answers that arithmetic of round-off `u` may give. Every float an op computes is moved within the
-  // error of that op alone, at random by this seed, and rounded to its dtype; no radii are kept. What such answers
-  // disagree on by more than the radii of the exact one hangs on a comparison that `u` does not decide.
+  int64_t most_elements = int64_t{1} << 33;  // of one value; more is kMemory
+  // Not 0: one of the results that arithmetic of round-off `u` may give. Every float that an op computes is perturbed
+  // within the error of that op alone, at random with this seed, and rounded to its dtype; no radii are kept. Where
+  // such results differ by more than the radii of the exact one, they depend on a comparison that `u` does not decide.
   uint64_t shake = 0;
   // With round_each: wider floats than this type are rounded to it, constants and inputs too.
   DType narrowest = DType::kInvalid;

@@ -1,5 +1,5 @@
-// Sqrt, reciprocal, exp, log, erf: NaN outside the domain, infinities at its ends as IEEE 754 has them. Erf of an
-// integer is its float32 value truncated: 0 up to 3, then 1.
+// Sqrt, reciprocal, exp, log, erf: NaN outside the domain, infinities at its limits as in IEEE 754. Erf of an integer
+// is its float32 value truncated: 0 up to 3, then 1.
 #include "ops/reference/pointwise.hpp"
 
 namespace peri::ops {

@@ -1,4 +1,4 @@
-// Eye_like: ones on diagonal k of a matrix shaped like the input; trilu: the part above or below diagonal k.
+// Eye_like: ones on diagonal k of a matrix with the shape of the input; trilu: the part above or below diagonal k.
 #include "ops/reference/elements.hpp"
 #include "ops/reference/unary.hpp"
 #include "ops/shape/content.hpp"

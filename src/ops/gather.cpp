@@ -1,5 +1,5 @@
-// Gather: slices of data along one axis, chosen by indices of any rank; negative ones count from the end. Contents of
-// shape tensors pass through, so that Shape -> Gather gives a dimension.
+// Gather: slices of data along one axis, selected by indices of any rank; negative ones count from the end. Contents of
+// shape tensors are propagated, so that Shape -> Gather gives a dimension.
 #include "ops/reference/position_set.hpp"
 #include "ops/shape/any_size.hpp"
 #include "ops/shape/content.hpp"

@@ -1,4 +1,4 @@
-// GatherND: slices of data named by the last axis of indices, within equal leading batch axes.
+// GatherND: slices of data indexed by the last axis of indices, within equal leading batch axes.
 #include <algorithm>
 
 #include "ops/reference/elements.hpp"

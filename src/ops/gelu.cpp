@@ -1,5 +1,5 @@
-// Gelu: x * Phi(x) by erf (approximate = "none"), or its tanh form (approximate = "tanh"). -inf gives NaN,
-// as the formulas have it.
+// Gelu: x * Phi(x) by erf (approximate = "none"), or its tanh form (approximate = "tanh"). -inf gives NaN, as the
+// formulas do.
 #include "ops/reference/pointwise.hpp"
 
 namespace peri::ops {
@@ -11,8 +11,7 @@ double by_tanh(double x) {
 }
 
 Status reference(RefCall& call) {
-  // 1 + erf(x) cancels for negative x: the factor of x errs absolutely, by what
-  // an erf good to 4 ulp leaves.
+  // 1 + erf(x) cancels for negative x: the factor of x has an absolute error, that of an erf accurate to 4 ulp.
   return pointwise(call, {6, 0, 4}, call.node.s("approximate", "none") == "tanh" ? by_tanh : by_erf);
 }
 

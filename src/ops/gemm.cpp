@@ -1,5 +1,5 @@
-// Gemm: y = alpha * a' b' + beta * c, where ' is an optional transposition and c broadcasts to [m, n]. beta = 0 leaves
-// c unread.
+// Gemm: y = alpha * a' b' + beta * c, where ' is an optional transposition and c broadcasts to [m, n]. With beta = 0, c
+// is not read.
 #include <algorithm>
 #include <cmath>
 

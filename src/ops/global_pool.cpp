@@ -1,4 +1,4 @@
-// GlobalAveragePool, GlobalMaxPool, GlobalLpPool: one number for each image of a channel. A NaN in the image gives NaN.
+// GlobalAveragePool, GlobalMaxPool, GlobalLpPool: one number per channel of an image. A NaN in the channel gives NaN.
 #include <algorithm>
 #include <cmath>
 #include <limits>

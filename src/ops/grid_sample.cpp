@@ -1,6 +1,6 @@
-// GridSample: x read at the places a grid names, each in [-1, 1] across the image (its last axis first): nearest (ties
-// to even), linear or cubic; outside are zeros, the border's elements, or the reflected image. NaN in the grid counts
-// as -1.
+// GridSample: x sampled at the positions of a grid, each in [-1, 1] across the image (its last axis first): nearest
+// (ties to even), linear or cubic; outside are zeros, the border's elements, or the reflected image. NaN in the grid
+// counts as -1.
 #include <algorithm>
 #include <cmath>
 
@@ -120,8 +120,8 @@ struct Sampler {
   }
 };
 
-// Calls f(offset, weight) for every element of an image that a place reads; zeros outside are left out. Returns what an
-// error of one unit of round-off in the place may cost, in units of the largest element.
+// Calls f(offset, weight) for every element of an image that contributes at a position; zeros outside are skipped.
+// Returns the effect of an error of one unit of round-off in the position, in units of the largest element.
 template <class F>
 double each_read(const std::vector<AxisTaps>& axes, const int64_t* dims, F f) {
   int k[32] = {};

@@ -1,5 +1,5 @@
-// GroupNormalization and InstanceNormalization: channels in groups (each its own, for the latter) brought to unit
-// deviation over the group's channels and all places, then scaled and shifted channel by channel.
+// GroupNormalization and InstanceNormalization: groups of channels (single channels for the latter) normalised to unit
+// deviation over the group's channels and all positions, then scaled and shifted per channel.
 #include "ops/reference/cost.hpp"
 #include "ops/reference/norm.hpp"
 #include "ops/reference/parallel.hpp"
@@ -11,7 +11,7 @@
 namespace peri::ops {
 namespace {
 
-// How many channels a group of version 18 has: a constant where the channels are known, else computed from the shape of
+// Number of channels per group for version 18: a constant where the channels are known, else computed from the shape of
 // x.
 Result<ir::Value*> wide_shape(ir::Graph& graph, const ir::Node& node, int64_t groups) {
   const ir::Type& x = node.in(0)->type;

@@ -1,4 +1,4 @@
-// Identity, and dropout as inference has it: the data passes, the mask is all true.
+// Identity, and dropout in inference: the data is passed through, the mask is all true.
 #include <algorithm>
 
 #include "ops/reference/elements.hpp"

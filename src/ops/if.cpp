@@ -1,4 +1,4 @@
-// If: one of two bodies runs. Both take the same arguments, behind the condition.
+// If: one of two bodies runs. Both take the same arguments, which follow the condition.
 #include "ir/bodies.hpp"
 #include "ops/control/bodies.hpp"
 #include "ops/control/run.hpp"

@@ -1,5 +1,5 @@
-// MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv: sums of products of small integers less their zero points, as
-// int32, or scaled and rounded into the type of the result's zero point. Sums are exact.
+// MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv: sums of products of small integers minus their zero points,
+// as int32, or scaled and rounded to the type of the result's zero point. Sums are exact.
 #include <algorithm>
 
 #include "ops/reference/cost.hpp"
@@ -22,8 +22,8 @@ constexpr Ports kPlain{0, 2, 1, 3}, kScaled{0, 2, 3, 5, 1, 4, 6, 7, 8};
 
 const RefTensor* port_of(const RefCall& call, size_t port) { return port < call.in.size() ? call.in[port] : nullptr; }
 
-// Which element of a scale or zero point belongs to row, column or channel `at` of an image: one for all, one each, or
-// one each of every image.
+// Index of the scale or zero point for row, column or channel `at` of an image: one for all, one each, or one each per
+// image.
 size_t place(const RefTensor& t, int64_t at, int64_t image, int64_t count) {
   if (t.numel() == 1) return 0;
   return static_cast<size_t>(t.numel() == count ? at : image * count + at);

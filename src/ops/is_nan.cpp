@@ -1,4 +1,4 @@
-// is_nan and is_inf (either sign can be left out).
+// is_nan and is_inf (which can ignore either sign).
 #include "ops/reference/elements.hpp"
 
 namespace peri::ops {

@@ -1,5 +1,5 @@
-// LabelEncoder of ai.onnx.ml: each key becomes its value, any other the default. Numbers are equal as numbers, NaN is
-// equal to itself.
+// LabelEncoder of ai.onnx.ml: maps each key to its value, all others to the default. Numbers are compared as numbers;
+// NaN equals NaN.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -1,5 +1,6 @@
-// LayerNormalization and RMSNormalization: rows over axes [axis, rank) brought to unit deviation (or root mean square),
-// then scaled and shifted. stash_type is the precision of mean and deviation: they are also outputs of the former.
+// LayerNormalization and RMSNormalization: rows over axes [axis, rank) normalised to unit deviation (or root mean
+// square), then scaled and shifted. stash_type is the precision of mean and deviation, which are also outputs of the
+// former.
 #include "ops/reference/cost.hpp"
 #include "ops/reference/norm.hpp"
 #include "ops/reference/parallel.hpp"

@@ -1,5 +1,5 @@
-// LinearAttention: a state of keys by values for each head, which every place decays, corrects and adds to, read by the
-// queries. Heads of queries share those of keys in groups.
+// LinearAttention: per head a state of keys by values, which every position decays, corrects and adds to, and which the
+// queries read. Groups of query heads share the head of a key.
 #include <algorithm>
 #include <cmath>
 

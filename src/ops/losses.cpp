@@ -1,5 +1,5 @@
-// NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: -weight[t] * log p[t] of each target t, each by itself, their
-// sum, or their mean by weight. x is [batch, classes, d...], targets are [batch, d...].
+// NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: -weight[t] * log p[t] for each target t, unreduced, summed, or
+// averaged by weight. x is [batch, classes, d...], targets are [batch, d...].
 #include <algorithm>
 #include <cmath>
 

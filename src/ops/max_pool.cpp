@@ -1,6 +1,6 @@
-// MaxPool: the largest element of each window, and where it first stands (flat in x, row- or column-major within an
-// image). A window with a NaN gives NaN and its place; a window of padding alone gives the type's lowest value and
-// index -1.
+// MaxPool: the largest element of each window, and the index of its first occurrence (flat in x, row- or column-major
+// within an image). A window with a NaN gives NaN and its index; a window of padding alone gives the type's lowest
+// value and index -1.
 #include <algorithm>
 #include <cmath>
 #include <limits>

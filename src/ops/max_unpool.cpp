@@ -1,6 +1,6 @@
-// MaxUnpool: every element at the place in a larger image that its index names, zeros elsewhere. Indices count in the
-// image that kernel, strides and pads give; with an output_shape that image is the corner of the output, as the node
-// tests have it.
+// MaxUnpool: every element placed at its index in a larger image, zeros elsewhere. Indices refer to the image size
+// computed from kernel, strides and pads; with an output_shape that image is the corner of the output, as in the ONNX
+// node tests.
 #include <algorithm>
 
 #include "ops/reference/elements.hpp"

@@ -1,4 +1,4 @@
-// Activations of com.microsoft, which are those of ONNX with a bias before them: Gelu, BiasGelu, FastGelu, QuickGelu.
+// Activations of com.microsoft: those of ONNX with a bias before them: Gelu, BiasGelu, FastGelu, QuickGelu.
 #include "ops/shape/composed.hpp"
 
 namespace peri::ops {

@@ -1,5 +1,5 @@
-// Attention, MultiHeadAttention and RotaryEmbedding of com.microsoft, as products, a softmax and views, which a pass
-// puts together again.
+// Attention, MultiHeadAttention and RotaryEmbedding of com.microsoft, expanded to products, a softmax and views, which
+// a pass fuses again.
 #include <cmath>
 
 #include "ops/shape/composed.hpp"

@@ -1,5 +1,5 @@
-// Operators of com.microsoft between quantised tensors, which are those of ONNX between a dequantize_linear and a
-// quantize_linear: QLinearAdd and its kin, QGemm. Passes find the products and chains of bytes in them again.
+// Operators of com.microsoft between quantised tensors, expanded to those of ONNX between a dequantize_linear and a
+// quantize_linear: QLinearAdd and similar, QGemm. Passes recognise their byte products and chains again.
 #include "ops/reference/quantized.hpp"
 #include "ops/shape/composed.hpp"
 

@@ -1,6 +1,6 @@
-// GroupQueryAttention of com.microsoft, written as others: queries, keys and values turned by their places, keys and
-// values put behind those that each batch has, products whose heads share those of the keys. seqlens_k says of each
-// batch how many keys it has in the end, less one; what lies beyond in the cache is not looked at.
+// GroupQueryAttention of com.microsoft, expanded to other ops: rotary embedding of queries and keys, keys and values
+// appended to each batch's cache, products whose query heads share heads of the keys. seqlens_k holds the total number
+// of keys of each batch minus one; the cache beyond it is ignored.
 #include <cmath>
 
 #include "ops/shape/composed.hpp"

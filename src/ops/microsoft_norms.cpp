@@ -1,4 +1,4 @@
-// Normalisations of com.microsoft: of a sum with what skips a layer (SkipLayerNormalization,
+// Normalisations of com.microsoft: of a sum with a skip connection (SkipLayerNormalization,
 // SkipSimplifiedLayerNormalization), and of embeddings (EmbedLayerNormalization).
 #include "ops/shape/composed.hpp"
 

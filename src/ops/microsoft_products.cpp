@@ -1,4 +1,4 @@
-// Products of com.microsoft: FusedMatMul, MatMulNBits, and those of bytes by scales that are made while running
+// Products of com.microsoft: FusedMatMul, MatMulNBits, and byte products with scales computed at run time
 // (DynamicQuantizeMatMul, MatMulIntegerToFloat).
 #include <cstring>
 

@@ -1,7 +1,7 @@
-// DynamicQuantizeLSTM of com.microsoft: an LSTM whose weights are bytes. Rows of inputs and of states may be rounded to
-// 16 bits of their largest where they are multiplied; ONNX Runtime rounds them to 8. A zero point that is left out is
-// the middle of its type, as all are that exporters write. Weights that are not known when the model is read, or that
-// lie around another zero point, become those of an LSTM of float32.
+// DynamicQuantizeLSTM of com.microsoft: an LSTM with 8-bit weights. Rows of inputs and of states may be rounded to 16
+// bits relative to their largest element where they are multiplied; ONNX Runtime rounds them to 8. A missing zero point
+// is the middle of its type, which is what exporters write. Weights that are not constant, or that have another zero
+// point, become those of a float32 LSTM.
 #include <algorithm>
 #include <cctype>
 #include <limits>

@@ -1,4 +1,4 @@
-// Min, max, sum and mean of any number of broadcast inputs. A NaN in any input of min and max is the answer.
+// Min, max, sum and mean of any number of broadcast inputs. A NaN in any input of min and max gives NaN.
 #include <algorithm>
 
 #include "ops/reference/binary.hpp"

@@ -1,6 +1,6 @@
-// NonMaxSuppression: for each batch and class the boxes of highest score that overlap no better one by more than the
-// threshold, as rows [batch, class, box]. Of equal scores the lower index comes first, a NaN is no score. Overlaps are
-// computed in float.
+// NonMaxSuppression: for each batch and class the boxes in descending order of score whose overlap with no selected box
+// exceeds the threshold, as rows [batch, class, box]. Of equal scores the lower index comes first; a NaN is no score.
+// Overlaps are computed in float.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// One_hot: a new axis of length depth that holds values[1] at each index (negative ones count from the end) and
-// values[0] elsewhere; an index outside [-depth, depth) gives values[0] throughout.
+// One_hot: a new axis of length depth with values[1] at each index (negative ones count from the end) and values[0]
+// elsewhere; an index outside [-depth, depth) gives values[0] throughout.
 #include <algorithm>
 
 #include "ops/reference/elements.hpp"

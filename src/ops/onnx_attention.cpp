@@ -1,6 +1,6 @@
-// ONNX Attention (opset 23 on): grouped heads, masks, causal and sliding windows, caches, soft cap, scores as an
-// output. In its plain form the pass that fuses attention makes it the op `attention`. A query that sees no key gives
-// zeros.
+// ONNX Attention (since opset 23): grouped heads, masks, causal and sliding windows, caches, soft cap, scores as an
+// output. In its plain form the pass that fuses attention turns it into the op `attention`. A query that sees no key
+// gives zeros.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-// Pad: constant, reflect, edge and wrap; negative pads cut first, and what is left is padded.
+// Pad: constant, reflect, edge and wrap; negative pads crop first, and the rest is padded.
 #include <algorithm>
 
 #include "ops/reference/elements.hpp"

@@ -1,5 +1,5 @@
-// RandomNormal, RandomUniform, those Like another tensor, Bernoulli and Multinomial: numbers that follow from the seed,
-// or where none is given from the result's name, and from an element's place: every run of a model draws the same.
+// RandomNormal, RandomUniform, their Like forms, Bernoulli and Multinomial: numbers that depend only on the seed, or
+// without one on the result's name, and on the element's position: every run of a model draws the same.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,4 +1,4 @@
-// Range: start, start + delta, ... while before limit. The length is known while shapes are inferred if the inputs are.
+// Range: start, start + delta, ... while before limit. The length is known at shape inference if the inputs are.
 #include <algorithm>
 #include <optional>
 

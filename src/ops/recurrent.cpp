@@ -1,5 +1,5 @@
-// RNN, GRU, LSTM: a cell that walks a sequence forwards, backwards, or both, each direction with weights of its own.
-// x is [sequence, batch, input] (layout 0); y holds the state after each step, zeros behind a sequence's length.
+// RNN, GRU, LSTM: a cell applied along a sequence forwards, backwards, or both, each direction with its own weights. x
+// is [sequence, batch, input] (layout 0); y holds the state after each step, zeros beyond a sequence's length.
 #include <algorithm>
 
 #include "ops/reference/cell.hpp"

@@ -1,5 +1,5 @@
-// Reductions: sum, mean, max, min, prod, l1, l2, log_sum, log_sum_exp, sum_square. Over no elements: 0, NaN, lowest,
-// highest, 1, 0, 0, -inf, -inf, 0. Integers wrap; a mean and a root of integers truncate.
+// Reductions: sum, mean, max, min, prod, l1, l2, log_sum, log_sum_exp, sum_square. Of no elements: 0, NaN, lowest,
+// highest, 1, 0, 0, -inf, -inf, 0. Integers wrap; mean and root of integers truncate.
 #include "ops/reference/reduce.hpp"
 #include "ops/shape/any_size.hpp"
 

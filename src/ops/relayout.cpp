@@ -1,4 +1,4 @@
-// relayout (ours): the same values in another physical layout; the layouts stand on its input and output types.
+// relayout (internal): the same values in another physical layout, given by the types of its input and output.
 #include "ops/reference/unary.hpp"
 #include "ops/shape/any_size.hpp"
 

@@ -1,4 +1,4 @@
-// Relu: max(x, 0). NaN stays NaN; -0 gives +0 or -0 alike.
+// Relu: max(x, 0). NaN stays NaN; -0 may give +0 or -0.
 #include <algorithm>
 
 #include "ops/reference/unary.hpp"

@@ -1,5 +1,5 @@
-// Resize: separable resampling to scales or sizes, in every mode and coordinate convention of ONNX; Upsample becomes
-// it.
+// Resize: separable resampling to scales or sizes, in every mode and coordinate convention of ONNX; Upsample is
+// converted to it.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

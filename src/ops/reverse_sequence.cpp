@@ -1,5 +1,4 @@
-// Reverse_sequence: the first sequence_lens[i] elements along the time axis of batch i in reverse, the rest as they
-// are.
+// Reverse_sequence: the first sequence_lens[i] elements along the time axis of batch i in reverse, the rest unchanged.
 #include "ops/reference/elements.hpp"
 #include "ops/reference/unary.hpp"
 

@@ -1,5 +1,5 @@
 // RoiAlign and MaxRoiPool: for each region of interest a small image, every bin the mean (or largest term) of bilinear
-// samples of x, or the largest element of x the bin touches. Regions are computed in float, or double for double x.
+// samples of x, or the largest element of x in the bin. Regions are computed in float, or double for double x.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// RotaryEmbedding: pairs of each head turned by the angle of their position; what lies beyond rotary_embedding_dim
-// stays.
+// RotaryEmbedding: pairs of each head rotated by the angle of their position; elements beyond rotary_embedding_dim are
+// unchanged.
 #include "ops/reference/cost.hpp"
 #include "ops/reference/elements.hpp"
 #include "ops/reference/norm.hpp"

@@ -1,4 +1,5 @@
-// ScatterElements: a copy of data in which element indices[p] along `axis` meets updates[p]; Scatter is its older name.
+// ScatterElements: a copy of data in which element indices[p] along `axis` is updated with updates[p]; formerly
+// Scatter.
 #include "ops/reference/scatter.hpp"
 #include "ops/shape/broadcast.hpp"
 #include "ops/shape/indices.hpp"

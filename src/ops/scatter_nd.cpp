@@ -1,4 +1,4 @@
-// ScatterND: a copy of data in which the slices named by the last axis of indices meet the updates.
+// ScatterND: a copy of data in which the slices indexed by the last axis of indices are updated.
 #include "ops/reference/scatter.hpp"
 #include "ops/shape/broadcast.hpp"
 #include "ops/shape/indices.hpp"

@@ -1,4 +1,5 @@
-// Shape (a range of axes) and size: their results are contents, so shape arithmetic in a model needs no run.
+// Shape (a range of axes) and size: their results are contents, so that shape arithmetic in a model is done at compile
+// time.
 #include <algorithm>
 
 #include "ops/reference/elements.hpp"

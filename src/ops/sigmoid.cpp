@@ -1,5 +1,5 @@
-// Sigmoid and what is built from it: hard_sigmoid, swish (x * sigmoid(alpha x)), hard_swish, softplus, softsign,
-// mish. What is infinite times zero in the formula is NaN.
+// Sigmoid and functions of it: hard_sigmoid, swish (x * sigmoid(alpha x)), hard_swish, softplus, softsign, mish.
+// Infinity times zero in the formula is NaN.
 #include "ops/reference/pointwise.hpp"
 
 namespace peri::ops {

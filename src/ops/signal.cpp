@@ -1,5 +1,5 @@
-// DFT, STFT and MelWeightMatrix: spectra by their definition, and the triangles that gather a spectrum into mel bins.
-// A complex number is an axis of two elements, a real one of one.
+// DFT, STFT and MelWeightMatrix: spectra by their definition, and the triangular weights of mel bins. A complex number
+// is an axis of two elements, a real one an axis of one.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -48,8 +48,8 @@ struct Turns {
   }
 };
 
-// y[bin] of `count` elements that lie `step` apart, each complex or real, times a window: real and imaginary part to
-// out[0] and out[1]. Elements beyond are zero.
+// y[bin] of `count` elements `step` apart, each complex or real, times a window: real and imaginary part to out[0] and
+// out[1]. Elements beyond are zero.
 struct Line {
   const RefTensor* x;
   int64_t first, step, count;

@@ -1,4 +1,4 @@
-// Slice: start, end and step along chosen axes, with numpy's clamping; symbolic where starts, ends or dimensions are.
+// Slice: start, end and step along chosen axes, clamped as in numpy; symbolic where starts, ends or dimensions are.
 #include <algorithm>
 
 #include "ops/reference/elements.hpp"

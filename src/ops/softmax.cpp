@@ -1,4 +1,4 @@
-// Softmax, log_softmax and hardmax along one axis. Before opset 13 they saw the input as a matrix cut at the axis.
+// Softmax, log_softmax and hardmax along one axis. Before opset 13 the input was flattened to a matrix at the axis.
 #include <algorithm>
 
 #include "ops/reference/reduce.hpp"
@@ -28,8 +28,8 @@ struct Reach {
   }
 };
 
-// One line of input along the axis: its largest element, the sum of exponentials from there, and how high and low that
-// sum may come out.
+// One line of input along the axis: its largest element, the sum of exponentials relative to it, and bounds of that
+// sum.
 struct Line {
   int64_t first, stride, length;
   double largest = -INFINITY, sum = 0, high = 0, low = 0;

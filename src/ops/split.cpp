@@ -1,4 +1,4 @@
-// Split: one axis cut into parts of given sizes, or into num_outputs equal parts of which the last may be smaller.
+// Split: one axis divided into parts of given sizes, or into num_outputs equal parts of which the last may be smaller.
 #include "ops/reference/elements.hpp"
 #include "ops/shape/content.hpp"
 #include "ops/shape/upgrade.hpp"

@@ -1,4 +1,4 @@
-// Squeeze and unsqueeze: dimensions of 1 go and come; axes are an input (an attribute before opset 13).
+// Squeeze and unsqueeze: remove and insert dimensions of 1; axes are an input (an attribute before opset 13).
 #include <algorithm>
 
 #include "ops/reference/elements.hpp"

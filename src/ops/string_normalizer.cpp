@@ -1,5 +1,5 @@
-// StringNormalizer: words that are to stop out of a list, and the case of the rest. Case is that of Unicode, letter by
-// letter, whatever the locale says.
+// StringNormalizer: removes stop words from a list and changes the case of the rest. Case mapping is Unicode's, per
+// code point, independent of the locale.
 #include <algorithm>
 #include <map>
 

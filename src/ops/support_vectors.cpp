@@ -1,5 +1,5 @@
-// SVMRegressor and SVMClassifier of ai.onnx.ml: kernels of a row with the support vectors, weighted; of classes each
-// pair votes, and probabilities are those that fit the pairs' best.
+// SVMRegressor and SVMClassifier of ai.onnx.ml: weighted sums of kernels of a row with the support vectors; for
+// classification each pair of classes votes, and probabilities are fitted to those of the pairs.
 #include <algorithm>
 #include <cmath>
 

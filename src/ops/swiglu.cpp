@@ -1,4 +1,4 @@
-// SwiGLU: a * sigmoid(alpha a) * b of two inputs of one shape; nothing broadcasts. Infinite times zero is NaN.
+// SwiGLU: a * sigmoid(alpha a) * b of two inputs of one shape, without broadcasting. Infinity times zero is NaN.
 #include <algorithm>
 
 #include "ops/reference/binary.hpp"

@@ -1,5 +1,5 @@
-// TensorScatter: a cache with an update written along one axis, from an index of each batch on; `circular` goes on at
-// the front of the axis, `linear` must fit.
+// TensorScatter: a cache with an update written along one axis, from an index per batch; `circular` wraps around to the
+// start of the axis, `linear` must fit.
 #include "ops/reference/elements.hpp"
 #include "ops/shape/broadcast.hpp"
 #include "ops/shape/indices.hpp"

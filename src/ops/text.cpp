@@ -1,5 +1,5 @@
-// StringConcat, StringSplit and RegexFullMatch: texts joined element by element, cut into parts, and matched as a
-// whole. Texts are UTF-8; what is cut or joined is not looked into.
+// StringConcat, StringSplit and RegexFullMatch: element-wise concatenation, splitting, and matching of whole strings.
+// Strings are UTF-8; splitting and concatenation do not validate it.
 #include <algorithm>
 
 #include "ops/reference/elements.hpp"

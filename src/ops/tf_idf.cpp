@@ -1,5 +1,5 @@
-// TfIdfVectorizer: how often each n-gram of a pool stands in a list of words or numbers, with gaps, and its weight:
-// that of its column of the result, as the reference of ONNX and ONNX Runtime have it.
+// TfIdfVectorizer: how often each n-gram of a pool occurs in a list of words or numbers, with gaps, and its weight,
+// which is that of its column of the result, as in the reference of ONNX and in ONNX Runtime.
 #include <algorithm>
 #include <map>
 #include <set>

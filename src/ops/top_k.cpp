@@ -1,6 +1,6 @@
 // TopK: the k largest (or smallest) elements of each line, best first, and their indices. Of equal elements the one
-// with the lower index comes first; NaN counts as larger than any number. The order is the sorted one also where
-// `sorted` is 0.
+// with the lower index comes first; NaN counts as larger than any number. The result is sorted even where `sorted` is
+// 0.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

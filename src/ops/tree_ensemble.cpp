@@ -1,5 +1,6 @@
-// TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier of ai.onnx.ml: every row goes down every tree, and
-// what the leaves vote is gathered. A tree that has a circle, or goes where no node is, is refused when it is read.
+// TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier of ai.onnx.ml: every row is evaluated by every tree,
+// and the votes of the leaves are aggregated. A tree with a cycle or with a reference to a missing node is refused when
+// it is read.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// Circular and hyperbolic functions and their inverses. Their small results may err absolutely: range reduction and
-// differences of exponentials lose relative accuracy near zeros.
+// Circular and hyperbolic functions and their inverses. Small results are allowed an absolute error: range reduction
+// and differences of exponentials lose relative accuracy near zeros.
 #include "ops/reference/pointwise.hpp"
 
 namespace peri::ops {

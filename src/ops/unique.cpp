@@ -1,5 +1,5 @@
-// Unique: the different elements (or slices along an axis), ascending or by first occurrence, where each first stands,
-// which one every element is, and how often each occurs. NaNs are equal to each other and larger than any number.
+// Unique: the distinct elements (or slices along an axis), ascending or by first occurrence, the index of each first
+// occurrence, the inverse mapping, and the counts. NaNs are equal to each other and larger than any number.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

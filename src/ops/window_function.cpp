@@ -1,5 +1,5 @@
-// Hann_window, hamming_window, blackman_window: the tapers of signal processing, one period of a sum of cosines;
-// periodic ones have their first value again after the last.
+// Hann_window, hamming_window, blackman_window: window functions of signal processing, one period of a sum of cosines;
+// the first value of a periodic one follows its last.
 #include <numbers>
 
 #include "ops/reference/elements.hpp"

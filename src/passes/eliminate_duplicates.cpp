@@ -1,4 +1,4 @@
-// Pass eliminate_duplicates: nodes that compute the same are one node; small equal constants are one constant.
+// Pass eliminate_duplicates: nodes that compute the same are merged; so are equal small constants.
 #include <map>
 #include <unordered_map>
 

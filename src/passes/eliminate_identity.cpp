@@ -1,4 +1,4 @@
-// Pass eliminate_identity: no identity node is left, and no dropout of inference; their users read what they read.
+// Pass eliminate_identity: removes identity nodes and dropouts of inference; their users read their inputs.
 #include "passes/entry.hpp"
 
 namespace peri::passes {

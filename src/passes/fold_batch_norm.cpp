@@ -1,4 +1,4 @@
-// Pass fold_batch_norm: scales and shifts of channels behind a convolution are in its weights and bias.
+// Pass fold_batch_norm: per-channel scales and shifts after a convolution are folded into its weights and bias.
 #include <cmath>
 
 #include "passes/entry.hpp"

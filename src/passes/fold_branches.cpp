@@ -1,4 +1,4 @@
-// Pass fold_branches: an if whose condition is known is the branch it takes; bodies hold their constants themselves.
+// Pass fold_branches: an if with a known condition becomes the branch taken; constants used by bodies move into them.
 #include <algorithm>
 
 #include "ir/bodies.hpp"

@@ -1,4 +1,4 @@
-// Pass fold_constants: whatever does not depend on input values is computed now; sizes become expressions.
+// Pass fold_constants: whatever does not depend on input values is computed; sizes become expressions.
 #include <algorithm>
 #include <set>
 #include <unordered_set>
@@ -11,11 +11,12 @@ namespace {
 // A folded tensor may be this large, or this many times the size of what it was made from.
 constexpr double kMaxBytes = 64 << 20;
 constexpr double kMaxGrowth = 16;
-// What takes so many operations a byte is made from little once, as the filters of a spectrogram are; so many bytes
-// of it are no burden to an engine.
+// A result with so many operations per byte is expensive to compute again, as the filters of a spectrogram are; up to
+// this many bytes of it do not matter in an engine.
 constexpr double kExpensiveFlops = 8, kMaxExpensiveBytes = 4 << 20;
-// Operations and elements that one node, and all nodes of a run of the pass, may cost: seconds of the reference. What
-// is more expensive stays a node. Counted before anything is evaluated, so that the same graph always folds alike.
+// Limits of the operations and elements of one node, and of all nodes of a run of the pass: seconds of the reference.
+// More expensive nodes are kept. Counted before anything is evaluated, so that the same graph is always folded in the
+// same way.
 constexpr double kMaxWork = 0x1p27;
 constexpr double kMaxTotalWork = 0x1p30;
 
@@ -106,8 +107,8 @@ struct Folder {
     return Ok{};
   }
 
-  // Integers whose elements are known expressions: a constant if all are numbers, else dims_constant. A size that only
-  // data decides has to be asked of the value that has it: a dims_constant would not wait for it.
+  // Integers whose elements are known expressions: a constant if all are numbers, else dims_constant. A data-dependent
+  // size must be read from the value that has it: a dims_constant would not wait for it.
   ir::Value* known_sizes(const ir::Value& v) {
     const std::vector<Dim>& elements = *v.content;
     std::set<std::string> symbols;

@@ -1,4 +1,4 @@
-// Pass fold_padding: zeros put around the input of a convolution are in its pads.
+// Pass fold_padding: zero padding of the input of a convolution is folded into its pads.
 #include <algorithm>
 
 #include "passes/entry.hpp"

@@ -1,4 +1,4 @@
-// Pass fuse_attention: softmax(scale * q kᵀ + mask) v is one attention node that reads heads where they lie.
+// Pass fuse_attention: softmax(scale * q kᵀ + mask) v becomes one attention node that reads heads in their layout.
 #include <cmath>
 #include <limits>
 

@@ -1,4 +1,4 @@
-// Pass fuse_gelu: x/2 (1 + erf(x/√2)) and its tanh form, in whatever order they were written, are one gelu.
+// Pass fuse_gelu: x/2 (1 + erf(x/√2)) and its tanh form, in any order of factors, become one gelu.
 #include <algorithm>
 #include <cmath>
 
@@ -11,8 +11,8 @@ namespace {
 // How far a constant may be from the definition's: what float32 files hold is exact enough but for float64.
 double slack(const ir::Value* x) { return x->type.dtype == DType::kF64 ? 1e-14 : 1e-5; }
 
-// Whether a constant of the definition stands there: as near as that, or, in a 16-bit type, as this type holds it or
-// its reciprocal. Another number of the type is another constant.
+// Whether `found` is a constant of the definition: to this tolerance or, in a 16-bit type, equal to it or its
+// reciprocal rounded to that type. Another number of the type is another constant.
 bool stands_for(double found, double want, const ir::Value* x) {
   const DType t = x->type.dtype;
   if (near(found, want, slack(x))) return true;

@@ -1,4 +1,4 @@
-// Pass fuse_hard_swish: x * clip(x + 3, 0, 6) / 6 and x * hard_sigmoid(x) are one hard_swish.
+// Pass fuse_hard_swish: x * clip(x + 3, 0, 6) / 6 and x * hard_sigmoid(x) become one hard_swish.
 #include "passes/entry.hpp"
 #include "passes/rewrite/factors.hpp"
 

@@ -1,4 +1,4 @@
-// Pass fuse_layer_norm: means and roots that normalise rows are one layer_normalization or rms_normalization.
+// Pass fuse_layer_norm: means and roots that normalise rows become one layer_normalization or rms_normalization.
 #include <algorithm>
 
 #include "passes/entry.hpp"

@@ -1,4 +1,4 @@
-// Pass fuse_quantized: convolutions and products of dequantised numbers are those of the bytes.
+// Pass fuse_quantized: convolutions and products of dequantised numbers become those of the bytes.
 #include <cmath>
 
 #include "passes/entry.hpp"

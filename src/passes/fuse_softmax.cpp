@@ -1,4 +1,4 @@
-// Pass fuse_softmax: exp(x - max) over its sum is one softmax.
+// Pass fuse_softmax: exp(x - max) over its sum becomes one softmax.
 #include "passes/entry.hpp"
 #include "passes/rewrite/rewrite.hpp"
 

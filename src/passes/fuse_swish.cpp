@@ -1,4 +1,4 @@
-// Pass fuse_swish: x * sigmoid(a x) is one swish.
+// Pass fuse_swish: x * sigmoid(a x) becomes one swish.
 #include "passes/entry.hpp"
 #include "passes/rewrite/factors.hpp"
 

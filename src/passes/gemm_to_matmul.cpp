@@ -1,4 +1,4 @@
-// Pass gemm_to_matmul: a gemm between reshapes is a matmul of the unfolded tensor with its bias as an addition.
+// Pass gemm_to_matmul: a gemm between reshapes becomes a matmul of the original tensor and an addition of its bias.
 #include "passes/entry.hpp"
 #include "passes/rewrite/move_constant.hpp"
 #include "passes/rewrite/views.hpp"

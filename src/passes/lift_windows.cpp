@@ -1,5 +1,5 @@
-// Pass lift_windows: convolutions and pooling along one axis run along two, of which the first has one element, so that
-// every kernel for images serves signals.
+// Pass lift_windows: convolutions and pooling along one axis get a second axis of one element before it, so that
+// kernels for images apply to signals.
 #include <algorithm>
 #include <unordered_map>
 

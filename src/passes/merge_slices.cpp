@@ -1,4 +1,4 @@
-// Pass merge_slices: a slice of a slice along other axes is one slice, one copy instead of two.
+// Pass merge_slices: a slice of a slice along other axes becomes one slice, one copy instead of two.
 #include <algorithm>
 
 #include "passes/entry.hpp"

@@ -1,4 +1,4 @@
-// Pass move_quantization: what only moves numbers moves their bytes.
+// Pass move_quantization: ops that only move elements move bytes instead of dequantised numbers.
 #include <algorithm>
 
 #include "passes/entry.hpp"
@@ -7,8 +7,8 @@
 namespace peri::passes {
 namespace {
 
-// Ops that give elements of their first input, whatever these mean; their other inputs are sizes and indices. A maximum
-// is one of them: a scale keeps the order.
+// Ops that copy elements of their first input; their other inputs are sizes and indices. A maximum is one of them: a
+// positive scale preserves the order.
 bool moves_bytes(const ir::Node& n) {
   static constexpr std::string_view kOps[] = {"reshape", "transpose", "squeeze", "unsqueeze", "flatten",
                                               "gather",  "slice",     "expand",  "max_pool",  "identity"};

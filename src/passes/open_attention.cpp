@@ -1,4 +1,4 @@
-// Pass open_attention: ONNX's Attention in its plain form is the op attention, behind what a cache has kept so far.
+// Pass open_attention: ONNX's Attention in its plain form becomes the op attention, after appending to the caches.
 #include "passes/entry.hpp"
 #include "passes/rewrite/rewrite.hpp"
 

@@ -1,4 +1,4 @@
-// Pass open_losses: a cross entropy is the negative log likelihood of a log softmax.
+// Pass open_losses: a cross entropy becomes the negative log likelihood of a log softmax.
 #include "passes/entry.hpp"
 #include "passes/rewrite/rewrite.hpp"
 

@@ -1,5 +1,5 @@
-// Pass open_products: sums over named axes, and products with factors, transposed sides or a whole matrix added, become
-// the matmul that kernels know and what stands round it.
+// Pass open_products: einsums, and products with factors, transposed sides or an added matrix, become the matmul that
+// kernels know and the ops around it.
 #include <algorithm>
 #include <cctype>
 #include <optional>

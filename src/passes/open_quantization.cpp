@@ -1,5 +1,5 @@
-// Pass open_quantization: dequantize_linear and quantize_linear by one scale beside element-wise nodes are
-// element-wise.
+// Pass open_quantization: dequantize_linear and quantize_linear with a single scale next to element-wise nodes become
+// element-wise nodes.
 #include <algorithm>
 
 #include "passes/entry.hpp"

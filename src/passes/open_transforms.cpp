@@ -1,5 +1,5 @@
-// Pass open_transforms: Fourier transforms of known, short lengths are products with a constant matrix, and those of
-// the frames of a signal are convolutions, which kernels know.
+// Pass open_transforms: Fourier transforms of known, short lengths become products with a constant matrix, and those of
+// the frames of a signal become convolutions, for which there are kernels.
 #include <cmath>
 #include <numbers>
 

@@ -1,4 +1,4 @@
-// Order and wrapper of the passes.
+// Order of the passes and their wrapper.
 #include "passes/pipeline.hpp"
 
 #include <algorithm>

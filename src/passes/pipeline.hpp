@@ -9,17 +9,17 @@
 
 namespace peri::passes {
 
-// The order, readable top to bottom in pipeline.cpp. A pass may stand more than once.
+// The order, as listed in pipeline.cpp. A pass may occur more than once.
 std::span<const std::string_view> order();
 
 struct PipelineOptions {
   std::vector<std::string> disabled;  // names; an unknown one is an error that lists the known ones
   std::string dump_dir;               // "NN_name.before.ir" and "NN_name.after.ir" for passes that changed something
-  std::function<bool()> stop = {};    // once true no further pass runs: an error of kind kCancelled
+  std::function<bool()> stop = {};    // once it returns true no further pass runs: an error of kind kCancelled
   Precision precision = {};
 };
 
-// kUsage, with those that there are, for a name that no pass has.
+// kUsage, with the known names, for a name that no pass has.
 Status check_names(const std::vector<std::string>& names);
 
 struct PassReport {

@@ -1,4 +1,4 @@
-// Pass resolve_ranges: index arithmetic over range(n) whose outcome is known is gone.
+// Pass resolve_ranges: index arithmetic over range(n) with a known result is replaced by it.
 #include <algorithm>
 
 #include "passes/entry.hpp"

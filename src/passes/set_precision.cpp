@@ -17,8 +17,8 @@ namespace {
 // Constants of up to so many elements are stored as they are computed with: nothing is gained by less.
 constexpr int64_t kSmall = 64;
 
-// Whether a window of a pooling may lie in padding alone, whose result is the lowest number of the type it computes in:
-// one that has holes or reaches past the end. Padding is less than a window elsewhere.
+// Whether a pooling window may consist of padding only, with the lowest number of the computing type as its result: one
+// with dilation or that extends beyond the end. Otherwise padding is smaller than a window.
 bool windows_may_be_empty(const ir::Node& n) {
   if (n.op != "max_pool") return false;
   const std::vector<int64_t> pads = n.ints("pads"), dilations = n.ints("dilations");
@@ -113,7 +113,7 @@ class Setter {
   }
 
   // ---- values
-  // A narrow value in float32.
+  // A narrow value converted to float32.
   Result<ir::Value*> widened(ir::Value* v) {
     ir::Value*& there = wide_[v];
     if (there) return there;
@@ -156,8 +156,8 @@ class Setter {
     return widen_node(n);
   }
 
-  // The node computes in float32. One that cannot (it is about the bits, or makes this type whatever it is given) reads
-  // what it read before.
+  // Lets the node compute in float32. One that cannot (it works on bits, or its result has this type for any input)
+  // keeps its inputs.
   Status widen_node(ir::Node* n) {
     const std::vector<ir::Value*> before = n->inputs;
     std::vector<DType> had;
@@ -210,8 +210,8 @@ class Setter {
     return Ok{};  // one from float32 rounds because the model says so: who computes with it widens what it left
   }
 
-  // A cast to the type that its argument had is no rounding of its own: who computes reads past it. Who only casts on,
-  // and an output, read what is rounded to that type.
+  // A cast to the type of its argument before narrowing does not round on its own: users that compute read its input
+  // instead. Users that only cast, and outputs, read the value rounded to that type.
   Status drop_cast(ir::Node* n, DType type) {
     ir::Value *x = n->in(0), *y = n->out();
     const auto computes = [](const ir::Node* u) {

@@ -1,4 +1,4 @@
-// Pass simplify: nodes that change nothing are gone, and expensive nodes that mean something cheaper are that.
+// Pass simplify: removes nodes without an effect, and replaces expensive nodes by cheaper equivalents.
 #include <algorithm>
 #include <cmath>
 
@@ -24,8 +24,8 @@ const ir::Value* unexpanded(const ir::Value* v) {
   return v;
 }
 
-// x of x*1, x+0, x-0, x/1, x^1, and(x, true), or(x, false). Numbers count only as single elements: whether an engine
-// adds a bias must not hang on the values of its weights.
+// x of x*1, x+0, x-0, x/1, x^1, and(x, true), or(x, false). Only single-element constants count: whether an engine adds
+// a bias must not depend on the values of its weights.
 ir::Value* neutral(const ir::Node& n) {
   if (n.inputs.size() != 2) return nullptr;
   struct Row {

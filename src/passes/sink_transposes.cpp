@@ -1,5 +1,5 @@
-// Pass sink_transposes: transposes move towards the outputs until they meet another one, or something that needs the
-// order.
+// Pass sink_transposes: transposes move towards the outputs until they meet another one, or a node that depends on the
+// order of axes.
 #include <algorithm>
 
 #include "passes/entry.hpp"
@@ -38,8 +38,8 @@ Result<bool> past_unary(Rewriter& w, ir::Node* n, ir::Node* t) {
   return swap(w, n, t, 0, n->attrs, perm_of(*t));
 }
 
-// An element-wise node with a second operand that the permutation does not touch, a constant that can be turned back,
-// or a value that stands under the same transpose.
+// An element-wise node with a second operand that the permutation does not affect, a constant that can be transposed
+// back, or a value after the same transpose.
 Result<bool> past_binary(Rewriter& w, ir::Node* n, ir::Node* t, size_t port) {
   const ops::OpDef* op = ops::find(n->op);
   if (!op || !op->elementwise || n->inputs.size() != 2 || n->outputs.size() != 1 || !same_shape(n->out(), t->out()))

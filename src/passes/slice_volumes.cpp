@@ -1,5 +1,5 @@
-// Pass slice_volumes: a convolution over three axes is one over two, whose channels are the depths under the kernel, so
-// that every kernel for images serves volumes.
+// Pass slice_volumes: a convolution over three axes becomes one over two whose channels are the depths under the
+// kernel, so that kernels for images apply to volumes.
 #include <algorithm>
 
 #include "ops/shape/window.hpp"

@@ -1,4 +1,4 @@
-// Pass split_projections: a packed product that is only cut into parts becomes one product for each part.
+// Pass split_projections: a packed product whose result is only split becomes one product for each part.
 #include <algorithm>
 #include <cstring>
 

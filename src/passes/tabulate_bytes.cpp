@@ -1,4 +1,4 @@
-// Pass tabulate_bytes: what a byte alone decides is looked up.
+// Pass tabulate_bytes: functions of a single byte become table look-ups.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -20,8 +20,8 @@ struct Cone {
   std::unordered_set<const ir::Node*> seen;
 };
 
-// Adds what makes `v`; false where it is not a function of one tensor of bytes, element by element. `leaves`: bytes
-// that are known to be none.
+// Adds the nodes that produce `v`; false where it is not an element-wise function of one tensor of bytes. `leaves`:
+// bytes known not to be such functions.
 bool grow(const ir::Value* v, const Shape& shape, Cone* cone, std::unordered_set<const ir::Value*>* leaves) {
   const ir::Node* n = v->producer;
   const ops::OpDef* op = n ? ops::find(n->op) : nullptr;

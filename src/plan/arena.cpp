@@ -1,6 +1,5 @@
 // Lifetimes and offsets: greedy by size, best fit among the gaps left by buffers alive at the same time; for programs
-// too large for that, step by step with a list of holes. Workspaces of steps of devices are blocks that live for one
-// step.
+// too large for that, step by step with a list of holes. Workspaces of device steps are blocks that live for one step.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -140,8 +139,8 @@ class Holes {
   int64_t end_ = 0;
 };
 
-// In order of their first step, the largest of a step first. Sums of kMaxBufferBytes over a million buffers stay in
-// range.
+// In order of their first step, the largest of a step first. Sums of kMaxBufferBytes over a million buffers stay within
+// int64.
 void place_by_step(std::vector<size_t> todo, Blocks* blocks, int64_t* arena_bytes) {
   const std::vector<Lifetime>& life = blocks->life;
   std::stable_sort(todo.begin(), todo.end(), [&](size_t a, size_t b) { return life[a].first < life[b].first; });

@@ -1,5 +1,5 @@
-// Which chip of a device an engine's choices were made for: the section "chip". They are right on every chip of its
-// class, and perhaps not the fastest on another.
+// The chip that an engine's choices were made for: the section "chip". They are correct on every chip of its class, but
+// may not be the fastest on another.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace peri::plan {
 
 constexpr std::string_view kChipSection = "chip";
 
-// "NVIDIA H200 (132 multiprocessors)"; "" for a program that runs on no device, or does not say.
+// "NVIDIA H200 (132 multiprocessors)"; "" for a program that uses no device or has no such section.
 inline std::string chip_of(const Program& program) {
   const Section* s = program.section(kChipSection);
   return s && program.devices.size() > 1 ? s->bytes : "";

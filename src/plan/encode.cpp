@@ -1,4 +1,4 @@
-// A program as FlatBuffers and back. Only this file and its generated header know the format of the metadata.
+// A program to FlatBuffers and back. Only this file and its generated header know the format of the metadata.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -13,8 +13,8 @@ namespace {
 using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 
-// A table of `fields`. Those of a tuple in braces are made from left to right with every compiler, those of a call are
-// not, and the bytes of the file depend on the order of its strings.
+// A table of `fields`. The elements of a braced tuple are evaluated from left to right by every compiler, arguments of
+// a call are not, and the bytes of the file depend on the order of its strings.
 template <class Table, class... P, class... A>
 Offset<Table> table(Offset<Table> (*create)(FlatBufferBuilder&, P...), FlatBufferBuilder& b, std::tuple<A...> fields) {
   return std::apply([&](const auto&... f) { return create(b, f...); }, fields);
@@ -100,8 +100,8 @@ Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
                            sections_v, devices_v, blobs_v, precision, at_least, at_most);
 }
 
-// Reads fields within a budget: tables and strings of a FlatBuffer may be shared, so that a small file could unfold
-// without end.
+// Reads fields within a budget: tables and strings of a FlatBuffer may be shared, so that a small file could expand
+// without limit.
 struct Reader {
   size_t left;
   bool spent = false;

@@ -17,17 +17,17 @@
 
 namespace peri::plan {
 
-// 2: devices, blobs, and what a step's instances depend on are stated.
+// 2: adds devices, blobs, and the dimensions that instances of a step depend on.
 constexpr uint32_t kEngineFormat = 2;
 
-// An engine's bytes but for its weights, whose places and hashes are in it.
+// The bytes of an engine except its weights, of which it has offsets and hashes.
 struct EngineDraft {
   Program program;
   std::string head;   // everything before the weight section
-  uint64_t hash = 0;  // names the engine: it covers the metadata, and with it the hash of every weight
+  uint64_t hash = 0;  // identifies the engine: it covers the metadata, and with it the hash of every weight
 };
-// Lays the weights out: fills offset, bytes and hashes of program.weights, one for each tensor, equal content stored
-// once. The same program and tensors give the same bytes.
+// Lays out the weights: sets offset, bytes and hashes of program.weights, one for each tensor; equal contents are
+// stored once. The same program and tensors give the same bytes.
 Result<EngineDraft> draft_engine(Program program, const std::vector<Tensor>& weights);
 // Writes the file atomically. Errors: kIo.
 Status write_engine(const std::string& path, const EngineDraft& draft, const std::vector<Tensor>& weights);
@@ -38,10 +38,10 @@ uint64_t engine_hash(std::span<const std::byte> file);
 struct LoadedEngine {
   Program program;
   std::shared_ptr<const MappedFile> file;
-  std::span<const std::byte> weight_bytes;  // inside the map
+  std::span<const std::byte> weight_bytes;  // part of the mapped file
 };
 // Reads and verifies header, checksum, metadata (FlatBuffers verifier) and check_program(). Weight blocks are not read.
-// Errors: kInvalid naming what is wrong (not an engine, another format version, cut, damaged), kIo.
+// Errors: kInvalid naming the fault (not an engine, another format version, truncated, corrupt), kIo.
 Result<LoadedEngine> load_engine(const std::string& path);
 // The same without a file: weights copied into one block of memory that `keep` owns.
 struct AssembledEngine {
@@ -51,7 +51,7 @@ struct AssembledEngine {
 };
 Result<AssembledEngine> assemble_engine(Program program, const std::vector<Tensor>& weights);
 extern const FileKind kEngineFile;
-// True if the file begins like an engine.
+// True if the file begins with an engine's magic.
 bool looks_like_engine(const std::string& path);
 // Recomputes the hash of every weight block; error naming the first that differs.
 Status check_weights(const LoadedEngine& engine);
@@ -62,7 +62,7 @@ uint64_t engine_checksum(std::span<const std::byte> file, uint64_t metadata_offs
 // The same verification over bytes in memory (for fuzzers and tests).
 Result<Program> parse_engine(std::span<const std::byte> file, std::span<const std::byte>* weights);
 
-// Metadata alone, as bytes and back: also the hash of a program's choices.
+// The metadata alone, encoded and decoded: also hashed as a program's choices.
 std::string encode_program(const Program& program);
 Result<Program> decode_program(std::span<const std::byte> bytes);
 

@@ -1,5 +1,5 @@
-// Which model an engine was made of, whatever was chosen and wherever: the section "identity", a hash of the graph and
-// the weights as imported. Engines of one model have it in common, those of two models do not.
+// Which model an engine was made from, independent of all choices and of the machine: the section "identity", a hash of
+// the graph and the weights as imported. It is equal for engines of one model and differs between models.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace peri::plan {
 
 constexpr std::string_view kIdentitySection = "identity";
 
-// 16 hexadecimal digits; "" for a program that does not say.
+// 16 hexadecimal digits; "" for a program without one.
 inline std::string identity_of(const Program& program) {
   const Section* s = program.section(kIdentitySection);
   return s ? s->bytes : "";

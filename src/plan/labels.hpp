@@ -1,4 +1,4 @@
-// How errors about a program name a buffer and a step: by number, and by name where they have one.
+// How errors about a program name a buffer or a step: by number, and by name where they have one.
 #pragma once
 
 #include "plan/program.hpp"
@@ -12,7 +12,7 @@ inline std::string step_label(const Program& p, size_t k) {
   return format("step %zu", k) + (p.steps[k].name.empty() ? "" : " (" + p.steps[k].name + ")");
 }
 
-// One of the two, written where an error needs it.
+// A buffer or a step, formatted only where an error needs it.
 struct Label {
   const Program& p;
   size_t k;

@@ -1,5 +1,5 @@
-// Sizes of a run are bound to a program's dimensions, and lie within the limits that those were built with, which are
-// sound.
+// Binding sizes of a run to a program's dimensions, the limits that they must be within, and the validity of those
+// limits.
 #include <algorithm>
 #include <map>
 

@@ -1,4 +1,4 @@
-// Locks as JSON and back, and their choices handed out by key.
+// Locks to JSON and back, and access to their choices by key.
 #include "plan/lock_file.hpp"
 
 #include <algorithm>

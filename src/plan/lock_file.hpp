@@ -1,5 +1,5 @@
-// The lock file: every choice of a build as data, so that another machine makes the same bytes without measuring.
-// JSON; what is chosen stands in the order of the program.
+// The lock file: every choice of a build as data, so that another machine makes the same bytes without measuring. JSON;
+// choices are in the order of the program.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace peri::plan {
 constexpr int64_t kLockFormat = 1;
 extern const FileKind kLockFile;
 
-// What runs one region or one change of layout.
+// The choice for one region or one conversion of layout.
 struct LockedChoice {
   std::string name;          // the anchor node, for people
   std::string key;           // hash of the problem with symbolic dims
@@ -25,22 +25,23 @@ struct LockedChoice {
   std::string layouts;       // of its inputs and outputs: ",0231->0231"; a candidate may offer several
   std::string requires_isa;  // "" any
   std::string library;       // "" none, else name and version: "onednn 3.2.0"
-  std::string fallback;      // the candidate for other dims, where the first holds at the tuned ones only; else ""
-  std::string fallback_isa;  // what that one requires
+  std::string fallback;      // the candidate for other dims, where the first is valid at the tuned ones only; else ""
+  std::string fallback_isa;  // the instruction set that it requires
 };
 
 struct Lock {
-  std::string builder;  // the version that chose, which alone may use it: "peri 0.1.0"
+  std::string builder;  // the version that made the choices, and the only one that may use them: "peri 0.1.0"
   std::string backend;
   std::string provider;                              // the only one allowed, "" all
   std::map<std::string, int64_t> dims;               // the dims it was tuned at
-  std::vector<std::map<std::string, int64_t>> also;  // further dims at which every choice holds: smallest, largest
+  std::vector<std::map<std::string, int64_t>> also;  // further dims at which every choice is valid: smallest, largest
   std::map<std::string, int64_t> at_least, at_most;  // limits of the engine's dimensions
-  std::map<std::string, std::string> fixed;          // inputs that are constants: name and value, as they were given
+  std::map<std::string, std::string> fixed;          // inputs that are constants: name and value as given
   std::vector<std::string> disabled_passes;
-  std::string dtype;                      // the type asked for weights, "" the model's own
-  std::string io_dtype;                   // the same for inputs and outputs
-  std::vector<LockedChoice> regions;      // equal problems may be done differently in different places: one each
+  std::string dtype;     // the type asked for weights, "" the model's own
+  std::string io_dtype;  // the same for inputs and outputs
+  std::vector<LockedChoice>
+      regions;  // one for each region: equal problems may have different choices in different places
   std::vector<LockedChoice> conversions;  // one for each problem
 };
 
@@ -53,18 +54,18 @@ Result<Lock> parse_lock(std::string_view text);
 // Errors: kIo; those of parse_lock with the file's name.
 Result<Lock> read_lock(const std::string& path);
 
-// Hands out a lock's choices while a program is made. `lock` null: nothing is locked. The lock must outlive it.
+// Hands out a lock's choices while a program is made. `lock` null: nothing is locked. The lock must outlive the reader.
 class LockReader {
  public:
   explicit LockReader(const Lock* lock);
   bool locked() const { return lock_ != nullptr; }
-  // The choice for the next region with this key. kRefused naming `node` if the lock has none or no more.
+  // The choice for the next region with this key. kRefused naming `node` if the lock has none left.
   Result<const LockedChoice*> region(const std::string& key, std::string_view node);
-  // Whether a region with this key and name is still to come.
+  // Whether a region with this key and name has not been handed out yet.
   bool has(const std::string& key, std::string_view name) const;
-  // The choice for a change of layout, as often as it is asked for.
+  // The choice for a conversion of layout; may be asked for repeatedly.
   Result<const LockedChoice*> conversion(const std::string& key, std::string_view node) const;
-  // kRefused if a region of the lock was never asked for: it belongs to another model.
+  // kRefused if a region of the lock was not used: it belongs to another model.
   Status all_used() const;
 
  private:

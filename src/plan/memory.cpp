@@ -1,4 +1,4 @@
-// A sum over buffers.
+// Sums over buffers.
 #include "plan/memory.hpp"
 
 #include <set>

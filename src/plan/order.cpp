@@ -1,4 +1,4 @@
-// One clock a step: for each lane the last of its steps that is done by then.
+// A vector clock for each step: for each lane the last of its steps that is complete by then.
 #include "plan/order.hpp"
 
 #include <algorithm>

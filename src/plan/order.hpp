@@ -1,8 +1,9 @@
-// Which steps are done before which others begin, and what of it a device may capture: pure functions of a program.
+// Which steps are complete before which others begin, and which of them a device may capture: pure functions of a
+// program.
 //
-// Steps of the host run one after the other, as they stand. Steps of a device are enqueued as they stand: each runs
-// behind the earlier ones of its lane, behind earlier steps of the host, behind the earlier segments of its device, and
-// behind what it waits for. A step of the host is behind a device's only if it waits for it, or an earlier one did.
+// Steps of the host run one after the other, in program order. Steps of a device are enqueued in program order: each
+// runs after the earlier ones of its lane, after earlier steps of the host, after the earlier segments of its device,
+// and after what it waits for. A step of the host runs after a device's only if it waits for it, or an earlier one did.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace peri::plan {
 
-// A maximal run of steps of one device: nothing of the host stands between them, so that all of it can be enqueued, or
-// captured once for a shape and replayed.
+// A maximal run of steps of one device with no step of the host between them: all of it can be enqueued, or captured
+// once per shape and replayed.
 struct Segment {
   size_t begin = 0, end = 0;  // steps
   uint32_t device = 0;
@@ -22,11 +23,11 @@ std::vector<Segment> segments(const Program& program);
 
 class StepOrder {
  public:
-  // REQUIRES: devices, lanes and waits_for are within their ranges (check_program() asks before it trusts them).
+  // REQUIRES: devices, lanes and waits_for are within their ranges (check_program() checks them first).
   explicit StepOrder(const Program& program);
   size_t lanes() const { return lanes_; }  // 0 is the host; then each lane of a device that has steps
   size_t lane_of(size_t step) const { return lane_of_[step]; }
-  // The last step of a lane that is done before `step` begins; -1: none.
+  // The last step of a lane that is complete before `step` begins; -1: none.
   int32_t last_before(size_t step, size_t lane) const { return clock_[step * lanes_ + lane]; }
   bool before(size_t earlier, size_t step) const {
     return earlier < step && last_before(step, lane_of_[earlier]) >= static_cast<int32_t>(earlier);
@@ -38,14 +39,14 @@ class StepOrder {
   std::vector<int32_t> clock_;  // by step and lane
 };
 
-// When the memory of each buffer that owns some is touched, over all lanes; behind the buffers stand the steps, each
-// with what it holds while it runs.
+// The lifetimes over all lanes of each buffer that owns memory, followed by those of the steps themselves, for memory
+// that a step uses while it runs.
 class Spans {
  public:
   Spans() = default;
   explicit Spans(const Program& program);
   bool empty() const { return lanes_ == 0; }
-  // Whether all that touches one of the two is done before anything touches the other.
+  // Whether all accesses to one of the two are complete before the first access to the other.
   bool apart(size_t a, size_t b) const { return ends_before(a, b) || ends_before(b, a); }
 
  private:
@@ -55,8 +56,8 @@ class Spans {
     return true;
   }
   size_t lanes_ = 0;
-  std::vector<int32_t> last_;   // by buffer and lane: the last step that touches it; -1: none
-  std::vector<int32_t> known_;  // the last step of the lane that is done before any step that touches it
+  std::vector<int32_t> last_;   // by buffer and lane: the last step that accesses it; -1: none
+  std::vector<int32_t> known_;  // the last step of the lane that is complete before any step that accesses it
 };
 
 }  // namespace peri::plan

@@ -1,4 +1,4 @@
-// Rules for each buffer and step, then the order of all that touches a buffer.
+// Rules for each buffer and step, then the order of all accesses to a buffer.
 #include "plan/places.hpp"
 
 #include <algorithm>

@@ -24,9 +24,9 @@ struct Scope {
   std::set<std::string> table;
   std::vector<int32_t> owner;  // of the buffers checked so far
   std::vector<bool> written;
-  // A result that takes the memory of an argument begins contents of its own, which views of it belong to. Per buffer:
-  // where its contents begin, itself, the nearest such result above it, or the owner; per owner: whose contents are
-  // there.
+  // A result that shares the memory of an argument begins new contents, which its views belong to. Per buffer: the
+  // start of its contents, which is itself, the nearest such result it aliases, or the owner; per owner: the current
+  // contents.
   std::vector<int32_t> base, there;
   std::set<std::string> bound;
 

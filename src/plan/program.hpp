@@ -1,4 +1,4 @@
-// Program: what a backend hands to the runtime, as pure data: devices, a dimension table, buffers, steps. It knows no
+// Program: what a backend passes to the runtime, as pure data: devices, a dimension table, buffers, steps. It knows no
 // graph and no compiler, and is what the engine file stores.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace peri::plan {
 
 constexpr uint32_t kHost = 0;                       // the first of Program::devices
 constexpr std::string_view kHostDevice = "host";    // its name
-constexpr std::string_view kCopyExecutor = "copy";  // the only one whose steps may reach two devices
-constexpr size_t kMaxDevices = 16, kMaxLanes = 16;  // lanes of all devices together, the host as one
+constexpr std::string_view kCopyExecutor = "copy";  // the only one whose steps may access two devices
+constexpr size_t kMaxDevices = 16, kMaxLanes = 16;  // lanes of all devices together; the host counts as one
 
 enum class BufferKind : uint8_t { kInput, kOutput, kWeight, kScratch, kState };
 
@@ -25,50 +25,52 @@ struct Buffer {
   std::string name;
   BufferKind kind = BufferKind::kScratch;
   DType dtype = DType::kF32;
-  Shape shape;              // logical dims, for people, checks and data-dependent outputs
+  Shape shape;              // logical dims, for reports, checks and data-dependent outputs
   std::string layout;       // physical order as in IR text ("" row-major, "0231", "0123:1x16")
   Dim bytes;                // size; string tensors are held by the runtime as objects and have 0 here
-  uint32_t alignment = 64;  // of its own memory or of its offset in what it aliases: a power of two, 64 to 4096
+  uint32_t alignment = 64;  // of its own memory or of its offset in the buffer it aliases: a power of two, 64 to 4096
   int32_t alias_of = -1;    // same memory as an earlier buffer, from `alias_offset` on; -1: its own
   Dim alias_offset;
   int32_t weight = -1;      // kWeight: index into Program::weights
-  uint32_t device = kHost;  // of Program::devices; its whole family of aliases lies there
+  uint32_t device = kHost;  // of Program::devices; all buffers that share its memory are on it
 };
 
-// One way to do a step. The first whose `requires_isa` and `library` this machine has and whose `holds_for` holds is
-// taken.
+// One way to execute a step. The first whose `requires_isa` and `library` this machine has and whose `holds_for` is met
+// is chosen.
 struct Variant {
   std::string requires_isa;                        // "" any, "avx2", "avx512", "amx_int8", "sm_90a"
   std::string library;                             // "" none, else name and version that must match: "onednn 3.2.0"
   std::vector<std::pair<Dim, int64_t>> holds_for;  // every expression must equal its number; empty: every shape
-  std::string payload;                             // the executor's own text or bytes
-  std::vector<int32_t> blobs = {};                 // of Program::blobs: what the payload needs beside its text
+  std::string payload;                             // in the executor's own format, text or bytes
+  std::vector<int32_t> blobs = {};                 // of Program::blobs: further data of the payload
 };
 
 struct Program;
 
 struct Step {
   std::string name;      // for people: the anchor node
-  std::string executor;  // a name of src/exec: "cpu", "reference", "copy", "if", "loop"
+  std::string executor;  // a name of src/exec: "cpu", "cuda", "reference", "sized", "copy", "if", "loop"
   uint32_t payload_version = 1;
   std::vector<Variant> variants;
   std::vector<int32_t> reads;  // buffers; -1: an optional argument left out
   std::vector<int32_t> writes;
-  uint32_t device = kHost;  // where it runs: all its arguments lie there, but for one end of a copy, which may be host
-  uint32_t lane = 0;        // of the device; 0 on the host
-  std::vector<int32_t> waits_for;  // earlier steps that are done before it begins (see StepOrder)
+  uint32_t device =
+      kHost;          // where it runs: all its arguments are there, except one end of a copy, which may be the host
+  uint32_t lane = 0;  // of the device; 0 on the host
+  std::vector<int32_t> waits_for;  // earlier steps that are complete before it begins (see StepOrder)
   std::vector<std::string> binds;  // data-dependent dimensions this step binds while running
-  // Dimensions that an instance of the step may depend on beside those of its arguments and of its variants; it is told
+  // Dimensions that an instance of the step may depend on in addition to those of its arguments and variants; it gets
   // no others. Bound before the step.
   std::vector<std::string> depends_on = {};
   std::vector<std::shared_ptr<Program>> bodies;  // control steps; their weights are those of the whole program
   std::vector<std::string> origins;              // nodes of the model, for reports
-  // For each write the index of the read whose memory it takes (its buffer is that one or an alias of it), as the
-  // kernel's offer allows; -1: none. Empty: none at all. No other result may lie in the memory of an argument.
+  // For each write the index of the read whose memory it reuses (its buffer is that one or an alias of it), as the
+  // kernel's offer allows; -1: none. Empty: none at all. No other result may overlap an argument.
   std::vector<int32_t> shares = {};
 };
 
-// Constant bytes that variants need beside their payload (code of outside kernels, a library's plan): once, by content.
+// Constant bytes that variants need in addition to their payload (code of outside kernels, a library's plan), stored
+// once per content.
 struct Blob {
   uint64_t hash = 0;  // xxh3-64 of the bytes
   std::string bytes;
@@ -100,21 +102,22 @@ struct Section {
 
 struct Program {
   std::string name;
-  std::string builder;                                            // version of the software that made it
+  std::string builder;                                            // version of the program that built it
   std::string backend;                                            // "cpu"
-  std::vector<std::string> devices = {std::string(kHostDevice)};  // kinds: "host" first, then each of the others once
-  std::vector<std::string> dims;             // named dimensions; inputs bind them, or a step's `binds`
-  std::map<std::string, int64_t> tuned_for;  // the binding the choices were tuned at
-  // Limits of dimensions of the inputs: a run beyond them is refused. A dimension without one may have any size.
+  std::vector<std::string> devices = {std::string(kHostDevice)};  // kinds: "host" first, then each other kind once
+  std::vector<std::string> dims;             // named dimensions; bound by inputs or by a step's `binds`
+  std::map<std::string, int64_t> tuned_for;  // the binding at which candidates were timed
+  // Limits of dimensions of the inputs: a run outside them is refused. A dimension without a limit may have any size.
   std::map<std::string, int64_t> at_least = {}, at_most = {};
   std::vector<Buffer> buffers;
-  std::vector<Step> steps;  // in an order that respects every dependence
+  std::vector<Step> steps;  // in an order that respects all dependences
   std::vector<Port> inputs;
   std::vector<Port> outputs;
   std::vector<Weight> weights;
   std::vector<Section> sections;
   std::vector<Blob> blobs = {};
-  // The narrowest type that weights and values of the model were rounded to: what a whole answer may err by follows.
+  // The narrowest type that weights and values of the model were rounded to; verification derives its error budget from
+  // it.
   DType precision = DType::kF32;
 
   // The index of a blob with these bytes, added if there is none.
@@ -122,32 +125,32 @@ struct Program {
   const Section* section(std::string_view wanted) const;
 };
 
-// The type that values between the steps of a device are kept in: Program::precision, or float32 where all steps are
-// the host's, which rounds weights alone.
+// The type of the values between the steps of a device: Program::precision, or float32 where all steps run on the host,
+// which rounds only weights.
 DType values_type(const Program& program);
 
-// Everything a run relies on, checked once at load: indexes, aliases, order of reads and writes, expressions, names,
-// caps (1e6 steps and buffers, depth 16 of bodies). A step touches memory of its own device only, the host's end of a
-// copy apart; strings, steps that bind dimensions and those with bodies belong to the host; two steps that touch a
-// buffer, one of them writing, are ordered by what they wait for. Memory of an argument is taken only as
-// Step::shares states, and what stood there is not read afterwards; that the kernel allows it is checked by the
+// Everything that a run relies on, checked once at load: indexes, aliases, order of reads and writes, expressions,
+// names, limits (1e6 steps and buffers, depth 16 of bodies). A step accesses memory of its own device only, except the
+// host's end of a copy; strings, steps that bind dimensions and those with bodies are on the host; two steps that
+// access a buffer, one of them writing, are ordered by what they wait for. Memory of an argument is reused only as
+// Step::shares states, and its old contents are not read afterwards; that the kernel allows it is checked by the
 // executor. `weight_bytes` is the size of the weight section. The error says which step or buffer and why. After it, no
 // field of the program can cause an unsafe access.
 Status check_program(const Program& program, uint64_t weight_bytes);
 
 // Binds the dimension table from concrete input dims (in order of Program::inputs): bare symbols first, then every
 // other dimension is checked. Errors name the input, axis, expectation and finding. A named dimension is at least
-// `lowest`; kRefused names the limit of the program that one is beyond.
+// `lowest`; kRefused names the limit of the program that is exceeded.
 Result<DimBinding> bind_dims(const Program& program, const std::vector<std::vector<int64_t>>& input_dims,
                              int64_t lowest = 1);
 
-// Program::at_least and at_most: sound; one of them in words, "" where there is none; kRefused naming the limit that
-// sizes are beyond.
+// Checks that Program::at_least and at_most are valid; the limits of one dimension in words, "" where it has none;
+// kRefused naming the limit that sizes exceed.
 Status check_limits(const Program& program);
 std::string limits_text(const Program& program, const std::string& dim);
 Status within_limits(const Program& program, const DimBinding& sizes);
 
-// Which variant of a step to take on this machine under a binding; error kRefused that lists what each one needs.
+// Selects the variant of a step for this machine and a binding; error kRefused that lists what each one needs.
 struct Capabilities {
   std::vector<std::string> isas;       // every level this machine has: {"avx2", "avx512", ...}
   std::vector<std::string> libraries;  // "onednn 3.2.0"
@@ -156,17 +159,17 @@ Result<size_t> choose_variant(const Step& step, const Capabilities& machine, con
 
 // ---- memory --------------------------------------------------------------------------------------------------------
 // Offsets of the scratch buffers in one arena per device for a binding: largest first, best fit. Two buffers share
-// bytes only where all that touches the one is done before anything touches the other: by the order of the steps on the
-// host alone, by StepOrder where there are other devices. A pure function: the same program and binding give the same
-// offsets. Buffers whose size is not bound yet get kUnbound.
+// bytes only where all accesses to the one are complete before the first access to the other: by the order of the steps
+// if all run on the host, by StepOrder where there are other devices. A pure function: the same program and binding
+// give the same offsets. Buffers whose size is not bound yet get kUnbound.
 constexpr int64_t kUnbound = -1;
-constexpr int64_t kMaxBufferBytes = int64_t{1} << 42;  // sums over a million buffers stay in range
+constexpr int64_t kMaxBufferBytes = int64_t{1} << 42;  // keeps sums over a million buffers within int64
 struct ArenaPlan {
   std::vector<int64_t> offset;             // per buffer; kUnbound for buffers outside the arena
   std::vector<int64_t> bytes;              // per buffer; kUnbound if data-dependent
   int64_t arena_bytes = 0;                 // of the host
   std::vector<int64_t> device_bytes = {};  // arena of each device; the host's is arena_bytes, and 0 here
-  int64_t largest_live_bytes = 0;          // of the host, lower bound of any plan: the most bytes alive at one step
+  int64_t largest_live_bytes = 0;  // of the host, lower bound of any plan: the largest sum of bytes alive at one step
 };
 Result<ArenaPlan> plan_arena(const Program& program, const DimBinding& binding);
 // Checks a plan: inside the arena, aligned, no two buffers alive at once overlap. Used after planning and by tests.

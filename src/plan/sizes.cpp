@@ -1,4 +1,4 @@
-// Compiling a program's sizes, and binding them; what does not fit is told by bind_dims(), which knows names.
+// Compiling and binding a program's sizes; where they do not fit, bind_dims(), which knows names, reports the error.
 #include "plan/sizes.hpp"
 
 #include <algorithm>

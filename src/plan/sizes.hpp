@@ -1,5 +1,5 @@
 // The sizes of a program as functions: every expression of its buffers, ports and variants compiled once, lifetimes
-// found once. Binding, planning and choosing for new sizes then follow no name and no expression.
+// computed once. Binding, planning and choosing for new sizes then look up no name and parse no expression.
 #pragma once
 
 #include "base/size_table.hpp"
@@ -8,7 +8,7 @@
 
 namespace peri::plan {
 
-// Values are those of table.names(): the program's dimensions, in their order, come first.
+// Values are indexed as table.names(): the program's dimensions come first, in their order.
 struct ProgramSizes {
   struct BufferSizes {
     int32_t bytes = 0, alias_offset = 0;
@@ -24,27 +24,28 @@ struct ProgramSizes {
   std::vector<Limit> limits;
   std::vector<std::vector<std::vector<int32_t>>> holds;  // per step and variant: the expressions of `holds_for`
   std::vector<Lifetime> lifetimes;
-  Spans spans;  // of programs with devices beside the host
+  Spans spans;  // for programs with devices other than the host
 };
 ProgramSizes compile_sizes(const Program& program);
 
-// As bind_dims(), into values; those of dimensions that a step binds become kNoSize.
+// As bind_dims(), into values; dimensions that a step binds become kNoSize.
 Status bind_sizes(const Program& program, const ProgramSizes& sizes,
                   const std::vector<std::vector<int64_t>>& input_dims, int64_t lowest, std::vector<int64_t>* values);
-// What steps of devices need beside their arguments while they run, in the arena of their device.
+// Memory that steps of devices need in addition to their arguments while they run, in the arena of their device.
 struct Workspaces {
   std::vector<int64_t> bytes;   // per step
   std::vector<int64_t> offset;  // per step, once planned; kUnbound: none
 };
 constexpr int64_t kWorkspaceAlignment = 256;
-// As plan_arena() and choose_variant() of a binding. Each workspace lies where nothing lives that its step may meet.
+// As plan_arena() and choose_variant() of a binding. A workspace overlaps nothing that may be alive while its step
+// runs.
 Result<ArenaPlan> plan_arena(const Program& program, const ProgramSizes& sizes, std::span<const int64_t> values,
                              Workspaces* workspaces = nullptr);
 Result<size_t> choose_variant(const Program& program, const ProgramSizes& sizes, size_t step,
                               const Capabilities& machine, std::span<const int64_t> values);
-// Whether the machine has what the variant asks for, whatever the sizes.
+// Whether the machine meets the requirements of the variant, independent of sizes.
 bool fits(const Variant& variant, const Capabilities& machine);
-// That none of the step's variants fits: kRefused, with what they ask for.
+// The error that none of the step's variants fits: kRefused, with the requirements of each.
 Error no_variant(const Step& step);
 
 }  // namespace peri::plan

@@ -1,4 +1,4 @@
-// The one line of an anchor with its epilogue.
+// The one-line text of an anchor with its epilogue.
 #pragma once
 
 #include <optional>
@@ -7,17 +7,17 @@
 
 namespace peri::problem {
 
-// None where the problem is not said by a line that gives the very same problem back.
+// None where no line parses back to exactly this problem.
 std::optional<std::string> line_of(const ir::Graph& graph, const std::vector<bool>& weights);
 Result<Problem> parse_line(std::string_view line);
 
-// Words of a text: apart at spaces outside brackets and quotes.
+// Words of a text, separated by spaces outside brackets and quotes.
 std::vector<std::string_view> words_of(std::string_view text);
-// Parts of a list: apart at commas outside brackets and quotes.
+// Elements of a list, separated by commas outside brackets and quotes.
 std::vector<std::string_view> parts_of(std::string_view list);
-// The facts that stand as words before a graph or in a line: "weights=x1,x3", "weights=none".
+// The facts that precede a graph or are part of a line, as words: "weights=x1,x3", "weights=none".
 std::string facts_text(const ir::Graph& graph, const std::vector<bool>& weights, const std::vector<bool>& expected);
-// True if the word is a fact; it is taken.
+// True if the word is a fact, which is then applied to `problem`.
 Result<bool> take_fact(std::string_view word, const ir::Graph& graph, Problem* problem);
 
 }  // namespace peri::problem

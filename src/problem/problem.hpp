@@ -12,21 +12,21 @@ namespace peri::problem {
 
 struct Problem {
   ir::Graph graph;
-  std::vector<bool> weights = {};  // per graph input: constant in the model, its bytes at hand when a kernel is made
+  std::vector<bool> weights = {};  // for each input: a constant whose bytes a kernel gets when it is created
 
   Problem clone() const { return {graph.clone(), weights}; }
 };
 
-// What the ops say of the inputs: what they read as weight, bias, scale or variance and nothing else.
+// By the ops' definitions: the inputs that are used as weight, bias, scale or variance and for nothing else.
 std::vector<bool> weights_by_role(const ir::Graph& graph);
 
-// Inputs are named x0, x1, ..., all other values by their place, as regions cut from a model are: problems that differ
-// in names alone have the same text then.
+// Names inputs x0, x1, ... and all other values by their position, as in regions cut from a model: problems that differ
+// only in names then have the same text.
 ir::Graph canonical(const ir::Graph& graph);
 
-// All that the problem is, constants of more than 1024 elements by their hash: what is compared and hashed.
+// The complete problem, constants of more than 1024 elements by their hash: the text that is compared and hashed.
 std::string identity(const ir::Graph& graph, const std::vector<bool>& weights);
-// 16 digits of it. Without weights: of the region alone, whatever its sizes; so a lock names it.
+// 16 hex digits of the hash of identity(). Without weights: of the region alone, for any sizes, as a lock names it.
 std::string hash(const ir::Graph& graph, const std::vector<bool>& weights = {});
 inline std::string hash(const Problem& p) { return hash(p.graph, p.weights); }
 

@@ -1,4 +1,4 @@
-// The devices that an engine's program names, and the weights in their memory that steps read there.
+// The devices that an engine's program names, and the weights in their memory.
 #pragma once
 
 #include <map>
@@ -31,15 +31,16 @@ class EngineDevices {
   }
 
  private:
-  // Per device, buffers of weights that these instances read there and that nobody has brought.
+  // Per device, the weight buffers that these instances read there and that are not uploaded yet.
   std::vector<std::set<size_t>> wanted(const plan::Program& program,
                                        std::span<const std::shared_ptr<const Instance>> instances) const;
   Status upload(const Engine& engine, uint32_t index, const std::set<size_t>& wanted);
-  std::vector<std::shared_ptr<device::Device>> devices_;  // the host's is null
+  std::vector<std::shared_ptr<device::Device>> devices_;  // null for the host
   mutable std::mutex lock_;                               // of all below
   std::vector<device::Memory> memory_;
   std::vector<device::Address> weights_;  // per buffer
-  // Per device, weights that share a block of the file: by its place and size, of one that lies in no file by its own.
+  // Per device, weights that share a block of the file: keyed by its address and size; those without a file by their
+  // own.
   std::vector<std::map<std::pair<const void*, size_t>, device::Address>> blocks_;
   int64_t bytes_ = 0;
 };

@@ -14,7 +14,7 @@ namespace peri::runtime {
 
 class EngineServable final : public Servable {
  public:
-  // `slots` sessions of `threads` each. `file`, where the engine lies in one: an answer that rests on a file cut
+  // `slots` sessions of `threads` each. `file`, if the engine is in one: a result that depends on a file truncated
   // meanwhile is an error.
   static Result<std::shared_ptr<EngineServable>> create(std::shared_ptr<const Engine> engine, int slots, int threads,
                                                         std::shared_ptr<const MappedFile> file = nullptr);
@@ -23,21 +23,22 @@ class EngineServable final : public Servable {
   std::span<const plan::Port> outputs() const override { return engine_->program().outputs; }
   int slots() const override { return slots_; }
   void submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<Sink> sink) override;
-  // A run ends before its next step.
+  // The run ends before its next step.
   bool cancel(uint64_t ticket) override;
   Cost cost(std::span<const Tensor> tensors) const override;
   device::MemoryInfo device_memory() const override;
   uint64_t progress() const override { return progress_.load(std::memory_order_relaxed); }
 
-  // One run on a free session, and its time kept for cost(). REQUIRES: a slot is free.
+  // One run on a free session, whose time is recorded for cost(). REQUIRES: a slot is free.
   Result<std::vector<Tensor>> run(std::span<const Tensor> tensors, uint64_t ticket = 0);
-  // A run on every session, so that each has its memory and instances for these sizes. REQUIRES: nothing is under way.
+  // A run on every session, so that each has its memory and instances for these sizes. REQUIRES: no requests in
+  // progress.
   Status warm(std::span<const Tensor> tensors);
   const Engine& engine() const { return *engine_; }
 
  private:
   EngineServable() = default;
-  // A session and what may be asked of it while it runs.
+  // A session and the state of its current run.
   struct Slot {
     std::unique_ptr<Session> session;
     std::atomic<bool> cancelled{false};
@@ -48,7 +49,7 @@ class EngineServable final : public Servable {
   int slots_ = 1;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Slot>> idle_;
-  std::unordered_map<uint64_t, Slot*> running_;  // by ticket, 0 excepted
+  std::unordered_map<uint64_t, Slot*> running_;  // by ticket, except 0
   std::atomic<uint64_t> progress_{0};            // steps of all runs
   SeenCosts seen_;
 };

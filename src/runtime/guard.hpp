@@ -10,7 +10,7 @@ namespace peri::runtime {
 constexpr int64_t kGuardBytes = 4096;  // at least, on each side
 
 void write_guard(std::byte* from, std::byte* to);
-// The first byte that is not as write_guard() wrote it; `to`: all are.
+// The first byte that differs from what write_guard() wrote; `to`: none.
 const std::byte* damaged(const std::byte* from, const std::byte* to);
 
 }  // namespace peri::runtime

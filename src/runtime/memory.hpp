@@ -11,7 +11,7 @@ namespace peri::runtime {
 
 inline constexpr size_t kPage = 4096;
 
-// Gives memory back to where it came from.
+// Returns memory to its allocator.
 struct Release {
   Allocator allocator;
   size_t bytes = 0;
@@ -32,7 +32,7 @@ struct Memory {
           .advise("run with smaller inputs, or on a machine with more memory");
     const size_t padded = (wanted + 127) / 64 * 64;
     const Allocator& a = options.allocator;
-    data.reset();  // before the new one is taken: both need not fit
+    data.reset();  // before the new one is allocated: both need not fit
     void* fresh = nullptr;
     if (a.allocate)
       fresh = a.allocate(a.user, padded, kPage);

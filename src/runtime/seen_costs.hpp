@@ -12,8 +12,8 @@ namespace peri::runtime {
 
 class SeenCosts {
  public:
-  // A mean that forgets: an eighth of each new time, none counted for more than eight times the mean. The first run of
-  // a size makes instances and memory and is forgotten the same way.
+  // An exponential mean: each new time has a weight of 1/8, and counts as at most eight times the mean. The first run
+  // of a size includes making instances and memory, and fades in the same way.
   void note(uint64_t key, int64_t took_ns) {
     Seen& seen = seen_[(key >> 32) % seen_.size()];
     const int64_t before = expected(key);
@@ -21,7 +21,7 @@ class SeenCosts {
     seen.expected_ns.store(before < 0 ? took_ns : before + (capped - before) / 8, std::memory_order_relaxed);
     seen.key.store(key, std::memory_order_relaxed);
   }
-  // -1: none was seen.
+  // -1: none was recorded.
   int64_t expected(uint64_t key) const {
     const Seen& seen = seen_[(key >> 32) % seen_.size()];
     if (seen.key.load(std::memory_order_relaxed) != key) return -1;
@@ -40,7 +40,7 @@ class SeenCosts {
     std::atomic<uint64_t> key{0};
     std::atomic<int64_t> expected_ns{-1};
   };
-  std::array<Seen, 64> seen_;  // by key, the latest of those that share a place
+  std::array<Seen, 64> seen_;  // by key; of those that share an entry the latest
 };
 
 }  // namespace peri::runtime

@@ -15,7 +15,7 @@
 
 namespace peri::runtime {
 
-// Receives the answers to one request, from any thread, `last` with the last of them. An error is the last.
+// Receives the answers to one request, from any thread, with `last` set for the final one. An error is final.
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -23,33 +23,34 @@ class Sink {
 };
 
 struct Cost {
-  int64_t expected_ns = -1;  // of a run of these sizes as lately seen; -1: none was seen
+  int64_t expected_ns = -1;  // of a recent run of these sizes; -1: none
   int64_t bytes = 0;         // of the inputs
 };
 
-// All functions may be called from any thread at once.
+// All functions may be called from any thread concurrently.
 class Servable {
  public:
   virtual ~Servable() = default;
   virtual std::span<const plan::Port> inputs() const = 0;
   virtual std::span<const plan::Port> outputs() const = 0;
-  // How many requests may be under way at once; 0: none now. REQUIRES of callers: no more than so many, but for one
-  // that met a change of it.
+  // How many requests may be in progress at once; 0: none now. REQUIRES of callers: no more than that, except during a
+  // change of the number.
   virtual int slots() const = 0;
   // Called, from any thread, when slots() may have grown; a null function ends it. It must not call this object.
   virtual void on_room(std::function<void()>) {}
   // Whether submit() returns before the work is done, so that any thread may call it.
   virtual bool answers_later() const { return false; }
-  // What is wrong with it now, in words for operators; empty: nothing.
+  // Its current fault, in words for operators; empty: none.
   virtual std::string trouble() const { return {}; }
-  // Of the device that it runs on, now; 0, 0: it is the host, or not known.
+  // Of the device that it runs on, now; 0, 0: the host, or unknown.
   virtual device::MemoryInfo device_memory() const { return {}; }
-  // Tensors by port. The sink gets its answers before this returns or later, as the model likes.
+  // Tensors by port. The sink gets its answers before this returns or later, depending on the model.
   virtual void submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<Sink> sink) = 0;
-  // Asks for the end of a request under way; true if it will be answered early. What has no point to stop at runs on.
+  // Requests the end of a request in progress; true if it will be answered early. A request that cannot be interrupted
+  // runs to its end.
   virtual bool cancel(uint64_t ticket) = 0;
   virtual Cost cost(std::span<const Tensor> tensors) const = 0;
-  // Grows with all work that gets done: where requests are under way and it stands still, the model is stuck.
+  // Grows with all completed work: if requests are in progress and it does not change, the model is stuck.
   virtual uint64_t progress() const = 0;
 };
 

@@ -15,21 +15,22 @@
 
 namespace peri::runtime {
 
-// Bytes of an arena, placed separately, that nothing may write: [begin, end).
+// Bytes of an arena with separate placement that nothing may write: [begin, end).
 struct Guard {
   int64_t begin = 0, end = 0;
   uint32_t device = plan::kHost;
 };
 
-// A shape on memory of the caller's: what was captured for it.
+// A shape on the caller's memory: what was captured for it.
 struct PortSet {
   std::vector<device::Address> given;      // inputs, then outputs; 0: the session's own memory
-  std::vector<device::Memory> lent;        // so long
+  std::vector<device::Memory> lent;        // their sizes
   std::vector<device::Address> addresses;  // per buffer; empty: seen once, and copied
   std::vector<std::unique_ptr<device::Captured>> captured;
 };
 
-// All that depends on the input dims alone. Pointers are those of the session's memory as it lay when they were placed.
+// Everything that depends on the input dims alone. Pointers refer to the session's memory at the time of their
+// placement.
 struct BoundShape {
   std::vector<std::vector<int64_t>> input_dims;
   Session::Placement how = Session::Placement::kPlanned;
@@ -37,34 +38,34 @@ struct BoundShape {
   DimBinding binding;           // the same by name
   plan::ArenaPlan arena_plan;
   plan::Workspaces work;                                   // of the instances below, in the arenas of their devices
-  std::vector<size_t> work_guard;                          // per step, placed separately: as guard_of
+  std::vector<size_t> work_guard;                          // per step, with separate placement: as guard_of
   std::vector<std::shared_ptr<const Instance>> instances;  // null: instantiated while running (data-dependent)
   size_t scratch_bytes = 0;
-  int scratch_threads = 0;      // that scratch_bytes is for
-  uint64_t placed = 0;          // which memory the pointers are of
+  int scratch_threads = 0;      // for which scratch_bytes is computed
+  uint64_t placed = 0;          // the state of memory that the pointers refer to
   std::vector<void*> pointers;  // per buffer
   std::vector<std::vector<const void*>> reads;
   std::vector<std::vector<void*>> writes;
   std::vector<int64_t> shift;    // per buffer: bytes from the start of what it aliases
-  std::vector<bool> taking;      // per buffer, placed separately: a result that takes an argument's memory
+  std::vector<bool> taking;      // per buffer, with separate placement: a result that shares an argument's memory
   std::vector<Guard> guards;     // ascending in each device, one device after the other
-  std::vector<size_t> guard_of;  // per buffer: index of the one behind it; 0: none
+  std::vector<size_t> guard_of;  // per buffer: index of the one after it; 0: none
   std::vector<std::pair<size_t, std::vector<int64_t>>> state_dims;  // buffers of states, with their dims
-  // Of programs with devices beside the host.
+  // For programs with devices other than the host.
   std::vector<device::Address> addresses;                   // per buffer
   std::vector<std::unique_ptr<device::Captured>> captured;  // per segment; null: not yet, or memory has moved since
   std::vector<std::unique_ptr<PortSet>> elsewhere;          // most recently used first
 };
 
-// The memory of a state as its last shape laid it out.
+// The memory of a state in the layout of its last shape.
 struct StateMemory {
   Memory memory;
-  device::Memory away;  // of a state that lies on a device
+  device::Memory away;  // for a state on a device
   std::vector<int64_t> dims;
   bool used = false;
 };
 
-// Where the scratch of a step lies in the session's: offsets. Between the parts, before and behind them are guards.
+// Offsets of a step's scratch in the session's. Guards separate and surround the parts.
 struct ScratchPlaces {
   Scratch need;
   size_t shared = 0, each = 0, stride = 0, bytes = 0;
@@ -86,24 +87,24 @@ struct Session::State final : RunContext::Binder {
   BoundShape* now = nullptr;                      // of kept; null: nothing is prepared
   int64_t shapes_bound = 0;
 
-  // Shared by all kept shapes; they only grow. `placement` counts the times that any of them moved.
+  // Shared by all kept shapes; they only grow. `placement` counts reallocations of any of them.
   Memory arena, scratch;
   std::vector<StateMemory> states;                                 // per buffer: kState, zero at first
   std::vector<std::unique_ptr<std::vector<std::string>>> strings;  // per buffer
   std::vector<Tensor> weights;                                     // per buffer, defined for weights
-  DeviceRun devices;                                               // empty where the program has the host alone
+  DeviceRun devices;                                               // empty if the program has only the host
   uint64_t placement = 1;
 
   // For the current run.
-  DimBinding run_binding;           // with what steps have bound so far
+  DimBinding run_binding;           // including what steps have bound so far
   std::vector<int64_t> run_values;  // the same as values of the sizes
   std::vector<Memory> pooled;       // per buffer: data-dependent ones
-  // Per output of at least kLargeOutput bytes: its memory, for the next run if nobody holds it by then.
+  // Per output of at least kLargeOutput bytes: its memory, reused by the next run if it is free by then.
   static constexpr int64_t kLargeOutput = int64_t{4} << 20;
   std::vector<std::shared_ptr<Memory>> large_outputs;
   std::shared_ptr<Memory> large_output(size_t port);
   size_t current = 0;
-  std::vector<PortMemory> inputs_at, outputs_at;  // of ports on devices; no address and no host: they stay there
+  std::vector<PortMemory> inputs_at, outputs_at;  // of ports on devices; no address and no host: not copied
   bool waits = true;                              // the run is waited for
   PortUse port_use = PortUse::kOwn;
   const char* why_copied = "";
@@ -156,9 +157,9 @@ struct Session::State final : RunContext::Binder {
   Result<int64_t> alias_offset(int32_t buffer) const;
   Status refresh_arguments(size_t step);
   Status run_step(size_t step);
-  // kCancelled once the run of this thread is to end.
+  // kCancelled once the run of this thread should end.
   Status check_stop(size_t step) const;
-  // Of programs with devices.
+  // For programs with devices.
   Status hold_devices(const BoundShape& s);
   void place_on_devices(BoundShape* s) const;
   Result<device::Address> place_on_device(int32_t buffer);
@@ -203,8 +204,8 @@ struct Session::State final : RunContext::Binder {
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, std::span<const View> outputs);
 };
 
-// A state that grows keeps its contents: `old_dims` row-major at `from` come to lie as the corner of `dims` at `to`,
-// all else zero. `to` is `from` or apart from it. REQUIRES: the same rank, no dimension smaller, `to` has room.
+// A state that grows keeps its contents: `old_dims` row-major at `from` become the corner of `dims` at `to`, all else
+// is zero. `to` is `from` or disjoint from it. REQUIRES: the same rank, no smaller dimension, enough memory at `to`.
 void grow_contents(const std::byte* from, std::span<const int64_t> old_dims, std::byte* to,
                    std::span<const int64_t> dims, int64_t element_bytes);
 

@@ -1,5 +1,5 @@
-// Histogram: counts of times in ranges whose width is a 32nd of their value, so that any quantile is right to about 3 %
-// from a nanosecond to hours in one small array. Histograms of one kind add up and may be taken from each other.
+// Histogram: counts of times in ranges whose width is 1/32 of their value, so that any quantile is accurate to about 3
+// % from a nanosecond to hours in one small array. Histograms can be added and subtracted.
 #pragma once
 
 #include <array>
@@ -20,23 +20,24 @@ class Histogram {
     if (ns > most_) most_ = ns;
   }
   void add(const Histogram& other);
-  // REQUIRES: `earlier` is what this one was before.
+  // REQUIRES: `earlier` is a former state of this one.
   void take(const Histogram& earlier);
 
   uint64_t count() const { return count_; }
   double mean() const { return count_ ? sum_ / static_cast<double>(count_) : 0; }
   int64_t most() const { return most_; }
-  // The time that q of all values (0 to 1) do not exceed: the upper end of its range, never above most(). 0: no values.
+  // The time that a share q (0 to 1) of all values does not exceed: the upper end of its range, at most most(). 0: no
+  // values.
   int64_t quantile(double q) const;
-  // Values up to `ns`, as far as ranges tell.
+  // Number of values up to `ns`, to the resolution of the ranges.
   uint64_t up_to(int64_t ns) const;
   uint64_t in(int range) const { return counts_[static_cast<size_t>(range)]; }
 
   static int range_of(int64_t ns);
   static int64_t end_of(int range);  // the largest value of a range
 
-  // What a client that had asked every `interval_ns` would have seen: each longer value stands for those it kept back
-  // (G. Tene, HdrHistogram's correction of coordinated omission).
+  // The histogram that a client with requests every `interval_ns` would have recorded: each longer value also counts
+  // the requests that it delayed (G. Tene, HdrHistogram's correction of coordinated omission).
   Histogram corrected(int64_t interval_ns) const;
 
  private:

@@ -1,4 +1,4 @@
-// Added tokens: pieces of a text that become one id whatever the model says, found before the text is split into words.
+// Added tokens: strings that map to one id regardless of the model, matched before the text is split into words.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 namespace peri::text {
 
 struct AddedToken {
-  std::string content;  // as it is looked for: normalised already if the file says "normalized"
+  std::string content;  // as it is matched: already normalised if the file says "normalized"
   uint32_t id = 0;
   bool single_word = false;  // not within a word
-  bool lstrip = false;       // takes the white space before it along
+  bool lstrip = false;       // removes the white space before it
   bool rstrip = false;       // and after it
 };
 
-// A set of added tokens to be looked for together.
+// A set of added tokens that are matched together.
 class AddedTokens {
  public:
   struct Piece {

@@ -1,4 +1,4 @@
-// BERT's normalisation of text before it is split: cleaning, spaces round Han characters, accents off, lower case.
+// BERT's normalisation of text before it is split: cleaning, spaces around Han characters, accent removal, lower case.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace peri::text {
 struct BertNormalizer {
   bool clean_text = true;
   bool handle_chinese_chars = true;
-  bool strip_accents = true;  // a null in the file means: as `lowercase` says
+  bool strip_accents = true;  // null in the file: as `lowercase`
   bool lowercase = true;
 
   // `text` holds Unicode scalar values. Source: tokenizers, normalizers/bert.rs (order of the steps).

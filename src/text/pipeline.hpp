@@ -18,10 +18,10 @@ inline constexpr std::string_view kTokenizerSection = "tokenizer", kPipelineSect
 
 // How texts become inputs. Every input is i64[batch,sequence].
 struct PipelineSpec {
-  int64_t max_length = 512;  // ids of a text, special ones counted; longer texts are cut
+  int64_t max_length = 512;  // ids of a text, special ones included; longer texts are truncated
   bool has_type_ids = false;
   std::string ids = "input_ids", mask = "attention_mask", types = "token_type_ids";
-  std::string output = "embedding";  // the output that answers a text
+  std::string output = "embedding";  // the output that is the result for a text
 
   std::string to_json() const;
   static Result<PipelineSpec> from_json(std::string_view json);

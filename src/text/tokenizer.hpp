@@ -1,5 +1,5 @@
-// Tokenizer: text to the ids a model was trained with, as a `tokenizer.json` says. WordPiece with BERT's normalisation
-// and splitting; the ids are those of the `tokenizers` package.
+// Tokenizer: text to the ids that a model was trained with, as defined by a `tokenizer.json`. WordPiece with BERT's
+// normalisation and splitting; the ids are those of the `tokenizers` package.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace peri::text {
 
-// One text, or pair of texts, as a model takes it. The three have one length.
+// One text, or pair of texts, as a model expects it. The three vectors have the same length.
 struct Encoding {
   std::vector<int64_t> ids;
   std::vector<int64_t> type_ids;
@@ -24,38 +24,38 @@ struct Encoding {
 enum class Padding {
   kAsFile,  // as the file says; its "BatchLongest" means the longest of this call
   kNone,
-  kLongest,  // to the longest of this call, with the file's direction and pad id if it has them
+  kLongest,  // to the longest of this call, with the file's direction and pad id if present
 };
 
 struct EncodeOptions {
   bool special_tokens = true;
-  std::optional<int64_t> max_length = {};  // truncates to this instead of to the file's length; special tokens count
+  std::optional<int64_t> max_length = {};  // truncates to this instead of to the file's length; special tokens included
   Padding padding = Padding::kAsFile;
 };
 
 class Tokenizer {
  public:
-  struct State;  // what the file says, tokenizer_state.hpp
+  struct State;  // the contents of the file, tokenizer_state.hpp
 
-  // Reads the text of a tokenizer.json. kUnsupported names a model, normalizer, pre-tokenizer or post-processor we
-  // lack; kInvalid names the field that is wrong. The file's name is for the caller to add.
+  // Parses the text of a tokenizer.json. kUnsupported names a model, normalizer, pre-tokenizer or post-processor that
+  // is not implemented; kInvalid names the field that is wrong. The caller adds the file's name.
   static Result<Tokenizer> from_json(std::string_view json);
 
-  // Errors: kInvalid for a text that is not UTF-8, and for a truncation that cannot be met (OnlySecond without a pair).
-  // Linear in the text. Any number of threads.
+  // Errors: kInvalid for a text that is not UTF-8, and for a truncation that is impossible (OnlySecond without a pair).
+  // Linear in the text. Thread-safe.
   Result<Encoding> encode(std::string_view text, const EncodeOptions& options = {}) const;
   Result<Encoding> encode_pair(std::string_view first, std::string_view second,
                                const EncodeOptions& options = {}) const;
-  // Texts padded together.
+  // Several texts, padded together.
   Result<std::vector<Encoding>> encode_batch(std::span<const std::string> texts,
                                              const EncodeOptions& options = {}) const;
 
-  // The text as the normalizer leaves it (for tests and for people).
+  // The normalizer's output (for tests and diagnostics).
   Result<std::string> normalize(std::string_view text) const;
 
   // Id of an added token or of a token of the vocabulary.
   std::optional<uint32_t> token_id(std::string_view token) const;
-  // The largest id it can give: a model needs an embedding of at least one more row.
+  // The largest possible id: the model's embedding needs at least one row more.
   uint32_t max_id() const;
 
  private:

@@ -1,4 +1,4 @@
-// What a tokenizer.json says, checked: shared by the reader, which fills it, and the encoder.
+// The validated contents of a tokenizer.json: filled by the reader, used by the encoder.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace peri::text {
 
 struct Truncation {
   enum Strategy { kLongestFirst, kOnlyFirst, kOnlySecond } strategy = kLongestFirst;
-  bool left = false;  // cut at the beginning
+  bool left = false;  // truncates at the beginning
   uint64_t max_length = 0;
 };
 
@@ -37,8 +37,8 @@ struct TemplatePiece {
 struct Tokenizer::State {
   std::optional<Truncation> truncation;
   std::optional<PaddingRule> padding;
-  AddedTokens raw_tokens;         // looked for before normalisation
-  AddedTokens normalized_tokens;  // and after it
+  AddedTokens raw_tokens;         // matched before normalisation
+  AddedTokens normalized_tokens;  // matched after it
   std::map<std::string, uint32_t, std::less<>> added_ids;
   std::optional<BertNormalizer> normalizer;
   bool bert_split = false;  // BertPreTokenizer; otherwise the whole text is one word

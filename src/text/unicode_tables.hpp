@@ -1,4 +1,4 @@
-// The generated tables in their written form (see tools/make_unicode_tables.py); unicode.cpp expands them.
+// The generated tables in compact form (see tools/make_unicode_tables.py); unicode.cpp expands them.
 #pragma once
 
 #include <cstdint>

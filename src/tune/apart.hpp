@@ -11,13 +11,14 @@
 
 namespace peri::tune {
 
-// The candidate to try next: of each provider until one passed, then the others. None: all were tried.
+// The index of the next candidate to try: for each provider its candidates until one passed, then the others. None: all
+// were tried.
 std::optional<size_t> next_apart(std::span<const Candidate* const> candidates, const std::vector<bool>& tried,
                                  FunctionRef<bool(size_t)> passed);
 
-// Those among `all`, of which `fresh` are not known yet, that have to be tried beside them: what was right at positions
-// and never held against another provider's answer though there is one, or against any though there is another; and for
-// these and the fresh ones the fastest, and the fastest of another provider.
+// Those among `all`, of which `fresh` are not known yet, that have to be tried together with them: cached ones that
+// were correct at positions but never compared with another provider's result although there is one, or with any
+// although there is another; and for these and the fresh ones the fastest, and the fastest of another provider.
 std::vector<Candidate*> tried_apart(std::vector<Candidate>& all, std::span<Candidate* const> fresh);
 
 }  // namespace peri::tune

@@ -1,4 +1,4 @@
-// Operations of a trial on device memory without reading it.
+// Operations of a trial on device memory that do not read it back.
 #pragma once
 
 #include "runtime/engine.hpp"
@@ -7,20 +7,20 @@
 
 namespace peri::tune {
 
-// Checksums of the arguments of step `step` of a one-step program as they were brought to the device: weights where
-// they are, the others where the copies before the step take them from.
+// Checksums of the arguments of step `step` of a one-step program as uploaded to the device: weights in place, the
+// others from the sources of the copies before the step.
 Result<std::vector<uint64_t>> given_sums(runtime::Session& session, size_t step, const std::vector<bool>& weights,
                                          Checksums& checksums);
-// Of the arguments as the step reads them, and of its results.
+// Checksums of the arguments as the step reads them, and of its results.
 Result<std::vector<uint64_t>> read_sums(runtime::Session& session, size_t step, Checksums& checksums);
 Result<std::vector<uint64_t>> written_sums(runtime::Session& session, size_t step, Checksums& checksums);
 
-// Whether result `k`, row-major, is so large that parts of it are read.
+// Whether result `k`, row-major, is so large that only parts of it are read.
 bool picks(const TrialPlace& place, const ir::Value& result, const Expected* expected, size_t k);
-// Result `k` of the step of which only the elements at ascending positions are read, zeros elsewhere.
+// Result `k` of the step, of which only the elements at ascending positions are read; the others are zero.
 Result<Tensor> picked_result(runtime::Session& session, size_t step, size_t k, const ir::Value& result,
                              std::span<const int64_t> positions, const TrialPlace& place);
-// Where something is expected of result `k`, and the seeded parts that other answers are held against.
+// The positions of result `k` with an expectation, and the seeded parts that are compared with other results.
 std::vector<int64_t> positions_to_read(const ir::Value& result, const Expected& expected, size_t k);
 
 }  // namespace peri::tune

@@ -17,20 +17,20 @@
 
 namespace peri::tune {
 
-// What timings hold for beside problem and candidate: CPU, instruction sets, libraries and number of threads. The
+// What timings depend on besides problem and candidate: CPU, instruction sets, libraries and number of threads. The
 // kernels' sources are part of a candidate's name (tuner.cpp).
 std::string machine_key(const device::Target& target);
 
 class Cache {
  public:
-  // `folder` is made if it is missing; the file is timings.sqlite in it. `machine` names what timings hold for.
-  // `renew`: of candidates, samples and what libraries chose only what this object was given is found, so that all of
-  // it is tried and asked again and its rows replaced.
+  // `folder` is created if it is missing; the file is timings.sqlite in it. `machine` is the key of the rows. `renew`:
+  // for candidates, samples and choices of libraries only rows stored by this object are found, so that everything is
+  // tried and queried again and its rows replaced.
   static std::unique_ptr<Cache> open(const std::string& folder, std::string machine, bool renew = false);
   ~Cache();
-  // "" if it reads and writes; else what is wrong, for the build's notes: a whole sentence.
+  // "" if it reads and writes; else the fault, for the build's notes: a whole sentence.
   std::string trouble() const;
-  // What store() was given for this machine, problem and candidate; a damaged row, or one that makes no sense, is none.
+  // What was stored for this machine, problem and candidate; a damaged or implausible row is ignored.
   std::optional<Evidence> find(const std::string& problem, const std::string& candidate);
   void store(const std::string& problem, const std::string& candidate, const Evidence& evidence);
   // Verdicts of tier 1 about a kernel by name, version and library.
@@ -42,16 +42,16 @@ class Cache {
   // What it takes to reach a device of a kind.
   std::optional<Crossing> find_crossing(std::string_view device);
   void store_crossing(std::string_view device, const Crossing& crossing);
-  // What the whole graph of a program, named by all its choices, was found to decide: JSON of whoever asks.
+  // The findings about the whole graph of a program, identified by all its choices: JSON in the caller's form.
   std::optional<std::string> find_whole(const std::string& program);
   void store_whole(const std::string& program, const std::string& text);
-  // A verdict about an engine, named by all that it hangs on: JSON of whoever judged it.
+  // A verdict about an engine, identified by everything that it depends on: JSON in the judge's form.
   std::optional<std::string> find_verdict(const std::string& engine);
   void store_verdict(const std::string& engine, const std::string& text);
-  // The text of a problem by its hash: for one that no line says.
+  // The text of a problem by its hash: for one without a one-line form.
   std::optional<std::string> find_problem(const std::string& hash);
   void store_problem(const ir::Graph& region, const std::vector<bool>& weights);
-  // What this machine was found to sustain, by this program since the machine was started (see peaks_hold_for()).
+  // The peaks of this machine, measured by this program since the machine was started (see peaks_hold_for()).
   std::optional<bench::Peaks> find_peaks(const std::string& holds_for);
   void store_peaks(const std::string& holds_for, const bench::Peaks& peaks);
 
@@ -61,13 +61,13 @@ class Cache {
   std::unique_ptr<State> state_;
 };
 
-// The program's version and the start of the machine: what peaks hold for beside machine_key().
+// The program's version and the start of the machine: what peaks depend on besides machine_key().
 std::string peaks_hold_for();
-// Measuring peaks takes 0.1 to 0.3 s on two cores: a build that tuned for less than this goes without.
+// Measuring peaks takes 0.1 to 0.3 s on two cores: a build that tuned for less than this skips it.
 // Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr double kPeaksAfterSeconds = 3;
 // Sustained peaks of `threads` threads of this machine: those in the cache of `folder` ("" none); else, after a build
-// that tuned for long enough, measured now and kept there. None: they are not worth a short build's time.
+// that tuned for long enough, measured now and stored. None: not worth a short build's time.
 std::optional<bench::Peaks> machine_peaks(const std::string& folder, int threads, double tuned_seconds);
 
 struct CacheFacts {
@@ -76,9 +76,9 @@ struct CacheFacts {
   int64_t bytes = 0, problems = 0, rows = 0;
   std::vector<std::pair<std::string, int64_t>> machines;  // and rows of each
 };
-// Errors: kIo if the file is there and cannot be read as a cache.
+// Errors: kIo if the file exists and cannot be read as a cache.
 Result<CacheFacts> cache_facts(const std::string& folder);
-// Deletes the cache's own files and nothing else; returns how many bytes went. An absent cache is no error.
+// Deletes the cache's own files and nothing else; returns the number of bytes deleted. An absent cache is no error.
 Result<int64_t> clear_cache(const std::string& folder);
 
 }  // namespace peri::tune

@@ -9,9 +9,9 @@
 
 namespace peri::tune {
 
-// Candidate with its layouts and sharing of memory, the kernel's sources, and the definitions of the region's ops.
+// Candidate with its layouts and memory sharing, the kernel's sources, and the definitions of the region's ops.
 std::string candidate_key(const Candidate& candidate, const ir::Graph& region);
-// Problem, and what is read between its timed runs: with weights, about as much as the model has.
+// Problem, and the amount read between its timed runs: with weights, about as much as the model has.
 std::string timing_key(const ir::Graph& region, const std::vector<bool>& constant, const Options& options);
 // For tier 1, which tries a kernel on samples of any op.
 std::string samples_key(const kernels::Kernel& kernel, const std::string& library);

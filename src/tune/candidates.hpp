@@ -7,15 +7,15 @@
 
 namespace peri::tune {
 
-// How many of a kernel's offers, best guess first, a measuring build may try on a device: those that are expected to be
-// rivals.
+// How many of a kernel's offers, best estimate first, a measuring build may try on a device: those that are expected to
+// be rivals.
 size_t guesses_tried(std::span<const kernels::Offer> offers);
-// When the one at `place` of a kernel's offers is tried. `best`, `best_of_provider`: the least guess of the kernel, and
-// of all kernels of its provider, for the problem; 0: none says one.
+// When the offer at index `place` of a kernel is tried. `best`, `best_of_provider`: the least estimate of the kernel,
+// and of all kernels of its provider, for the problem; 0: there is none.
 Turn turn_of(size_t place, double best, double best_of_provider);
 
-// Of the executors and the provider that the options name; where a kernel of Options::own_executor takes the problem,
-// those of that executor alone. With the reasons of who does not.
+// The offers of the executors and the provider in the options; where a kernel of Options::own_executor supports the
+// problem, only those of that executor. With the reasons of refusals.
 Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& constant, const Options& options,
                           const device::Target& target);
 

@@ -10,13 +10,13 @@ namespace peri::tune {
 
 class Checksums {
  public:
-  // kUnsupported for a device that has no kernel for it: then bytes have to be read and compared.
+  // kUnsupported for a device without a kernel for it: bytes must then be read and compared.
   static Result<std::unique_ptr<Checksums>> open(device::Device* device);
   virtual ~Checksums() = default;
-  // Of each range, 4-byte aligned, at this moment; two that differ in a few bits give other sums but for one chance in
-  // 2^64. Waits for the device.
+  // For each range, 4-byte aligned, at this moment; two that differ give different sums with a probability of 1 -
+  // 2^-64. Waits for the device.
   virtual Result<std::vector<uint64_t>> of(std::span<const device::Argument> ranges) = 0;
-  // The elements at these positions of a range of elements of so many bytes, one after the other.
+  // The elements, of the given size, at these positions of a range, concatenated.
   virtual Result<std::vector<std::byte>> pick(device::Argument range, size_t element_bytes,
                                               std::span<const int64_t> positions) = 0;
 };

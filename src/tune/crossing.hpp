@@ -12,7 +12,7 @@ class Device;
 namespace peri::tune {
 
 struct Crossing {
-  // Until measured: a wait of the host for a GPU, and what memory that is not pinned gives over PCI Express 4.
+  // Defaults until measured: a host's wait for a GPU, and the rate of unpinned memory over PCI Express 4.
   double wait_ms = 0.02, bytes_per_ms = 6e6;
   bool measured = false;
   double ms(double bytes) const { return wait_ms + bytes / bytes_per_ms; }

@@ -12,8 +12,8 @@
 
 namespace peri::tune {
 
-// The reference does 0.1 (windows) to 1 (products) Gflop a second. Below kMaxWholeFlops an answer is computed in full.
-// Beyond, as many positions as kPositionFlops pay for, kMinPositions to kMaxPositions of them; what takes more than
+// The reference does 0.1 (windows) to 1 (products) Gflop a second. Below kMaxWholeFlops a result is computed in full.
+// Above, at as many positions as kPositionFlops allow, kMinPositions to kMaxPositions; what takes more than
 // kMaxReferenceFlops even so is not computed.
 // Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr double kMaxWholeFlops = 3e7, kPositionFlops = 1e8, kMaxReferenceFlops = 4e9;
@@ -21,50 +21,50 @@ constexpr int64_t kMinPositions = 64, kMaxPositions = 4096;
 
 struct Expected {
   std::vector<ops::RefTensor> out;
-  std::vector<int64_t> positions;  // of output 0, which is the only one then; empty: all of all outputs
-  // Where the whole of several outputs is expensive: one for each, by itself, and nothing in the members above.
+  std::vector<int64_t> positions;  // of output 0, which is then the only one; empty: all of all outputs
+  // Where several outputs are too expensive in full: one for each, separately, and nothing in the members above.
   std::vector<Expected> each = {};
-  std::shared_ptr<const ir::Graph> region = nullptr;  // of one of `each`: what computes that output alone
+  std::shared_ptr<const ir::Graph> region = nullptr;  // in an element of `each`: computes that output alone
   struct Ties;
-  // For regions with a comparison inside, which round-off need not decide; made when an answer differs. Null: none.
+  // For regions with an inner comparison that round-off may decide either way; made when a result differs. Null: none.
   std::shared_ptr<Ties> ties = nullptr;
 };
-// What is expected of output `k`; `k` there is 0 if that is one of Expected::each.
+// The expectation for output `k`; `k` there is 0 if that is one of Expected::each.
 inline const Expected& expected_of(const Expected& e, size_t k) { return e.each.empty() ? e : e.each[k]; }
-// Positions that are held against it, of all outputs; 0: everything.
+// Number of positions that are compared, of all outputs; 0: all.
 int64_t position_count(const Expected& expected);
-// Both keep a reference to `region`. Positions are seeded and hold both ends of output 0 and of each of its axes.
+// Both keep a reference to `region`. Positions are seeded and include both ends of output 0 and of each of its axes.
 // Computed once for all candidates of a problem. kRefused: it is too expensive.
 Result<Expected> make_expected(const ir::Graph& region, std::span<const Tensor> arguments, int threads, uint64_t seed,
                                int64_t most_positions = kMaxPositions);
-// The same at given ascending positions of the only output; none: everything.
+// The same at given ascending positions of the only output; empty: everything.
 Result<Expected> expected_at(const ir::Graph& region, std::span<const Tensor> arguments, int threads,
                              std::vector<int64_t> positions);
 
-// Whether the exact answer lies so near the largest number of its type, or beyond, that an infinity of its sign is
-// right.
+// Whether the exact result is so near the largest number of its type, or beyond, that an infinity of its sign is
+// correct.
 bool may_overflow(const ops::RefTensor& want, size_t at);
 // Compares row-major results with the expectation; returns the largest |error| / radius or kAccuracy naming the
 // position.
 Result<double> compare(const Expected& expected, std::span<const Tensor> got);
-// Row-major answers, to be held against others'. Of an output that is too large to be brought from a device in whole,
-// `parts` are the ascending positions that were: zeros lie elsewhere. Empty: all of it.
+// Row-major results, for comparison with others'. Of an output that is too large to be read from a device in full,
+// `parts` are the ascending positions that were read: the others are zero. Empty: all of it.
 struct Answers {
   std::vector<Tensor> out;
   std::vector<std::vector<int64_t>> parts;
 };
-// Seeded positions by which an answer is judged that is not read in whole, ascending: runs of neighbours, one in each
-// stretch of at most kPartStretch elements, and at least kMinParts runs if there are as many. What is wrong in a tile
-// of 128 rows by 128 columns is hit by one of them but for one chance in thousands.
+// Seeded positions at which a result is judged that is not read in full, ascending: runs of adjacent elements, one in
+// each stretch of at most kPartStretch elements, and at least kMinParts runs if there are as many. An error in a tile
+// of 128 rows by 128 columns is missed with a probability of less than 1 in 1000.
 constexpr int64_t kPartRun = 16, kPartStretch = 2048, kMinParts = int64_t{1} << 16;
 std::vector<int64_t> part_positions(int64_t count, uint64_t seed);
-// At most 64 positions at which two row-major answers differ by more than both may, as far as the expectation's
-// positions tell: twice the largest radius among them. `among`: ascending ones that are looked at; empty: all.
-// REQUIRES: expected.positions is not empty.
+// At most 64 positions at which two row-major results differ by more than both may, estimated from the expectation's
+// positions: twice the largest radius among them. `among`: ascending ones to look at; empty: all. REQUIRES:
+// expected.positions is not empty.
 std::vector<int64_t> disputed_positions(const Expected& expected, const Tensor& a, const Tensor& b,
                                         std::span<const int64_t> among = {});
-// For answers that no reference is known of: the largest difference of two whole ones over the round-off of sums as
-// long as the region's, of terms as large as its largest element; or kAccuracy.
+// For results without a reference: the largest difference of two whole ones over the round-off of sums as long as the
+// region's, of terms as large as its largest element; or kAccuracy.
 Result<double> agree(const ir::Graph& region, std::span<const Tensor> a, std::span<const Tensor> b);
 
 }  // namespace peri::tune

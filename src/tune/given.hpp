@@ -16,9 +16,9 @@ class Given {
   // Row-major tensors, one for each input of the region.
   static Result<Given> make(std::vector<Tensor> row_major, std::vector<bool> weights);
   std::span<const Tensor> row_major() const { return row_major_; }
-  // Input `k` in a layout, as an array of its physical dims; made once.
+  // Input `k` in a layout, as an array of its physical dims; created once.
   Result<Tensor> in_layout(size_t k, const ir::Layout& layout);
-  // kAccuracy if a weight is not what it was, or the memory around it.
+  // kAccuracy if a weight, or the memory around it, was changed.
   Status check_weights() const;
 
  private:

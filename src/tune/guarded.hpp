@@ -1,4 +1,5 @@
-// Memory that detects out-of-bounds writes, and around which a read finds no number that could pass as a result.
+// Memory that detects out-of-bounds writes, and whose surroundings contain no number that could pass as a result when
+// read.
 #pragma once
 
 #include "base/tensor.hpp"
@@ -14,7 +15,7 @@ class Guarded {
   std::byte* data() { return memory_.mutable_data() + kGuardBytes; }
   const std::byte* data() const { return memory_.bytes().data() + kGuardBytes; }
   size_t bytes() const { return bytes_; }
-  // "" while both guards are as they were; else on which side something was written: "before the start of".
+  // "" while both guards are intact; else the side on which something was written: "before the start of".
   std::string_view written() const;
 
  private:

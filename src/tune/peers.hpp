@@ -11,23 +11,23 @@
 
 namespace peri::tune {
 
-// The verdicts of a problem's candidates, and the answers of those that later ones are held against.
+// The verdicts of a problem's candidates, and the results that later ones are compared with.
 class Peers {
  public:
   Peers(const ir::Graph& region, size_t candidates, const Told& told);
-  // What was told last of each.
+  // The latest verdict of each.
   const std::vector<Verdict>& known() const { return known_; }
   void tell(size_t index, const Verdict& verdict);
 
-  // Holds an answer, whole or in large parts, that was right at the positions of `expected` against another's. Where
-  // the two differ by more than their bounds, the reference decides; a verdict told before may be revoked.
+  // Compares a result, whole or in large parts, that was correct at the positions of `expected` with another's. Where
+  // the two differ by more than their bounds, the reference decides; an earlier verdict may be revoked.
   void compare(size_t index, const Candidate& c, const Expected& expected, std::span<const Tensor> arguments,
                int threads, Answers answers, Verdict* verdict);
-  // Where there is no reference, and `why`: right is what two providers give.
+  // Where there is no reference, for the reason `why`: a result is correct if two providers agree on it.
   void compare_alone(size_t index, const Candidate& c, const std::string& why, Answers answers, Verdict* verdict);
 
  private:
-  // The answer of the first right candidate of a provider.
+  // The result of the first correct candidate of a provider.
   struct Answer {
     size_t index = 0;
     const Candidate* candidate = nullptr;

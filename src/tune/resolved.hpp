@@ -11,18 +11,18 @@
 namespace peri::tune {
 
 struct Resolved {
-  std::vector<std::string> configs;  // best guess first
-  std::string failed;                // why there are none; empty: the library was asked
-  bool lasting = true;               // false: of this moment, not to be kept
+  std::vector<std::string> configs;  // best estimate first
+  std::string failed;                // why there are none; empty: the library answered
+  bool lasting = true;               // false: temporary, not to be stored
   bool operator==(const Resolved&) const = default;
 };
 
-// What the kernel offers, where the target has the library that it needs.
+// The kernel's offers, where the target has the library that it needs.
 Result<std::vector<kernels::Offer>> offers_of(const kernels::Kernel& kernel, const kernels::Problem& problem,
                                               const device::Target& target);
 
-// Asks the library here, for this device (null: the host). What throws, and a configuration that is none of the
-// offer's, is a failure.
+// Queries the library here, for this device (null: the host). An exception, or a configuration that cannot result from
+// the offer, is a failure.
 Resolved resolve_here(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate,
                       const device::Target& target, device::Device* device);
 
@@ -32,13 +32,13 @@ Result<Resolved> read_resolved(const Json& json);
 class Cache;
 class Judge;
 class RemoteJudge;
-// Who is asked: what the cache kept under the problem's `key`, else the worker, else this process.
+// Sources of the answer: the cache under the problem's `key`, else the worker, else this process.
 struct Askable {
   Cache* cache = nullptr;
   std::function<RemoteJudge*()> worker;  // null where there is none (any more)
   std::function<Judge&()> here;
 };
-// Puts the candidates that libraries chose behind those of `all`, each once, and why one chose none to the refusals.
+// Appends the candidates that libraries chose to those of `all`, each once, and the failures to the refusals.
 void add_resolved(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                   const Askable& askable, Candidates* all);
 

@@ -19,21 +19,21 @@ namespace peri::tune {
 struct SampleProblem {
   ir::Graph region;
   std::vector<bool> constant;
-  // Made when a kernel takes it first.
+  // Created when a kernel first supports it.
   std::optional<Given> given = std::nullopt;
   std::optional<Expected> expected = std::nullopt;
-  bool refused = false;  // the reference takes no such data
-  // Of all ops and anchors; as a kernel states it; or that with a chain behind it.
+  bool refused = false;  // the reference rejects such data
+  // A sample of all ops and anchors; one stated by the kernel; or that with a chain after it.
   enum class From : uint8_t { kOps, kStated, kChain };
   From from = From::kOps;
 };
 
-// Those of all ops and anchors: the same for every kernel, made once in a process.
+// Those of all ops and anchors: the same for every kernel, created once per process.
 std::vector<SampleProblem>& common_problems();
-// The problem with its float32 values, weights and constants in another float type, and nothing made yet; none where an
-// op does not take that, or nothing in it is float32.
+// The problem with its float32 values, weights and constants in another float type, with nothing created yet; none
+// where an op does not support that, or nothing in it is float32.
 std::optional<SampleProblem> in_type(const SampleProblem& problem, DType type);
-// How many of the samples of an op, as they are stated and in float16 and bfloat16, kernels of an executor take.
+// How many of the samples of an op, as stated and in float16 and bfloat16, kernels of an executor support.
 struct Coverage {
   int taken = 0, all = 0;
 };

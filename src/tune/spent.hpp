@@ -11,26 +11,26 @@ namespace peri::tune {
 
 // Seconds.
 struct Spent {
-  double arguments = 0;  // values made up, brought to layouts and behind guards
-  double reference = 0;  // what is expected of them
-  double code = 0;       // waited for, of kernels of a GPU
-  double ready = 0;      // candidates loaded, with memory for them
-  double checks = 0;     // their runs, held against the reference
-  double compared = 0;   // whole answers beside each other
+  double arguments = 0;  // values generated, converted to layouts and copied between guards
+  double reference = 0;  // expected results
+  double code = 0;       // waiting for the compilation of GPU kernels
+  double ready = 0;      // candidates loaded, with their memory
+  double checks = 0;     // their runs, compared with the reference
+  double compared = 0;   // whole results compared with each other
   double timing = 0;
-  double asked = 0;  // what a library offers for a problem
+  double asked = 0;  // libraries' choices for a problem
 
   Spent& operator+=(const Spent& more);
   double sum() const { return arguments + reference + code + ready + checks + compared + timing + asked; }
   std::string text() const;  // "arguments 0.1 s, reference 0.2, code 0.5, made ready 1.0, checked 0.3, compared 0.1,
                              // timed 0.4, asked 0.2"
 };
-// Seconds since *since, which is now from then on.
+// Seconds since *since, which is set to now.
 inline double lap(int64_t* since) {
   const int64_t before = std::exchange(*since, now_ns());
   return static_cast<double>(*since - before) * 1e-9;
 }
-// Adds the time until it goes.
+// Adds the time of its own lifetime.
 class Lap {
  public:
   explicit Lap(double* to) : to_(to), since_(now_ns()) {}
@@ -43,7 +43,7 @@ class Lap {
 };
 
 void write_spent(JsonWriter& w, const Spent& spent);
-// Errors: kInvalid where a part is missing or below zero.
+// Errors: kInvalid where a part is missing or negative.
 Result<Spent> read_spent(const Json& json);
 
 }  // namespace peri::tune

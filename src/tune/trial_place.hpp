@@ -17,31 +17,31 @@ struct Kernel;
 
 namespace peri::tune {
 
-// The device that a kernel's executor runs on; "host".
+// The device of a kernel's executor; "host".
 std::string_view device_of(const kernels::Kernel& kernel);
 
 struct TrialPlace {
   TrialPlace(device::Target host) : target(std::move(host)) {}
-  device::Target target;  // of the host, with what the device has beside it
+  device::Target target;  // of the host, including its devices
   bench::Ceilings ceilings = {};
   std::string name = "host";
   std::shared_ptr<device::Device> device = nullptr;  // null: the host
-  std::shared_ptr<Checksums> checksums = nullptr;    // null: its memory has to be read
-  size_t most_read = size_t{64} << 20;               // of a larger answer the positions that are judged are read
-  // Writes what is known of the device's state at this moment: its clock.
+  std::shared_ptr<Checksums> checksums = nullptr;    // null: memory has to be read back
+  size_t most_read = size_t{64} << 20;               // of a larger result only the judged positions are read
+  // Records the device's state at this moment: its clock.
   std::function<void(Evidence*)> note_state = [](Evidence*) {};
   bool away() const { return device != nullptr; }
 };
 
 class TrialPlaces {
  public:
-  // `device`: which one of several, "cuda:1"; "": the first of each kind.
+  // `device`: which one of several devices is used, "cuda:1"; "": the first of each kind.
   explicit TrialPlaces(int threads, std::string device = "");
   const TrialPlace& host() const { return host_; }
-  // Opened once. Errors: those of opening it, and that of a device which failed for good.
+  // Opened once. Errors: those of opening it, and that of a device that failed permanently.
   Result<const TrialPlace*> of(const kernels::Kernel& kernel);
   Result<const TrialPlace*> at(std::string_view device);  // of this kind
-  // Whether a device that was opened takes no more work: this process can try nothing on it any more. Waits for it.
+  // Whether an opened device accepts no more work: this process can try nothing on it any more. Waits for it.
   bool lost();
 
  private:

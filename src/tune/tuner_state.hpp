@@ -26,35 +26,35 @@ struct Tuner::State {
   std::map<std::string, double> conversions;
   std::map<const kernels::Kernel*, SampleVerdict> sampled;
   std::set<std::string> foreseen;
-  std::vector<const Candidate*> samples_to_foresee;  // one a kernel; so many of them were
+  std::vector<const Candidate*> samples_to_foresee;  // one per kernel; number of them already announced
   size_t samples_foreseen = 0;
   std::map<std::string, Crossing, std::less<>> crossings;
   Stats stats;
 
   bool stopped() const { return options.stop && options.stop(); }
-  // Takes what the cache knows of a candidate; false if it has to be tried.
+  // Reads what the cache knows of a candidate; false if it has to be tried.
   bool recall(const std::string& key, const ir::Graph& region, Candidate* c);
   // After an interruption: where something was tried, only that may be chosen.
   void leave_untried(Candidates* all);
   const SampleVerdict& samples(const kernels::Kernel& kernel, const std::string& library);
   void decide(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, Candidates* all);
-  // Verdicts of the worker, else of this process, one for each; also written into the candidates and the cache.
+  // Verdicts of the worker, else of this process, one for each; also stored in the candidates and the cache.
   std::vector<Verdict> judged(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                               std::vector<Candidate*> fresh, const Terms& terms);
-  // Tries what the cache does not know of the candidates from `first` on, and beside them what they are held against.
+  // Tries the candidates from `first` on that the cache does not know, together with those that they are compared with.
   void decide_new(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key, size_t first,
                   Candidates* all);
-  // Tries what had to wait for others (Turn), or says why not.
+  // Tries candidates that had to wait for others (Turn), or gives the reason for not trying them.
   void decide_later(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                     std::vector<Candidate> later, bool all_known, Candidates* all);
-  // Whether nothing but the order of guesses decides: then one right candidate of a problem is enough, and each more
-  // that a device tries is code to be compiled.
+  // Whether only the order of estimates decides: then one correct candidate of a problem is enough, and each further
+  // one that a device tries compiles code.
   bool first_right() const { return !options.measure && options.verify && !options.own_executor.empty(); }
-  // Tries one after the other, in their order, what nothing was found out about, until one is right here and at the
-  // sizes of `also`; says of the rest that it was not tried.
+  // Tries unknown candidates one after the other, in order, until one is correct here and at the sizes of `also`; marks
+  // the rest as not tried.
   void decide_first_right(const ir::Graph& region, const std::vector<bool>& constant, const std::string& key,
                           std::span<const ir::Graph> also, Candidates* all);
-  // Whether samples of this one's kernel run when it is chosen.
+  // Whether samples of this kernel run only when it is chosen.
   bool samples_late(const kernels::Kernel& kernel) const {
     return options.late_samples && (options.own_executor.empty() || kernel.executor == options.own_executor);
   }
@@ -67,10 +67,10 @@ struct Tuner::State {
     kernel.runs += e.runs;
     kernel.shared_runs += e.shared_runs;
   }
-  // Under which times are kept: they hold for what is read between the runs.
-  // The worker's judge; null if there is none (any more), and then stats say why.
+  // The key of times: they depend on what is read between the runs. The worker's judge; null if there is none (any
+  // more), in which case the stats say why.
   RemoteJudge* worker();
-  // Has a worker open its device while the model is still rewritten, where this machine's cache knows of no kernel.
+  // Has a worker open its device while the passes still run, where this machine's cache knows no kernel.
   void open_ahead();
   Judge& here();
 };

@@ -9,11 +9,11 @@ namespace peri::tune {
 // kIo if the other side is gone.
 Status send_text(int socket, const std::string& text);
 bool is_socket(int descriptor);
-// The next document. kIo "closed" if the other side is gone, kCancelled if nothing came for `patience_s` (< 0: waits)
-// or `stop` says so.
+// The next document. kIo "closed" if the other side is gone, kCancelled if nothing arrived for `patience_s` (< 0:
+// waits) or `stop` returns true.
 Result<Json> receive(int socket, double patience_s, const std::function<bool()>& stop = {});
 
-// What both sides must agree on to mean the same by a candidate: version of the software, kernels with their versions
+// What both sides must agree on for a candidate to mean the same: version of the software, kernels with their versions
 // and sources, libraries, instruction sets.
 std::string signature();
 
@@ -22,7 +22,7 @@ struct Question {
   std::vector<bool> constant;
   std::vector<Candidate> candidates;
   Terms terms;
-  bool resolve = false;  // what the candidate's library chooses, in place of a verdict
+  bool resolve = false;  // asks for the choice of the candidate's library instead of a verdict
 };
 std::string question_text(const ir::Graph& region, const std::vector<bool>& constant,
                           std::span<const Candidate* const> candidates, const Terms& terms, bool resolve = false);

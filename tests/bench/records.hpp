@@ -1,4 +1,4 @@
-// Records as measurements leave them, made up for tests.
+// Synthetic records of measurements for tests.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace peri::bench {
 
-// Of `processes` processes whose medians lie around `ms`, apart by about `between`; samples within 1 %.
+// Of `processes` processes whose medians are around `ms`, about `between` apart; samples within 1 %.
 inline Record made_up(double ms, int processes, uint64_t seed, double between = 0.001, int samples = 40) {
   Rng rng(seed);
   Record r;

@@ -1,4 +1,4 @@
-// Planted kernels for products and the relu behind them, of planted cost, and builds that choose among them alone.
+// Planted kernels for products and the relu after them, with planted costs, and builds that choose among them alone.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,10 +12,10 @@
 
 namespace peri::build {
 
-// What a run of each planted kernel takes beside its work, in ms, where the problem is no small sample.
+// Delays of the planted kernels in ms, for problems that are not small samples.
 enum Which { kLong, kShort, kRest, kPlain, kBlocked, kTogether, kKernels };
 inline double cost_ms[kKernels] = {};
-inline double slow_phase_ms = 0;  // what the long one takes until the rest has run for the first time
+inline double slow_phase_ms = 0;  // added to the long one until the rest has run for the first time
 
 inline void spend(Which which) {
   const int64_t start = now_ns();
@@ -53,7 +53,7 @@ inline bool plain_matrices(const kernels::Problem& p, size_t inputs) {
                      [](const ir::Value* v) { return v->type.dtype == DType::kF32 && v->type.rank() == 2; });
 }
 
-// x w, with the relu behind it or without.
+// x w, with or without the relu after it.
 template <Which kWhich>
 Result<std::vector<kernels::Offer>> offer_product(const kernels::Problem& p, const device::Target& target) {
   const ir::Graph& g = *p.graph;
@@ -123,7 +123,7 @@ inline compile::Imported model(std::string_view text) {
   return m;
 }
 
-// The kernels chosen, in order, changes of layout apart.
+// The kernels chosen, in order, without conversions of layout.
 inline std::vector<std::string> kernels_of(const Built& b) {
   std::vector<std::string> out;
   for (const auto& step : b.compiled.steps)

@@ -1,4 +1,4 @@
-// Convolutions in every form that cuDNN is asked for, with their values and right answers.
+// Convolutions in every form that is requested from cuDNN, with their values and expected results.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ inline double expected(const cuda::DnnConv& v, const Operands& o, int64_t n, int
   return v.relu ? std::max(sum, 0.0) : sum;
 }
 
-// A bit each: a window, bias, residual, relu; groups with strides, dilations and padding at one end.
+// One bit each: a window, bias, residual, relu; groups with strides, dilations and padding at one end.
 inline cuda::DnnConv conv_form(DType dtype, int form) {
   cuda::DnnConv v;
   v.dtype = dtype;

@@ -1,4 +1,4 @@
-// The fake libraries (fake/*.c) in a folder of their own, under the names of NVIDIA's, and PERI_CUDA_PATH set to it.
+// The fake libraries (fake/*.c) in a temporary folder, under the names of NVIDIA's, and PERI_CUDA_PATH set to it.
 #pragma once
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@ inline std::string fake_file(const std::string& fake) {
   return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "fake" / (fake + ".so")).string();
 }
 
-// An environment variable for as long as this lives.
+// An environment variable for the lifetime of this object.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -44,12 +44,12 @@ class Folder {
 
 class Fakes {
  public:
-  // Pairs of a library's name and the fake that stands there.
+  // Pairs of a library's name and the fake that replaces it.
   explicit Fakes(std::initializer_list<std::pair<const char*, const char*>> libraries) {
     for (const auto& [name, fake] : libraries) std::filesystem::create_symlink(fake_file(fake), folder.path / name);
     variable.emplace("PERI_CUDA_PATH", folder.path.string());
   }
-  // A function by which the fake is told what to do. It and the fake's state are there for the whole process.
+  // A function that configures the fake. It and the fake's state exist for the whole process.
   template <class F>
   static F* control(const char* fake, const char* symbol) {
     void* const handle = dlopen(fake_file(fake).c_str(), RTLD_NOW);
@@ -61,8 +61,8 @@ class Fakes {
   std::optional<Variable> variable;
 };
 
-// A GPU that is none: the fake driver runs what the host's compiler makes of kernels' texts. Nothing of it is left
-// behind.
+// A simulated GPU: the fake driver runs kernels' texts compiled by the host's compiler. Everything is removed
+// afterwards.
 class HostedGpu : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// Kernels for tests of a CUDA device, in source that NVRTC takes and names that the fake driver knows, and launches of
+// Kernels for tests of a CUDA device, as source for NVRTC and with names that the fake driver knows, and launches of
 // them.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace peri::device::tests {
 
-// y = a * x; y += a * x; a write to no memory. All with the same parameters.
+// y = a * x; y += a * x; a write to an invalid address. All with the same parameters.
 inline constexpr const char* kKernels = R"(
 extern "C" __global__ void peri_scale(const float* x, float* y, float a, int n) {
   const int k = blockIdx.x * blockDim.x + threadIdx.x;
@@ -51,7 +51,7 @@ inline Result<Kernels> load_kernels(cuda::CudaDevice& device, const cuda::Compil
   return out;
 }
 
-// What a CUDA device keeps, on a real one and on the fake: one test each.
+// Rules that a CUDA device must obey, real or fake: one test each.
 void keeps_the_order_of_streams(Kernels& k);
 void waits_order_streams(Kernels& k);
 void a_capture_replays(Kernels& k);

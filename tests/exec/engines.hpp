@@ -1,4 +1,4 @@
-// Engines of hand-made programs for tests, on memory whose allocations are counted and may be refused.
+// Engines of hand-written programs for tests, on memory whose allocations are counted and may be refused.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// An engine file as a program and its weights that may be changed freely: read without checks, mended so far that the
-// cheap checks of the file pass, written with a checksum that fits.
+// An engine file as a program and its weights that may be changed freely: read without checks, repaired so that the
+// cheap checks of the file pass, written with a valid checksum.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ struct Draft {
   std::string weights;
 };
 
-// Puts the checksum that fits into a file that is long enough to have one. A file without weights may lack its last,
-// empty page: seeds stay small.
+// Sets the valid checksum in a file that is long enough to have one. A file without weights may lack its last, empty
+// page, which keeps seeds small.
 inline void repair_checksum(std::vector<uint8_t>& file) {
   if (file.size() < kHeaderBytes) return;
   uint64_t offset = 0, bytes = 0, weights[2] = {0, 0};
@@ -76,7 +76,7 @@ inline Dim natural_bytes(const plan::Buffer& b) {
   return ceildiv(product(dims) * Dim(dtype_bits(b.dtype)), 8);
 }
 
-// Sizes, ports, weights and the table of dimensions follow from the buffers' types.
+// Derives sizes, ports, weights and the table of dimensions from the buffers' types.
 inline void mend(Draft* d) {
   plan::Program& p = d->program;
   std::set<std::string> symbols(p.dims.begin(), p.dims.end());
@@ -108,7 +108,7 @@ inline void mend(Draft* d) {
   }
 }
 
-// Buffers of the step take the types of the region's arguments.
+// Gives buffers of the step the types of the region's arguments.
 inline void fit_buffers(plan::Program* p, const plan::Step& step, const ir::Graph& region) {
   auto fit = [&](const std::vector<int32_t>& buffers, const std::vector<ir::Value*>& values) {
     for (size_t k = 0; k < buffers.size() && k < values.size(); ++k) {

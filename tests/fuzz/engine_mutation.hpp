@@ -1,5 +1,5 @@
-// Changes of an engine that bytes would hardly hit upon: types, attributes, layouts, nodes and arguments of a region
-// with everything that depends on them, kernels and configurations, buffers, steps.
+// Mutations of an engine that random bytes would rarely produce: types, attributes, layouts, nodes and arguments of a
+// region with everything that depends on them, kernels and configurations, buffers, steps.
 #pragma once
 
 #include <algorithm>
@@ -165,7 +165,7 @@ class Mutation {
     const Dim before = d, after = chance(3) ? before + Dim(1) : dim();
     d = after;
     if (chance(3)) return;
-    for (ir::Value* v : g->inputs)  // the same size wherever it stands
+    for (ir::Value* v : g->inputs)  // the same size wherever it occurs
       if (v->type.shape)
         for (Dim& x : *v->type.shape)
           if (x == before) x = after;
@@ -228,7 +228,7 @@ class Mutation {
       default: n->attrs.erase(std::string(spec.name)); break;
     }
   }
-  // One more node, a node of another kind, or another argument of a node.
+  // An additional node, a node of another kind, or another argument of a node.
   void change_node(plan::Program* p, plan::Step* s, ir::Graph* g) {
     static constexpr const char* kUnary[] = {"relu",     "sigmoid", "tanh", "neg",     "gelu",     "hard_swish",
                                              "identity", "clip",    "not",  "softmax", "transpose"};
@@ -355,7 +355,7 @@ class Mutation {
         break;
     }
   }
-  // A result lies over an argument of its step, or over another result, as a kernel that works in place has it.
+  // Makes a result overlap an argument of its step, or another result, as for a kernel that works in place.
   void share(plan::Program* p, const plan::Step& s) {
     if (s.writes.empty()) return;
     const int32_t to = pick(s.writes), over = s.reads.empty() || chance(4) ? pick(s.writes) : pick(s.reads);

@@ -1,5 +1,5 @@
-// A program of any origin is loaded and run at two sizes within a budget of steps, memory and work; a fault of ours
-// ends the process.
+// Loads a program of any origin and runs it at two sizes within a budget of steps, memory and work; a fault ends the
+// process.
 #pragma once
 
 #include <cstdio>
@@ -17,7 +17,7 @@ namespace peri::fuzz {
 
 using plan::Program;
 
-// A refusal is an answer; a fault of ours is a finding.
+// An error is acceptable; a fault is a finding.
 inline void stop_at_fault(const Error& error) {
   if (error.kind != ErrorKind::kInternal) return;
   std::fprintf(stderr, "%s\n", error.text().c_str());
@@ -28,7 +28,8 @@ inline constexpr int64_t kMaxSteps = 64, kMaxBytes = 16 << 20;
 inline constexpr int64_t kMaxIterations = 32;  // of a loop, whose body may have no step
 inline constexpr double kMaxWork = 2e7;        // operations and elements of all regions together
 
-// Work of every region that can be read, intermediate values with it; bodies with all of their dimensions at `size`.
+// Work of every region that can be parsed, including intermediate values; bodies with all of their dimensions at
+// `size`.
 inline double work(const Program& p, const DimBinding& binding, int64_t size) {
   double sum = 0;
   for (const auto& s : p.steps) {
@@ -103,7 +104,7 @@ inline void run(const std::shared_ptr<const runtime::Engine>& engine, runtime::S
     stop_at_fault(internal_error("what was built does not run: %s", out.error().text().c_str()));
 }
 
-// `sound`: the program is one that we built, and has to load where there is memory for it.
+// `sound`: the program was built here, and must load if there is memory for it.
 inline void load_and_run(Program program, runtime::WeightSource weights, bool sound) {
   if (count_steps(program) > kMaxSteps || program.buffers.size() > 1024) return;
   static const std::vector<const runtime::Executor*> table = exec::table();
@@ -115,7 +116,7 @@ inline void load_and_run(Program program, runtime::WeightSource weights, bool so
   options.steps_left = std::make_shared<std::atomic<int64_t>>(4 * kMaxSteps);
   auto engine = runtime::Engine::create(std::move(program), std::move(weights), options);
   if (!engine.ok()) {
-    if (sound && engine.error().kind != ErrorKind::kMemory)  // a model may ask for more than there is
+    if (sound && engine.error().kind != ErrorKind::kMemory)  // a model may need more than there is
       stop_at_fault(internal_error("what was built does not load: %s", engine.error().text().c_str()));
     return stop_at_fault(engine.error());
   }

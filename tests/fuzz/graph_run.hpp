@@ -1,5 +1,5 @@
-// A graph that was read goes the whole way: passes, lowering without measuring for the CPU or the null device, an
-// engine, and two runs of it, within a budget of nodes, work and memory. A fault of ours on this way ends the process.
+// Takes a parsed graph through everything: passes, lowering without measuring for the CPU or the null device, an
+// engine, and two runs of it, within a budget of nodes, work and memory. A fault ends the process.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace peri::fuzz {
 
 inline constexpr size_t kMaxNodes = 128;
 
-// Work of a graph as far as its sizes are numbers, bodies with it; what folding may have to compute is part of it.
+// Work of a graph as far as its sizes are numbers, including bodies and what folding may have to compute.
 inline double known_work(const ir::Graph& g) {
   double sum = 0;
   for (const auto& v : g.values()) {
@@ -29,7 +29,8 @@ inline double known_work(const ir::Graph& g) {
   }
   for (const ir::Node* n : g.nodes) {
     const ops::Cost c = ops::cost_of(*n);
-    if (!std::isfinite(c.flops) && n->op == "loop") {  // how often it runs only data says: the engine's limit at most
+    if (!std::isfinite(c.flops) &&
+        n->op == "loop") {  // the number of iterations depends on data: at most the engine's limit
       for (const auto& [key, body] : ir::bodies_of(*n)) sum += static_cast<double>(kMaxIterations) * known_work(*body);
       continue;
     }
@@ -40,7 +41,7 @@ inline double known_work(const ir::Graph& g) {
   return sum;
 }
 
-// Types are inferred.
+// REQUIRES: types are inferred.
 inline void build_and_run(ir::Graph graph) {
   if (graph.nodes.size() > kMaxNodes || known_work(graph) > kMaxWork) return;
   auto passed = passes::run_pipeline(graph, {});

@@ -1,4 +1,4 @@
-// Block code in double arithmetic, element by element, and worlds of seeded inputs to run them in.
+// Block code in double arithmetic, element by element, and seeded inputs for it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -188,7 +188,7 @@ inline World make_world(const std::string& text, const Space& space, uint64_t se
   return w;
 }
 
-// Runs all tasks, last first when `backwards`, each with fresh poisoned scratch.
+// Runs all tasks, in reverse order with `backwards`, each with newly poisoned scratch.
 inline void run(const World& w, Isa isa, bool backwards, std::vector<const void*> in = {}) {
   auto plan = make_plan(w.program, w.space, isa);
   ASSERT_TRUE(plan.ok()) << plan.error().text();

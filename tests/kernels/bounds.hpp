@@ -1,4 +1,5 @@
-// What products, convolutions and their epilogues should give: float64 values with a bound on a float32 kernel's error.
+// Expected results of products, convolutions and their epilogues: float64 values with a bound on a float32 kernel's
+// error.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +42,7 @@ inline double activate(const PostOp& op, double x) {
   return x;
 }
 
-// Value and a bound on its error; every activation here is 1.13-Lipschitz at most.
+// Value and a bound on its error; every activation here has a Lipschitz constant of at most 1.13.
 struct Bounded {
   double value, radius;
 };

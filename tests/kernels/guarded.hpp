@@ -1,4 +1,4 @@
-// Float buffers that end (or begin) exactly at a page nobody may touch, so that one element too far is a crash.
+// Float buffers that end (or begin) exactly at an inaccessible page, so that an access one element too far crashes.
 #pragma once
 
 #include <sys/mman.h>

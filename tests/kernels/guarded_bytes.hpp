@@ -1,4 +1,4 @@
-// Poisoned bytes that end exactly at a page nobody may touch: any element type, movable, for kernels of many dtypes.
+// Poisoned bytes that end exactly at an inaccessible page: any element type, movable, for kernels of many dtypes.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// Programs that compute on the null device, and a null device between whose calls a test may stand.
+// Programs that compute on the null device, and a null device whose calls a test can intercept.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,9 +15,9 @@
 
 namespace peri::lower::tests {
 
-// What a test does to the calls of a device's streams.
+// What a test changes in the calls of a device's streams.
 struct Meddling {
-  int64_t dropped_wait = 0, waits = 0;  // the wait that is left out, counted from 1; 0: none
+  int64_t dropped_wait = 0, waits = 0;  // the wait to omit, counted from 1; 0: none
   std::function<device::Address(device::Address)> moved;
 };
 

@@ -1,4 +1,4 @@
-// Small ONNX models made with the generated protobuf classes, which share nothing with the reader under test.
+// Small ONNX models made with the generated protobuf classes, which share no code with the reader under test.
 #pragma once
 
 #include <onnx-ml.pb.h>

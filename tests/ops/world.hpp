@@ -1,4 +1,4 @@
-// How op tests run graphs written as text in the reference world.
+// Running graphs given as text in the reference, for op tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ inline RefTensor ints(std::vector<int64_t> dims, std::vector<int64_t> values, DT
   return x;
 }
 
-// A text made from a pattern, printf-style.
+// A text from a printf-style pattern.
 template <class... Args>
 std::string text_of(const char* pattern, Args... args) {
   std::string out(static_cast<size_t>(std::snprintf(nullptr, 0, pattern, args...)), '\0');
@@ -45,7 +45,7 @@ inline std::vector<RefTensor> run_text(std::string_view text, std::span<const Re
   return out.ok() ? *std::move(out) : std::vector<RefTensor>{RefTensor{}};
 }
 
-// What inference says about a graph that must be refused.
+// The error of inference for a graph that must be refused.
 inline std::string refusal(std::string_view text) {
   auto g = ir::parse_graph(text);
   if (!g.ok()) return "does not parse: " + g.error().text();

@@ -1,4 +1,5 @@
-// How tests judge a rewritten graph: both forms run in the reference world on seeded inputs, and its text parses back.
+// Comparison of a rewritten graph with its original: both forms run in the reference on seeded inputs, and its text
+// parses back.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 
 namespace peri::passes {
 
-// Small, all different, so that a mix-up of dimensions shows.
+// Small, all different, so that a mix-up of dimensions is detected.
 inline DimBinding bind_symbols(const ir::Graph& g) {
   std::set<std::string> names;
   for (const ir::Value* v : g.inputs)
@@ -37,7 +38,7 @@ inline std::vector<ops::RefTensor> random_inputs(const ir::Graph& g, uint64_t se
   return out;
 }
 
-// What both graphs compute at float32 round-off differs by no more than both radii.
+// The results of both graphs at float32 round-off differ by at most the sum of both radii.
 inline void expect_same_meaning(const ir::Graph& a, const ir::Graph& b, uint64_t seed) {
   const auto inputs = random_inputs(a, seed);
   const double u = 0x1p-24;

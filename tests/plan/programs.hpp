@@ -1,4 +1,4 @@
-// Small programs by hand, for tests of plan and runtime.
+// Small hand-written programs, for tests of plan and runtime.
 #pragma once
 
 #include <string>
@@ -63,7 +63,7 @@ struct ProgramMaker {
   }
 };
 
-// x[batch,4] -> relu -> t; t and w -> y. Executor names are only names here.
+// x[batch,4] -> relu -> t; t and w -> y. The executors need not exist.
 inline ProgramMaker small_program() {
   ProgramMaker m;
   m.p.name = "small";

@@ -1,6 +1,6 @@
-// A generated case: its folder read, the float64 answers to it, and what an engine's answer is against them: right,
-// wrong, left out where a change of 1e-6 of the inputs moves the answer by more than its bound, or a tie where float32
-// arithmetic without a fault may take either side of a comparison.
+// A generated case: reading its folder, its float64 outputs, and the classification of an engine's outputs: correct,
+// wrong, skipped where a change of 1e-6 of the inputs moves the output by more than its bound, or a tie where correct
+// float32 arithmetic may take either side of a comparison.
 #pragma once
 
 #include <algorithm>
@@ -22,11 +22,10 @@ namespace peri::generated {
 struct Size {
   std::string name;
   std::vector<Tensor> inputs;
-  std::vector<ops::RefTensor> want;  // with the radii of float32
-  std::string trouble;               // why there is no `want`
-  std::vector<std::vector<ops::RefTensor>>
-      moved;  // the answers to inputs changed by 1e-6; made when they are asked for
-  std::vector<std::vector<ops::RefTensor>> shaken;  // answers that float32 arithmetic may give; likewise
+  std::vector<ops::RefTensor> want;                 // with the radii of float32
+  std::string trouble;                              // why there is no `want`
+  std::vector<std::vector<ops::RefTensor>> moved;   // the outputs for inputs changed by 1e-6; computed on demand
+  std::vector<std::vector<ops::RefTensor>> shaken;  // outputs that float32 arithmetic may give; likewise
 };
 
 struct Case {
@@ -39,7 +38,7 @@ struct Case {
 struct Finding {
   std::string verdict = "right", why;
   double worst = 0;  // largest |error| / bound
-  double blind = 0;  // largest mean bound of an output over its range: near 1 nothing was checked
+  double blind = 0;  // largest mean bound of an output over its range: if near 1, nothing was checked
 };
 
 inline Result<Case> read_case(const std::string& folder, int threads) {
@@ -82,7 +81,7 @@ inline double bound_of(const ops::RefTensor& want, size_t at) {
          (want.dtype == DType::kF16 ? 0x1p-24 : 0x1p-126);
 }
 
-// The answers to inputs changed by 1e-6 of themselves, and that of a graph whose every value is rounded to its type.
+// The outputs for inputs changed by 1e-6 of themselves, and of a graph whose every value is rounded to its type.
 inline const std::vector<std::vector<ops::RefTensor>>& moved_answers(const Case& c, Size& size, int threads) {
   for (uint64_t seed = 1; size.moved.size() < 5 && seed <= 5; ++seed) {
     std::vector<ops::RefTensor> in;
@@ -98,7 +97,8 @@ inline const std::vector<std::vector<ops::RefTensor>>& moved_answers(const Case&
   return size.moved;
 }
 
-// Answers of arithmetic whose every operation errs by what float32 may: they part at comparisons that it cannot decide.
+// Outputs of arithmetic in which every operation has a float32 error: they differ at comparisons that float32 cannot
+// decide.
 inline const std::vector<std::vector<ops::RefTensor>>& shaken_answers(const Case& c, Size& size, int threads) {
   constexpr uint64_t kShakes = 32;
   if (!size.shaken.empty()) return size.shaken;
@@ -131,8 +131,8 @@ inline bool undecided(const std::vector<std::vector<ops::RefTensor>>& moved, con
   return false;
 }
 
-// How many elements with a wide bound lie farther off than 1e-3 of the range, 100 times what 1e-6 of the inputs moves
-// and 4 times what the arithmetic of float32 was seen to move.
+// Number of elements with a wide bound whose error is more than 1e-3 of the range, 100 times the effect of 1e-6 of the
+// inputs and 4 times the observed effect of float32 arithmetic.
 inline size_t far_from(const std::vector<std::vector<ops::RefTensor>>& moved,
                        const std::vector<std::vector<ops::RefTensor>>& shaken, const ops::RefTensor& want,
                        const Tensor& got, size_t k, double range) {
@@ -219,7 +219,7 @@ inline void judge_output(const Case& c, Size& size, size_t k, const Tensor& got,
   }
 }
 
-// The answers where casts to float16 and back leave float32 as it is: ONNX Runtime takes such pairs out.
+// The outputs where casts to float16 and back leave float32 unchanged: ONNX Runtime removes such pairs.
 inline std::vector<std::vector<ops::RefTensor>> answers_without_half(const Case& c, const Size& size, int threads) {
   ir::Graph g = c.graph.clone();
   bool changed = false;
@@ -236,8 +236,8 @@ inline std::vector<std::vector<ops::RefTensor>> answers_without_half(const Case&
   return {std::move(out).value()};
 }
 
-// FOLDER/SIZE/open_K.npy: which elements ONNX Runtime may answer otherwise: they hang on 1e-6 of the inputs, on a
-// comparison that float32 does not decide, on a rounding to float16 that it does not make, or on an overflow.
+// FOLDER/SIZE/open_K.npy: elements for which ONNX Runtime may differ: they depend on 1e-6 of the inputs, on a
+// comparison that float32 does not decide, on a rounding to float16 that it omits, or on an overflow.
 inline Status dump_open(const Case& c, Size& size, int threads) {
   std::vector<ops::RefTensor> in;
   for (const Tensor& t : size.inputs) in.push_back(ops::to_ref(t));

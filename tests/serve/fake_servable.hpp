@@ -1,4 +1,5 @@
-// A model for tests: doubles f32[n,k], one run at a time on each slot, as slow as it is told, and stopped at a gate.
+// A model for tests: doubles f32[n,k], one run at a time on each slot, with a configurable delay, and blocked by a
+// gate.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What tests of worker processes share: the program of hosted_fakes, orders, questions and their answers.
+// Shared by tests of worker processes: the program of hosted_fakes, orders, requests and their responses.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ inline Result<Loaded> load(Worker& worker, const LoadOrder& order) {
   return worker.load(order, [](const std::string&) {});
 }
 
-// Answers as they come.
+// Collects responses.
 struct Caught final : runtime::Sink {
   void answer(Result<std::vector<Tensor>> outputs, bool) override {
     const std::lock_guard<std::mutex> lock(mutex);

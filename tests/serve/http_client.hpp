@@ -1,4 +1,4 @@
-// A client of HTTP/1.1 over a socket of its own, for tests of the server's front end.
+// An HTTP/1.1 client on a socket of its own, for tests of the server's front end.
 #pragma once
 
 #include <arpa/inet.h>
@@ -24,14 +24,14 @@ class Client {
   bool send(const std::string& text) {
     return good_ && ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
   }
-  // Says that nothing more is sent.
+  // Ends the sending side.
   void end() { shutdown(fd_.get(), SHUT_WR); }
-  // Waits until something has come, which stays to be read.
+  // Waits until data has arrived, which is not consumed.
   bool hears() const {
     char first = 0;
     return recv(fd_.get(), &first, 1, MSG_PEEK) == 1;
   }
-  // Status and body of the next reply; 0: there is none.
+  // Status and body of the next reply; 0: none.
   std::pair<int, std::string> read() {
     char piece[4096];
     while (true) {

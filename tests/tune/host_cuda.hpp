@@ -1,12 +1,12 @@
-// What CUDA defines, for texts that a host's compiler takes: threads of a block as fibers that meet at barriers, what a
-// warp does together, copies into shared memory that arrive as late as they may.
+// CUDA's built-ins for texts compiled by the host's compiler: threads of a block as fibers that synchronise at
+// barriers, cooperation within a warp, copies into shared memory that complete as late as allowed.
 #pragma once
 
 #include <string_view>
 
 namespace peri::tune {
 
-// Stands before all texts of a library. A kernel is a plain function of a namespace of its own; peri_run() runs it.
+// Precedes all texts of a library. A kernel is a plain function in a namespace of its own; peri_run() executes it.
 std::string_view host_cuda();
 
 }  // namespace peri::tune

@@ -1,5 +1,5 @@
-// Kernel texts of a GPU run by the host: compiled by the host's compiler behind definitions of what CUDA defines, the
-// threads of a block as fibers that meet at __syncthreads().
+// GPU kernel texts executed by the host: compiled by the host's compiler after definitions of CUDA's built-ins, the
+// threads of a block as fibers that synchronise at __syncthreads().
 #pragma once
 
 #include <map>
@@ -13,11 +13,11 @@ namespace peri::tune {
 
 class HostGpu {
  public:
-  // Texts are compiled together by compile(); the same once.
+  // Texts are compiled together by compile(); equal ones once.
   void add(const std::string& text, const std::string& entry);
-  // Into a library below `folder`; errors hold what the compiler said.
+  // Into a library in `folder`; errors contain the compiler's output.
   Status compile(const std::string& folder);
-  // REQUIRES: added and compiled. `addresses`: of the launch's arguments.
+  // REQUIRES: added and compiled. `addresses`: those of the launch's arguments.
   void run(const kernels::cuda::KernelLaunch& launch, const std::vector<void*>& addresses) const;
   size_t texts() const { return ids_.size(); }
 

@@ -1,4 +1,4 @@
-// Kernels with one fault each: products with a residual, right but for what the fault says.
+// Kernels with one fault each: products with a residual, correct except for the fault.
 #pragma once
 
 #include <functional>
@@ -10,30 +10,30 @@ namespace peri::tune::planted {
 
 enum class Fault {
   kNone,
-  kReadsLate,     // the residual is read after results are written, and yet their memory may be shared
+  kReadsLate,     // the residual is read after results are written, although sharing their memory is offered
   kOwnInput,      // panels of columns are written over the input that later panels read
   kSmall,         // wrong with less than 8 rows
   kLarge,         // wrong with more than 64 rows
   kLastTile,      // wrong in the last element
   kPastEnd,       // writes the element behind its result
   kBeforeStart,   // writes the element before its result
-  kWorkspace,     // writes behind its workspace
-  kScratch,       // writes behind its scratch
-  kReadsPastEnd,  // adds what lies behind its input
+  kWorkspace,     // writes beyond its workspace
+  kScratch,       // writes beyond its scratch
+  kReadsPastEnd,  // adds what is beyond its input
   kChangesInput,
   kFinish,       // reports an error
   kOrder,        // sums in the order in which tasks run
-  kStale,        // adds what its workspace held
-  kLazy,         // does nothing where its last element is right already
-  kRefusesLate,  // refuses when the instance is made
+  kStale,        // adds the previous contents of its workspace
+  kLazy,         // does nothing where its last element is already correct
+  kRefusesLate,  // refuses when the instance is created
 };
 
-// y = x w + r, or x w where there is no r; a task for each 8 columns.
+// y = x w + r, or x w without r; one task per 8 columns.
 class Instance final : public kernels::Instance {
  public:
   Instance(Fault fault, int64_t m, int64_t k, int64_t n, bool residual)
       : fault_(fault), m_(m), k_(k), n_(n), residual_(residual) {}
-  // As its offer says.
+  // As in its offer.
   bool may_take(size_t output, size_t input) const override {
     return output == 0 && input == (fault_ == Fault::kOwnInput && k_ == n_ ? 0u : 2u);
   }
@@ -90,7 +90,7 @@ const kernels::Kernel& kernel() {
   return k;
 }
 
-// Kernels of a test where executors look for them, as long as it lives.
+// Makes kernels of a test visible to executors during its lifetime.
 class Known {
  public:
   void add(const kernels::Kernel& kernel) {

@@ -1,5 +1,5 @@
-// Kernels of a GPU for tests: a product of two matrices, and two products one behind the other as one launch, by as
-// many blocks as are asked for, which is what the fake driver's clock counts.
+// GPU kernels for tests: a product of two matrices, and two consecutive products as one launch, with a configurable
+// number of blocks, which the fake driver's clock counts.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace peri::tune::planted {
 
-// Products of f32 matrices that are no weights: x w, or x w v with `kNodes` of 2.
+// Products of f32 matrices that are not weights: x w, or x w v with `kNodes` of 2.
 template <int kNodes>
 Result<std::vector<kernels::Offer>> offer_products(const kernels::Problem& p, const device::Target&) {
   const ir::Graph& g = *p.graph;

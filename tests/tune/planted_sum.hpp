@@ -1,4 +1,4 @@
-// A kernel of a GPU for tests: the sum of two tensors, by as many blocks as are set, with or without a fault.
+// A GPU kernel for tests: the sum of two tensors, with a configurable number of blocks, with or without a fault.
 #pragma once
 
 #include <string>
@@ -21,8 +21,8 @@ inline Result<std::vector<kernels::Offer>> offer_sum(const kernels::Problem& p, 
   return std::vector<kernels::Offer>{o};
 }
 
-// y = x + w by so many blocks as are set, else kBlocks; kMore elements are written behind the last, or, if it is
-// negative, one of x is changed in the end; with kWrongBlocks the last is left out. Its entry is "peri_planted_N" of
+// y = x + w with the configured number of blocks, else kBlocks; kMore elements are written beyond the end, or, if it is
+// negative, one of x is changed at the end; with kWrongBlocks the last is omitted. Its entry is "peri_planted_N" for
 // kBlocks.
 template <int kMore, int kBlocks = 2>
 const kernels::Kernel& sum_kernel();

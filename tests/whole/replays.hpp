@@ -1,5 +1,5 @@
-// What a proof says of a step is enough to try it again: its problem, read from the text, is offered exactly the
-// candidates that the build had, and the same kernels refuse it for the same reasons.
+// A step's entry in the proof is enough to try it again: for its problem, parsed from the text, the same candidates are
+// offered as in the build, and the same kernels refuse it for the same reasons.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ inline void expect_replays(const std::string& model, bool measure) {
   int64_t lines = 0, weighty = 0;
   std::set<std::string> seen;
   for (const lower::StepReport& s : made->steps) {
-    if (s.chosen == "reference" && s.problem.empty()) continue;  // its sizes are the data's: nothing was offered
+    if (s.chosen == "reference" && s.problem.empty()) continue;  // its sizes depend on data: nothing was offered
     const auto p = problem::parse(s.problem);
     ASSERT_TRUE(p.ok()) << s.name << "\n" << s.problem << "\n" << p.error().text();
     EXPECT_EQ(problem::text(*p), s.problem);
@@ -45,7 +45,7 @@ inline void expect_replays(const std::string& model, bool measure) {
     weighty += std::count(p->weights.begin(), p->weights.end(), true) > 0;
     if (std::any_of(p->graph.values().begin(), p->graph.values().end(),
                     [](const auto& v) { return v->type.shape && !is_const(*v->type.shape); }))
-      continue;  // its sizes are the data's: nothing was offered
+      continue;  // its sizes depend on data: nothing was offered
     tune::Options options{.measure = false, .verify = false, .threads = 2};
     options.executors = (*compile::backend_named(o.backend))->executors;
     tune::Tuner tuner(options);

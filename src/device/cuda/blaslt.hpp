@@ -1,5 +1,5 @@
 // Matrix products with cuBLASLt on one GPU: the library lists its algorithms, a choice is plain numbers that can be
-// stored and used again, and a prepared product only enqueues, also into a capture.
+// stored and reused, and a prepared product only enqueues, also during capture.
 #pragma once
 
 #include <array>
@@ -21,19 +21,19 @@ struct LtMatmul {
   DType dtype = DType::kF32;  // of all of them: f32, f16, bf16
   int64_t m = 0, n = 0, k = 0, batch = 1;
   bool a_transposed = false, b_transposed = false;  // stored as [k,m], as [n,k]
-  int64_t a_stride = 0, b_stride = 0;               // elements from product to product; 0: the same for all
+  int64_t a_stride = 0, b_stride = 0;               // distance between products in elements; 0: the same for all
   float alpha = 1, beta = 0;                        // beta 0: there is no c
   bool bias = false;
   Act act = Act::kNone;
 };
-// Whether every algorithm keeps the sums in float32 until the one rounding. In 16 bits with a bias or GELU those for
-// rows that are no multiples of 16 bytes do not: they round the sum, and then again (algorithms 16, 23, 24 and 56
-// of 13.1 on an H200; tests/device/cuda_blaslt_gpu_test.cpp).
+// Whether every algorithm keeps the sums in float32 until a single rounding. In 16 bits with a bias or GELU, some for
+// rows that are not multiples of 16 bytes do not: they round the sum, and then again (algorithms 16, 23, 24 and 56 of
+// 13.1 on an H200; tests/device/cuda_blaslt_gpu_test.cpp).
 bool rounds_once(const LtMatmul& product);
 // Addresses are multiples of this.
 constexpr size_t kLtAlignment = 64, kLtWorkspaceAlignment = 256;
 
-// One way of the library's, as it names it itself.
+// An algorithm of the library, in its own terms.
 struct LtChoice {
   std::array<int64_t, 9> numbers = {};  // in the order of lt_choice_names()
   bool operator==(const LtChoice&) const = default;
@@ -45,7 +45,7 @@ struct LtAddresses {
   Address a, b, c, d, bias, workspace;  // c and bias where the product has them
 };
 
-// A product with its algorithm. Any thread, several at once.
+// A product with its algorithm. Thread-safe.
 class LtReady {
  public:
   virtual ~LtReady() = default;
@@ -53,18 +53,18 @@ class LtReady {
   virtual Status enqueue(const LtAddresses& at, CuStream stream) const = 0;
 };
 
-// The library with a handle on a device, which outlives it. Any thread.
+// The library with a handle on a device, which must outlive it. Thread-safe.
 class BlasLt {
  public:
   virtual ~BlasLt() = default;
-  // The one of this device while anybody holds it, else opened now. Errors: those of open_library(); kUnsupported where
-  // it does not start.
+  // The shared instance of this device while it is in use, else a new one. Errors: those of open_library();
+  // kUnsupported where it fails to initialise.
   static Result<std::shared_ptr<const BlasLt>> of(CudaDevice& device);
   virtual const Version& version() const = 0;
-  // At most `most` ways within so much workspace, those first that the library takes for the fastest. kRefused: it has
+  // At most `most` algorithms within this workspace, the fastest first by the library's estimate. kRefused: it has
   // none.
   virtual Result<std::vector<LtChoice>> choices(const LtMatmul& product, size_t workspace, int most) const = 0;
-  // By that choice, or by the library's first. kRefused: it does not take the choice for this product.
+  // With that choice, or with the library's first. kRefused: it does not accept the choice for this product.
   virtual Result<std::unique_ptr<const LtReady>> make(const LtMatmul& product, const LtChoice* choice,
                                                       size_t workspace) const = 0;
 };

@@ -1,5 +1,5 @@
 // Machine code that this process has or will need, once per source: concurrent requests for the same code compile it
-// once, and code needed later is compiled by threads of its own while other work continues.
+// once, and code needed later is compiled by separate threads while other work continues.
 #pragma once
 
 #include <functional>
@@ -11,26 +11,26 @@ namespace peri::device::cuda {
 
 class CodeShelf {
  public:
-  // How its threads begin: throws where there are no more. For tests.
+  // Starts its threads: throws where none is available. For tests.
   using Begin = std::function<std::thread(std::function<void()>)>;
-  // Of code that nobody holds it keeps so many bytes, the newest: the cache of the compiler has the rest.
+  // Limit in bytes of unused code that is kept, the newest: the rest is in the compiler's cache.
   static constexpr size_t kMaxBytes = size_t{64} << 20;
   explicit CodeShelf(std::unique_ptr<Compiler> compiler, size_t most_bytes = kMaxBytes, Begin begin = {});
-  // Leaves out what was not begun.
+  // Discards compilations that were not started.
   ~CodeShelf();
   const Compiler& compiler() const;
-  // What callers of get() have waited in all, for code that was not there yet; seconds.
+  // The total time in seconds that callers of get() have waited for code.
   double waited_seconds() const;
-  // Any thread. Waits where another compiles it; compiles it here where nobody has begun. Errors, which are not kept:
+  // Thread-safe. Waits if another thread compiles it; compiles it here if none does. Errors, which are not cached:
   // those of Compiler::compile().
   Result<std::shared_ptr<const Code>> get(const Source& source);
-  // Compiled before anyone asks, in this order, what is urgent first, on all cores but one; what does not compile, or
-  // throws, is told who asks for it. Where no thread can be had nothing is done: who asks compiles it.
+  // Compiled in advance, in this order, urgent ones first, on all cores but one; an error is returned by the get() of
+  // it. If no thread is available nothing is done: get() compiles it.
   void foresee(Source source, bool urgent = false);
-  // The one of this process, over its cache; NVRTC is looked for again where it was not there. It goes with the
-  // process.
+  // The instance of this process, with its cache; NVRTC is searched for again if it was missing. It is destroyed at
+  // exit.
   static Result<CodeShelf*> of_process();
-  // What is there, under way or waiting, and the bytes of what is there.
+  // Numbers of finished, current and waiting ones, and the bytes of the finished.
   struct Held {
     size_t entries = 0, bytes = 0;
   };

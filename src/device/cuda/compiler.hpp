@@ -19,7 +19,7 @@ struct Source {
   std::string chip;                                               // "sm_90a": machine code that runs on this chip only
   std::vector<std::string> options = {};                          // of NVRTC, besides the chip
   std::vector<std::pair<std::string, std::string>> headers = {};  // name and text of what it includes
-  // It names no texture, no surface and nothing of CUDA's runtime: an NVRTC that can leaves their declarations out,
+  // It uses no texture, no surface and nothing of CUDA's runtime: an NVRTC that supports it omits their declarations,
   // which take a fifth of the time of a short text. The code is the same.
   bool lean = false;
 };
@@ -27,12 +27,12 @@ struct Source {
 struct Code {
   std::string chip;
   std::string cubin;
-  std::string log;  // what the compiler said, with registers and spills of each kernel; as kept, where cached
+  std::string log;  // the compiler's log, with registers and spills of each kernel; as stored, where cached
   bool cached = false;
   std::string remark;  // why an entry of the cache was ignored, or could not be written; else ""
 };
 
-// Thread-safe: sources compile at once on as many threads as call.
+// Thread-safe: concurrent calls compile concurrently.
 class Compiler {
  public:
   // `folder`: of the cache; "": none. Errors: those of open_library().
@@ -40,14 +40,14 @@ class Compiler {
   ~Compiler();
   const Version& version() const;
   const std::string& path() const;
-  // The chips it has, as numbers: 90 for sm_90.
+  // The supported chips, as numbers: 90 for sm_90.
   Result<std::vector<int>> chips() const;
-  // Errors: kInvalid for a chip that is none; kUnsupported for one that this NVRTC does not have; kRefused, with the
-  // log as what was found, where the source does not compile.
+  // Errors: kInvalid for a malformed chip; kUnsupported for one that this NVRTC does not support; kRefused, with the
+  // log as the finding, where the source does not compile.
   Result<Code> compile(const Source& source) const;
-  // Of all that changes the code: source, headers, options, chip and NVRTC's version. 32 digits.
+  // A hash of everything that affects the code: source, headers, options, chip and NVRTC's version. 32 digits.
   std::string key(const Source& source) const;
-  // What was really compiled, and taken from the cache.
+  // Numbers of compilations and of cache hits.
   struct Counts {
     int64_t compiled = 0, cached = 0;
   };

@@ -23,7 +23,7 @@ class Context {
   CuDevice device = 0;
   CuContext context = nullptr;
 
-  // Counts a call that may fail; the error of a device that failed.
+  // Counts a call that may fail; returns the error of a device that failed.
   Status call() {
     {
       const std::lock_guard<std::mutex> lock(lock_);
@@ -31,7 +31,7 @@ class Context {
     }
     return health.alive();
   }
-  // Calls the driver with this context current. `name`: of the function as cuda.h has it.
+  // Calls the driver with this context current. `name`: the function's name in cuda.h.
   template <class F>
   Status drive(const char* name, F function) {
     CuContext before = nullptr;
@@ -54,8 +54,7 @@ class Context {
     driver->pop(&before);
     return done;
   }
-  // Calls the driver in any case, to end something or give it back, with this context current where that is still to be
-  // had.
+  // Calls the driver also after a failure, to release something, with this context current if that is still possible.
   template <class F>
   CuResult dispose(F function) {
     CuContext before = nullptr;
@@ -84,14 +83,14 @@ class Context {
     counts_.live_bytes += static_cast<int64_t>(bytes);
     counts_.most_bytes = std::max(counts_.most_bytes, counts_.live_bytes);
   }
-  // Memory of others is known and not counted. False: the range lies in memory of this device's own.
+  // Registers memory of others, which is not counted. False: the range is in memory of this device.
   bool add_lent(Address at, size_t bytes) {
     const std::lock_guard<std::mutex> lock(lock_);
     if (within(blocks_, at, bytes)) return false;
     lent_.emplace(at.value, bytes);
     return true;
   }
-  // False: it is memory of this device's own.
+  // False: it is memory of this device.
   bool remove_lent(Address at) {
     const std::lock_guard<std::mutex> lock(lock_);
     const auto it = lent_.find(at.value);
@@ -112,7 +111,7 @@ class Context {
     const std::lock_guard<std::mutex> lock(streams_lock_);
     std::erase(streams_, stream);
   }
-  // Calls the function for each stream there is; none comes or goes meanwhile. The first error.
+  // Calls the function for each stream; none is created or destroyed meanwhile. Returns the first error.
   template <class F>
   Status each_stream(F function) {
     const std::lock_guard<std::mutex> lock(streams_lock_);
@@ -121,7 +120,7 @@ class Context {
       if (Status done = function(*s); !done.ok() && first.ok()) first = std::move(done);
     return first;
   }
-  // kInvalid unless the range lies within one allocation that lives.
+  // kInvalid unless the range lies within one live allocation.
   Status check_range(Address at, size_t bytes) const {
     const std::lock_guard<std::mutex> lock(lock_);
     if (within(blocks_, at, bytes)) return Ok{};
@@ -153,15 +152,15 @@ class Context {
 
 // A stream of the driver's; made and destroyed in the context.
 Result<std::unique_ptr<Stream>> make_cuda_stream(const Device* owner, std::shared_ptr<Context> context);
-// A stream of others, which it neither waits for nor destroys when it goes.
+// A stream of the caller, which is neither synchronized nor destroyed by the result's destructor.
 std::unique_ptr<Stream> lend_cuda_stream(const Device* owner, std::shared_ptr<Context> context, void* queue);
 Result<std::unique_ptr<Event>> make_cuda_event(const Device* owner, std::shared_ptr<Context> context, bool timed);
 Result<double> milliseconds_between(Context& context, const Event& from, const Event& to);
-// Waits for all streams but those in a capture; any thread.
+// Waits for all streams except those in a capture; thread-safe.
 Status wait_for_streams(Context& context);
 Result<bool> update_captured(Context& context, Captured& kept, const Captured& newer);
 Result<std::unique_ptr<Module>> load_module(std::shared_ptr<Context> context, std::span<const std::byte> code);
-// Of a launch, beside its addresses: see CudaDevice::launch_of().
+// The parameters of a launch other than addresses: see CudaDevice::launch_of().
 struct Parameters {
   std::vector<Scalar> scalars;
   std::vector<int> order;

@@ -1,5 +1,5 @@
 // Convolutions with cuDNN's graphs on one GPU, with their epilogue in one plan: the library lists its engines, a choice
-// is plain numbers that can be stored and used again, and a prepared plan only enqueues.
+// is plain numbers that can be stored and reused, and a prepared plan only enqueues.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@
 namespace peri::device::cuda {
 
 // y = relu(conv(x, w) + residual + bias), images as NHWC, weights as [k, r, s, c / groups]. Sums in float32, rounded
-// once where the result is stored; no TF32. The residual is added before the bias: in this order most engines take
-// both.
+// once where the result is stored; no TF32. The residual is added before the bias: most engines support both in this
+// order.
 struct DnnConv {
   DType dtype = DType::kF16;                                // of all of them: f32, f16, bf16
   int64_t n = 0, c = 0, h = 0, w = 0, k = 0, r = 0, s = 0;  // batch, channels, image; results, window
@@ -36,7 +36,7 @@ struct DnnAddresses {
   Address x, w, y, bias, residual, workspace;
 };
 
-// Any thread.
+// A prepared plan. Thread-safe.
 class DnnReady {
  public:
   virtual ~DnnReady() = default;
@@ -44,20 +44,20 @@ class DnnReady {
   virtual Status enqueue(const DnnAddresses& at, CuStream stream) const = 0;
 };
 
-// The library with a handle on a device, which outlives it. Any thread.
+// The library with a handle on a device, which must outlive it. Thread-safe.
 class Cudnn {
  public:
   virtual ~Cudnn() = default;
-  // The one of this device while anybody holds it, else opened now. Errors: those of open_library(); kUnsupported where
-  // it does not start.
+  // The shared instance of this device while it is in use, else a new one. Errors: those of open_library();
+  // kUnsupported where it fails to initialise.
   static Result<std::shared_ptr<const Cudnn>> of(CudaDevice& device);
   virtual const Version& version() const = 0;
-  // At most `most` engines, those first that the library takes for the fastest; none that rounds inside, whose bits
-  // differ from run to run, or that is compiled at run time. Whether it can be made, make() says. kRefused: there is
-  // none.
+  // At most `most` engines, the fastest first by the library's estimate; none that rounds internally, whose results
+  // differ from run to run, or that is compiled at run time. make() finds out whether it can be created. kRefused:
+  // there is none.
   virtual Result<std::vector<DnnChoice>> choices(const DnnConv& conv, int most) const = 0;
-  // By that choice, or by the first of the library's that can be made, within so much workspace. It may compile.
-  // kRefused: none can.
+  // With that choice, or with the library's first that can be created, within this workspace. It may compile. kRefused:
+  // none can.
   virtual Result<std::unique_ptr<const DnnReady>> make(const DnnConv& conv, const DnnChoice* choice,
                                                        size_t workspace) const = 0;
 };

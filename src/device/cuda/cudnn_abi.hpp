@@ -9,7 +9,7 @@ namespace peri::device::cuda {
 using DnnHandle = struct DnnHandleTag*;
 using DnnDescriptor = void*;  // cudnnBackendDescriptor_t
 
-// cudnnStatus_t: thousands tell the class.
+// cudnnStatus_t: the thousands digit is the class.
 inline constexpr int kDnnSuccess = 0, kDnnNotInitialized = 1001, kDnnNotSupported = 3000, kDnnInternal = 4000,
                      kDnnHostMemory = 4003;
 // cudnnDataType_t, cudnnConvolutionMode_t, cudnnPointwiseMode_t, cudnnBackendHeurMode_t
@@ -21,7 +21,7 @@ inline constexpr int kDnnTensorCore = 0, kDnnDownConverts = 1, kDnnNarrowSums = 
                      kDnnNondeterministic = 4, kDnnWinograd = 5, kDnnNoteCount = 10;
 // cudnnBackendBehaviorNote_t
 inline constexpr int kDnnCompiles = 0, kDnnBehaviorCount = 5;
-// cudnnBackendKnobType_t: more knobs than there are types no engine has
+// cudnnBackendKnobType_t: the number of types, which bounds the knobs of an engine
 inline constexpr int kDnnKnobCount = 44;
 // cudnnBackendDescriptorType_t
 inline constexpr int kDnnPointwise = 0, kDnnConvolution = 1, kDnnEngine = 2, kDnnEngineConfig = 3, kDnnHeuristic = 4,

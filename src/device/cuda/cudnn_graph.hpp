@@ -17,7 +17,7 @@ struct DnnTable {
 // The error for a status other than 0.
 Status check_dnn(const DnnTable& table, int status, const char* call);
 
-// Descriptors of one purpose, given back together, the last first.
+// Descriptors of one purpose, destroyed together in reverse order.
 class DnnPool {
  public:
   explicit DnnPool(const DnnTable& t) : t_(t) {}
@@ -41,7 +41,7 @@ class DnnPool {
     return set(to, name, type, std::span<const T>(&value, 1));
   }
   Status finalize(DnnDescriptor d) { return check_dnn(t_, t_.finalize(d), "cudnnBackendFinalize"); }
-  // At most so many values as the span holds; how many.
+  // Reads at most as many values as the span holds; returns their number.
   template <class T>
   Result<int64_t> get(DnnDescriptor from, int name, int type, std::span<T> out) {
     int64_t count = 0;
@@ -63,7 +63,7 @@ class DnnPool {
   std::vector<DnnDescriptor> all_;
 };
 
-// Names of the tensors of a graph; inner ones count on.
+// Names of the tensors of a graph; inner ones are numbered from there.
 enum DnnId : int64_t { kDnnX = 1, kDnnW, kDnnY, kDnnResidual, kDnnBias, kDnnInner };
 
 // The operations of the convolution as a finished graph; the last writes kDnnY.

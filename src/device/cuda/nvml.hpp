@@ -8,7 +8,7 @@
 
 namespace peri::device::cuda {
 
-// What NVML does not tell is none.
+// Values that NVML does not provide are none.
 struct GpuState {
   std::optional<unsigned> sm_mhz, memory_mhz, milliwatts, limit_milliwatts, celsius;
   std::optional<uint64_t> slowed_by;  // bits of nvmlClocksEventReasons (nvml.h); 1: idle, 4: power cap
@@ -16,12 +16,12 @@ struct GpuState {
 
 class Nvml {
  public:
-  // Initialises the library, which is told again that it may go when this object goes. Errors: those of open_library(),
+  // Initialises the library, which is shut down when this object is destroyed. Errors: those of open_library(),
   // kUnsupported.
   static Result<std::unique_ptr<Nvml>> open();
   ~Nvml();
-  // By the PCI address as the driver writes it, since NVML counts GPUs in another order. Calls take up to milliseconds;
-  // one thread at a time.
+  // By the PCI address in the driver's notation, since NVML counts GPUs in another order. Calls take up to
+  // milliseconds; one thread at a time.
   Result<GpuState> state(const std::string& pci) const;
 
  private:

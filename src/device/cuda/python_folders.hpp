@@ -6,8 +6,8 @@
 
 namespace peri::device::cuda {
 
-// The absolute folders of its sys.path; empty where there is no python3 or it does not answer within seconds. Asked
-// once in a process, since it takes some 20 ms; any thread.
+// The absolute folders of its sys.path; empty where there is no python3 or it does not answer within seconds. Read once
+// per process, since it takes some 20 ms; thread-safe.
 const std::vector<std::string>& python_folders();
 
 }  // namespace peri::device::cuda

@@ -11,7 +11,7 @@ namespace peri::exec {
 
 class Body {
  public:
-  // A session that nobody else uses; it goes back when it is let go of.
+  // Exclusive use of a session, which is returned on destruction.
   class Lease {
    public:
     Lease(Body* body, std::unique_ptr<runtime::Session> session) : body_(body), session_(std::move(session)) {}
@@ -45,7 +45,7 @@ struct ArgType {
 class ArgTypes {
  public:
   ArgTypes(const plan::Program& program, const std::vector<int32_t>& buffers);
-  // Under a binding; one that is left out: kInvalid.
+  // Under a binding; an omitted one has kInvalid.
   Result<std::vector<ArgType>> at(const DimBinding& binding) const;
 
  private:
@@ -56,9 +56,9 @@ class ArgTypes {
 // An argument as a tensor: numbers are views of the caller's memory, strings copies.
 Result<Tensor> argument(const ArgType& type, const void* data);
 
-// Gives result `k` of a control step its place: dims are bound by the runtime if the step binds any, else they must be
-// those the program states. `parts` follow one another in the result's memory. Errors: kInvalid if the shape is not the
-// stated one.
+// Provides the memory of result `k` of a control step: dims are bound by the runtime if the step binds any, else they
+// must be those in the program. `parts` are concatenated in the result's memory. Errors: kInvalid if the shape is not
+// the stated one.
 Status give_result(const plan::Program& program, const plan::Step& step, size_t k, const std::vector<int64_t>& dims,
                    std::span<const Tensor> parts, const runtime::RunContext& context);
 

@@ -7,11 +7,11 @@
 
 namespace peri::exec {
 
-// REQUIRES: arguments as the region states them. `binds`: results tell their sizes through the binder. Arguments that
-// are `weights` are read from there.
+// REQUIRES: arguments as the region states them. `binds`: sizes of results are passed to the binder. Arguments that are
+// `weights` are read from there.
 Result<std::unique_ptr<runtime::Instance>> by_definition(BoundRegion region, std::vector<Tensor> weights, bool binds,
                                                          int64_t most_elements);
-// The same at sizes at which a kernel gave `why` instead: with blocked layouts only where nothing is to be made.
+// The same at sizes at which a kernel failed with `why`: with blocked layouts only where the results are empty.
 Result<std::unique_ptr<runtime::Instance>> reference_instance(RegionTemplate& region, const DimBinding& binding,
                                                               std::vector<Tensor> weights, int64_t most_elements,
                                                               const Error& why);

@@ -12,9 +12,9 @@ namespace peri::exec {
 // Row-major tensor <-> tensor in a layout.
 Result<Tensor> to_layout(const Tensor& row_major, const ir::Layout& layout);
 Result<Tensor> from_layout(const Tensor& physical, const ir::Layout& layout, const std::vector<int64_t>& dims);
-// Dims of the physical array a layout stores.
+// Dims of the physical array of a layout.
 std::vector<int64_t> physical_dims(const std::vector<int64_t>& dims, const ir::Layout& layout);
-// The first element whose bits differ; none: all are the same. Bits of the last byte behind the last element are none.
+// The first element whose bits differ; none: all are equal. Bits of the last byte after the last element are ignored.
 // REQUIRES: row-major tensors of one type and shape.
 std::optional<int64_t> first_difference(const Tensor& a, const Tensor& b);
 

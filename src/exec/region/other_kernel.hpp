@@ -1,5 +1,5 @@
-// A kernel that replaces a step's own at a size that the own one refuses: e.g. an operand of one row that was whole at
-// the sizes it was chosen for.
+// A kernel that replaces a step's own at a size that the own one refuses: e.g. an operand of one row that was larger at
+// the sizes for which it was chosen.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,13 @@
 namespace peri::exec {
 
 struct OtherKernel {
-  const kernels::Kernel* kernel = nullptr;  // null: none takes the problem
-  std::string config;                       // of its offer that was taken
+  const kernels::Kernel* kernel = nullptr;  // null: no kernel supports the problem
+  std::string config;                       // of the chosen offer
   std::unique_ptr<kernels::Instance> instance;
 };
 
-// The first of the same executor, other than `refusing` and of no library that has to be found, that takes `problem` in
-// the layouts its arguments have and that `serves` accepts. Weights are packed anew.
+// The first of the same executor, other than `refusing` and without a library that must be present, that supports
+// `problem` in the layouts of its arguments and that `serves` accepts. Weights are packed again.
 OtherKernel other_kernel(const kernels::Kernel& refusing, const kernels::Problem& problem,
                          const kernels::InstantiateContext& context,
                          const std::function<bool(const kernels::Kernel&, const kernels::Instance&)>& serves);

@@ -19,29 +19,29 @@ struct RegionPayload {
 };
 std::string write_payload(std::string_view kernel, int version, std::string_view config, const ir::Graph& region);
 Result<RegionPayload> read_payload(std::string_view text);
-// The first line alone: no graph is read.
+// The first line alone: the graph is not parsed.
 Result<RegionPayload> read_payload_head(std::string_view text);
 
-// The region's arguments must be the step's: same number, dtype, shape and layout as the buffers. Checked before
+// The region's arguments must match the step's: same number, dtype, shape and layout as the buffers. Checked before
 // anything runs, since kernels trust the region's types.
 Status check_arguments(const ir::Graph& region, const plan::Program& program, const plan::Step& step,
                        bool narrow_weights = false);
 
-// The dimensions that a region names, in values, contents or attributes: what an instance of it may depend on.
+// The dimensions named in a region's values, contents or attributes: those that an instance of it may depend on.
 std::vector<std::string> dims_of(const ir::Graph& region);
 
-// Of a dimension that is known only while the model runs: any size, but the same for all runs, since what is chosen and
-// the format of packed weights follow from it.
+// The size assumed for a data-dependent dimension: any number, but the same in all runs, since choices and the format
+// of packed weights depend on it.
 constexpr int64_t kAssumedSize = 64;
 
-// For executors that let no result take the memory of an argument (plan::Step::shares).
+// For executors whose results never share the memory of an argument (plan::Step::shares).
 Status refuse_sharing(const plan::Step& step);
 
-// The region with symbols replaced and types inferred anew; outputs that stay symbolic are an error unless `partial`:
+// The region with symbols replaced and types inferred again; outputs that stay symbolic are an error unless `partial`:
 // then they have the shape that the region states.
 Result<ir::Graph> bind_region(const ir::Graph& region, const DimBinding& binding, bool partial = false);
 
-// "0231" of a layout, "" for row-major: how Buffer::layout spells it.
+// "0231" of a layout, "" for row-major: the notation of Buffer::layout.
 std::string layout_code(const ir::Layout& layout);
 
 }  // namespace peri::exec

@@ -1,5 +1,5 @@
 // A region that is parsed and inferred once, with its symbols, and bound to sizes by substituting numbers in a graph
-// that is kept for this: a new shape copies no graph and infers only the nodes whose types depend on sizes.
+// that is kept for reuse: a new shape copies no graph and infers only the nodes whose types depend on sizes.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,12 @@ namespace peri::exec {
 
 class BoundRegion;
 
-// Thread-safe after it is made.
+// Thread-safe after creation.
 class RegionTemplate : public std::enable_shared_from_this<RegionTemplate> {
  public:
   // Never fails: a region that cannot be inferred with its symbols is inferred at each size.
   static std::shared_ptr<RegionTemplate> create(ir::Graph region);
-  // What bind_region() gives for the region, errors too.
+  // The result of bind_region() for the region, including errors.
   Result<BoundRegion> bind(const DimBinding& binding, bool partial = false);
   const ir::Graph& region() const { return region_; }
   size_t inferred_at_each_size() const { return known_ ? inferred_.size() : region_.nodes.size(); }  // nodes
@@ -27,7 +27,7 @@ class RegionTemplate : public std::enable_shared_from_this<RegionTemplate> {
   friend class BoundRegion;
   // A dimension that is an expression: of a value's shape or contents, or of an attribute.
   struct Place {
-    size_t index = 0, element = 0;  // of values() or nodes; of the shape, contents or attribute
+    size_t index = 0, element = 0;  // into values() or nodes; into the shape, contents or attribute
     int32_t size = 0;               // of sizes_
     std::string attribute = {};
   };
@@ -39,19 +39,19 @@ class RegionTemplate : public std::enable_shared_from_this<RegionTemplate> {
   bool put_sizes(ir::Graph* g, std::span<const int64_t> values) const;
   bool infer_rest(ir::Graph* g, std::span<const int64_t> values) const;
 
-  ir::Graph region_;                        // as it was read
-  std::unique_ptr<const ir::Graph> known_;  // inferred with symbols; null: at each size
+  ir::Graph region_;                        // as parsed
+  std::unique_ptr<const ir::Graph> known_;  // inferred with symbols; null: inferred at each size
   SizeTable sizes_;
   std::vector<Place> shapes_, contents_, attributes_;
   std::vector<size_t> grown_;                        // values with an expression in their shape
-  std::vector<size_t> inferred_;                     // nodes that are inferred at each size
+  std::vector<size_t> inferred_;                     // nodes inferred at each size
   std::vector<std::vector<int32_t>> made_, stated_;  // shapes of the outputs, as inferred and as the region states
   std::mutex mutex_;
-  std::vector<std::unique_ptr<ir::Graph>> idle_;  // copies of known_ that nobody holds
-  size_t lent_ = 0;                               // copies that there are
+  std::vector<std::unique_ptr<ir::Graph>> idle_;  // copies of known_ that are not in use
+  size_t lent_ = 0;                               // number of copies
 };
 
-// A graph with numbers, on loan from its template.
+// A graph with numeric sizes, borrowed from its template.
 class BoundRegion {
  public:
   const ir::Graph& graph() const { return *graph_; }
@@ -64,7 +64,7 @@ class BoundRegion {
   BoundRegion(std::unique_ptr<ir::Graph> graph, std::shared_ptr<RegionTemplate> owner)
       : graph_(std::move(graph)), owner_(std::move(owner)) {}
   std::unique_ptr<ir::Graph> graph_;
-  std::shared_ptr<RegionTemplate> owner_;  // null: it is nobody's
+  std::shared_ptr<RegionTemplate> owner_;  // null: not borrowed
 };
 
 }  // namespace peri::exec

@@ -7,27 +7,27 @@
 
 namespace peri::exec {
 
-// A run of the only node of a region: its inputs, null where one is left out, and which write of the step each of its
-// results is, -1 where nobody reads it.
+// A run of the single node of a region: its inputs, null where omitted, and for each of its results the write of the
+// step, -1 where it is unused.
 struct SelectionCall {
   const ir::Node& node;
   std::vector<const void*> in;
   std::vector<int> out;
   const runtime::RunContext& run;
-  // Null: nobody reads it.
+  // Null: unused.
   Result<void*> result(size_t k, std::span<const int64_t> dims) const {
     if (k >= out.size() || out[k] < 0) return static_cast<void*>(nullptr);
     return run.binder->bind_output(static_cast<size_t>(out[k]), dims);
   }
 };
-// The sizes of an input, in a graph with numbers for sizes, and the elements of such sizes.
+// The sizes of an input, in a graph with numeric sizes, and the number of elements.
 std::vector<int64_t> dims_at(const ir::Node& node, size_t port);
 int64_t count_of(std::span<const int64_t> dims);
 using Selection = Status (*)(const SelectionCall& call);
-// What runs the region; null: it is no such op, or of a type or form that is left to its definition. Sizes of its
-// inputs need not be numbers yet.
+// The implementation of the region's op; null: another op, or a type or form that is left to its definition. Sizes of
+// its inputs need not be numbers yet.
 Selection selection_of(const ir::Graph& region);
-// The call of a region with numbers for the sizes of its inputs.
+// The call of a region whose inputs have numeric sizes.
 SelectionCall call_of(const ir::Graph& region, const runtime::RunContext& context);
 
 }  // namespace peri::exec

@@ -5,8 +5,8 @@
 
 namespace peri::exec {
 
-// Lines (one of a batch and class) are independent tasks. A candidate is held against kept boxes that it can overlap:
-// all of them while they are few, then those in the same cells of one axis (kept_boxes.hpp).
+// Lines (one per batch and class) are independent tasks. A candidate is compared with the kept boxes that it may
+// overlap: all of them while they are few, then those in the same cells of one axis (kept_boxes.hpp).
 Status suppress(const SelectionCall& call);
 
 }  // namespace peri::exec

@@ -23,11 +23,11 @@
 namespace peri::exec {
 namespace {
 constexpr char kMagic[8] = {'P', 'E', 'R', 'I', 'P', 'A', 'C', 'K'};
-constexpr uint64_t kVersion = 3;
-constexpr uint64_t kPage = 4096;
-constexpr uint64_t kMaxKey = 1 << 20;
-constexpr int64_t kMinBytes = 64 << 10;                  // less is packed in no time
-constexpr auto kPause = std::chrono::milliseconds(100);  // before each file: the first runs go before the disk
+constexpr uint64_t kVersion = 3;                         // increased with every change of the format
+constexpr uint64_t kPage = 4096;                         // alignment of mapped data
+constexpr uint64_t kMaxKey = 1 << 20;                    // bounds the header of an untrusted file
+constexpr int64_t kMinBytes = 64 << 10;                  // smaller weights are packed in negligible time
+constexpr auto kPause = std::chrono::milliseconds(100);  // before each file, so that the first runs precede disk writes
 
 struct Header {
   char magic[8];
@@ -35,7 +35,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 64);
 
-// The hash of the pieces' hashes: two threads take pages and hash them twice as fast as one, before the first answer.
+// The hash of the pieces' hashes: two threads fault in and hash pages twice as fast as one, before the first result.
 uint64_t hash_data(const std::byte* data, uint64_t bytes) {
   constexpr uint64_t kPiece = uint64_t{1} << 20;
   std::vector<uint64_t> hashes((bytes + kPiece - 1) / kPiece);
@@ -47,7 +47,7 @@ uint64_t hash_data(const std::byte* data, uint64_t bytes) {
   return hash_bytes(hashes.data(), hashes.size() * sizeof(uint64_t), bytes);
 }
 
-// All that stands before the data.
+// The file's contents before the data.
 std::string head_of(const std::string& key, uint64_t data_bytes, uint64_t data_hash) {
   Header h{};
   std::memcpy(h.magic, kMagic, sizeof kMagic);
@@ -62,7 +62,7 @@ std::string head_of(const std::string& key, uint64_t data_bytes, uint64_t data_h
   return out;
 }
 
-constexpr size_t kMaxNotes = 100;
+constexpr size_t kMaxNotes = 100;  // further ones are dropped
 constinit std::mutex notes_mutex;
 constinit std::atomic<bool> any_notes{false};
 std::vector<std::string>& notes() {

@@ -1,4 +1,4 @@
-// Stores packed weights for later processes: files below the cache's folder, named by their content, mapped by the next
+// Stores packed weights for later processes: files in the cache folder, named by their content, mapped by the next
 // engine that has the same step with the same weights once owner, key and checksum are verified. The oldest are deleted
 // if they exceed the limit.
 #pragma once
@@ -15,21 +15,21 @@
 namespace peri::exec {
 
 // The files of this process: one object while any engine holds it. A folder that is absent, read-only or full is no
-// error: then nothing is kept.
+// error: then nothing is stored.
 class PackedFiles {
  public:
   // Null where the cache is off, or its limit ($PERI_PACKED_CACHE_MIB) is 0.
   static std::shared_ptr<PackedFiles> shared();
-  // `folder` is made when the first file is written; files are deleted, oldest first, while they hold more than
+  // `folder` is created when the first file is written; files are deleted, oldest first, while their total exceeds
   // limit_bytes.
   PackedFiles(std::string folder, uint64_t limit_bytes);
-  ~PackedFiles();  // waits until all that was to be kept is written
+  ~PackedFiles();  // waits until all pending files are written
 
-  // The file that keep() wrote for this key and size, every byte of it as it was written; null if there is none. One
-  // that is there and cannot be believed (damaged, another user's, open to others) is told in the notes.
+  // The file that keep() wrote for this key and size, verified completely; null if there is none. An untrusted one
+  // (damaged, another user's, writable by others) is reported in the notes.
   std::shared_ptr<const MappedFile> find(const std::string& key, int64_t bytes) const;
   static std::span<const std::byte> data_of(const MappedFile& file);
-  // Writes in the background, in place of what has the name.
+  // Writes in the background, replacing any file of that name.
   void keep(std::string key, Tensor data);
 
  private:
@@ -37,16 +37,16 @@ class PackedFiles {
   std::unique_ptr<State> state_;
 };
 
-// What was found wrong with kept files since the last call, a line each: nearly always none.
+// Faults of stored files found since the last call, one line each: nearly always none.
 std::vector<std::string> take_packed_notes();
 
-// One step's view of the files: its key and its weights. `sound` says whether the weights are what the key names, so
-// that a damaged engine leaves nothing behind; it is asked before a file is written.
+// One step's view of the files: its key and its weights. `sound` says whether the weights match the key, so that a
+// damaged engine stores nothing; it is called before a file is written.
 class StepStore final : public kernels::PackedStore {
  public:
   StepStore(std::shared_ptr<PackedFiles> files, std::string key, std::function<bool()> sound);
   Result<Tensor> get(std::string_view form, int64_t bytes, FunctionRef<void(std::byte*)> make) override;
-  // kIo if a file that was mapped was cut since: what was computed from it is void.
+  // kIo if a mapped file was truncated since: results computed from it are invalid.
   Status check() const;
 
  private:

@@ -1,5 +1,5 @@
-// The weights of a step in the types its region states. A weight stored in 16 bits is widened when a kernel asks for
-// it, and kept as long as the tensor is used: a packed weight is in memory only once, packed.
+// The weights of a step in the types of its region. A weight stored in 16 bits is widened when a kernel accesses it,
+// and kept as long as the tensor is in use: a packed weight is in memory only once, packed.
 #pragma once
 
 #include <memory>
@@ -13,10 +13,10 @@ namespace peri::exec {
 
 class WideWeights {
  public:
-  // Weight k belongs to input k of the region; undefined ones are no weights.
+  // Weight k belongs to input k of the region; undefined ones are not weights.
   WideWeights(std::vector<Tensor> stored, const ir::Graph& region);
 
-  // What one instantiation sees. Keeps what it widened until it goes; thread-safe beside others.
+  // One instantiation's view. Keeps what it widened for its lifetime; may be used concurrently with others.
   class Turn {
    public:
     Turn(WideWeights& of, const device::Target& target) : of_(of), target_(target), own_(of.stored_.size()) {}
@@ -36,9 +36,9 @@ class WideWeights {
 
  private:
   std::vector<Tensor> stored_;
-  std::vector<bool> narrow_;  // a region states another type than the stored one
+  std::vector<bool> narrow_;  // the region's type differs from the stored one
   std::mutex mutex_;
-  std::vector<std::weak_ptr<float[]>> made_;  // what was widened and somebody still has
+  std::vector<std::weak_ptr<float[]>> made_;  // widened weights that are still in use
 };
 
 }  // namespace peri::exec

@@ -1,6 +1,6 @@
 // Block code: a fused chain of element-wise ops, and reductions over trailing dims, as a list of instructions of a
-// small register machine. Plain data with a text form that parses back; verify() says whether it may be run at all, so
-// a program from a hostile file is as safe as our own.
+// small register machine. Plain data with a text form that parses back; verify() decides whether it may be executed at
+// all, so that code from an untrusted file is as safe as our own.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace peri::kernels::block {
 
-// The word of the text form, and how many registers and immediates follow.
+// The name in the text form, and the number of registers and immediates that follow it.
 struct OpRow {
   Op op;
   std::string_view name;
@@ -26,8 +26,8 @@ bool is_reduction(Op op);
 std::string_view type_name(Type type);  // "f32", "i32", "i64", "bool"
 int type_size(Type type);               // bytes of an element in a register
 
-// `index` is the input of a load, or the output of a store or reduction; `type` is the result's (verify() fills it in).
-// Instruction i of the value-making ones defines register i': registers are numbered in order and assigned once.
+// `index` is the input of a load, or the output of a store or reduction; `type` is the result's (set by verify()).
+// Instruction i of those that produce a value defines register i': registers are numbered in order and assigned once.
 struct Instruction {
   Op op = Op::kLoad;
   Type type = Type::kF32;
@@ -45,11 +45,12 @@ struct Code {
   int registers() const;
 };
 
+// Bounds the work on code from an untrusted file.
 constexpr int kMaxInstructions = 4096, kMaxArguments = 64;
 
-// Fills in the types; an error for anything that a task of its plan could not execute safely: a register read before it
-// is set or set twice, an argument out of range, types that do not fit, an output stored never or twice, stores of
-// whole elements and reductions to one output, unsupported dtypes, too long.
+// Sets the types; an error for anything that a task of its plan could not execute safely: a register read before it is
+// set or set twice, an argument out of range, mismatched types, an output stored never or twice, stores of whole
+// elements and reductions to one output, unsupported dtypes, excessive length.
 Status verify(Code* program);
 
 // "in f32 f16; out f32; r0=load 0; r1=load 1; r2=add r0 r1; r3=tanh r2; store 0 r3". Constants: "r1=const.f32 0.5",

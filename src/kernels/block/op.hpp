@@ -5,8 +5,8 @@
 
 namespace peri::kernels::block {
 
-// What a register holds. Inputs f32, f16, bf16, f64 load as kF32 (f64 rounds); i8, u8, i16, u16, i32 as kI32; i64 as
-// kI64; bool as kBool (one byte, 0 or 1). Outputs convert back from the same register type; integers wrap.
+// The type of a register. Inputs f32, f16, bf16, f64 load as kF32 (f64 is rounded); i8, u8, i16, u16, i32 as kI32; i64
+// as kI64; bool as kBool (one byte, 0 or 1). Outputs convert back from the same register type; integers wrap.
 enum class Type : uint8_t { kF32, kI32, kI64, kBool };
 
 enum class Op : uint8_t {

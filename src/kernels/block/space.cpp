@@ -1,4 +1,4 @@
-// Strides of what is broadcast.
+// Strides of broadcast inputs.
 #include "kernels/block/space.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What block code runs over: the dims and how each input is read. The same for every device.
+// The iteration space of block code: the dims and the strides of each input. The same for every device.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace peri::kernels::block {
 
-// The iteration space and how each input is read over it. Outputs are dense in the space's order: whole elements over
-// all dims, reductions over the leading ones (the last `reduced` dims are reduced).
+// The dims and, for each input, its strides. Outputs are dense in the space's order: whole elements over all dims,
+// reductions over the leading ones (the last `reduced` dims are reduced).
 struct Space {
   std::vector<int64_t> dims;                  // every one >= 0
-  int reduced = 0;                            // trailing dims that reductions take in
+  int reduced = 0;                            // trailing dims that reductions sum over
   std::vector<std::vector<int64_t>> strides;  // [input][dim], in elements, >= 0; 0 repeats the element
 };
 

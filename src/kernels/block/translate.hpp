@@ -1,5 +1,4 @@
-// An element-wise region as block code: which op becomes which instruction, and how each input is read in a
-// layout.
+// An element-wise region as block code: the instruction for each op, and the strides of each input in a layout.
 #pragma once
 
 #include "kernels/block/code.hpp"
@@ -13,11 +12,11 @@ struct Translated {
   std::vector<int> arguments;   // graph input of each program input
   std::vector<Tensor> inlined;  // per program input: a small constant of the region; undefined if it is a graph input
 };
-// Refuses ops and types it has no instruction for, and regions whose outputs differ in shape.
+// Refuses ops and types without an instruction, and regions whose outputs differ in shape.
 Result<Translated> translate(const Problem& problem);
 
-// The iteration space of the region with its outputs in `layout`. Activations of full rank stand in `layout` too, all
-// else row-major.
+// The iteration space of the region with its outputs in `layout`. Activations of full rank are in `layout` too, all
+// else is row-major.
 Result<Space> space_of(const Problem& problem, const Translated& t, const ir::Layout& layout);
 
 }  // namespace peri::kernels::block

@@ -1,4 +1,5 @@
-// Kernel affine_grid_f32: the places that an affine matrix sends the elements of an image or a volume to, row by row.
+// Kernel affine_grid_f32: the positions to which an affine matrix maps the elements of an image or a volume, row by
+// row.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Kernel bit_copy: bit_cast, which gives the bytes that it reads another type.
+// Kernel bit_copy: bit_cast, a copy of the bytes under another type.
 #include <algorithm>
 #include <cstring>
 

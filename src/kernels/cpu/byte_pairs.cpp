@@ -1,5 +1,5 @@
-// Kernel byte_pairs: the sum or product of two tensors of bytes as bytes, each by a scale of its own, a relu or clip
-// between; the smaller of the two may be broadcast. Row-major or NHWC.
+// Kernel byte_pairs: the sum or product of two tensors of bytes as bytes, each with its own scale, optionally through a
+// relu or clip; the smaller of the two may be broadcast. Row-major or NHWC.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Kernel byte_table: bytes looked up in a table of 256, row-major or NHWC.
+// Kernel byte_table: bytes mapped through a table of 256, row-major or NHWC.
 #include <algorithm>
 
 #include "kernels/cpu/integer/product.hpp"

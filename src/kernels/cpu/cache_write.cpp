@@ -1,5 +1,5 @@
-// Kernel cache_write: TensorScatter, a cache with an update written along one axis; where the result takes the cache's
-// memory only the update moves.
+// Kernel cache_write: TensorScatter, a cache with an update written along one axis; where the result shares the cache's
+// memory only the update is copied.
 #include <algorithm>
 #include <cstring>
 

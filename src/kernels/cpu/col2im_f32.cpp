@@ -1,4 +1,4 @@
-// Kernel col2im_f32: columns of sliding blocks of two dimensions added back into their images, a plane a task.
+// Kernel col2im_f32: columns of two-dimensional sliding blocks added back into their images, one plane per task.
 #include <algorithm>
 
 #include "kernels/cpu/task_instance.hpp"

@@ -1,5 +1,5 @@
-// Kernel conv_bytes: convolutions of bytes in NHWC, exact, as int32, as float32 with scales, bias and activation behind
-// them, or rounded into bytes. Windows become rows of a product; channel-wise ones are summed in float32, exactly.
+// Kernel conv_bytes: convolutions of bytes in NHWC, exact, as int32, as float32 with scales, bias and activation, or
+// rounded to bytes. Windows become rows of a product; depthwise ones are summed in float32, exactly.
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -1,6 +1,6 @@
-// Kernel conv_open_f32: float32 convolution in two dimensions whose weights or bias come with the run, or whose image
-// is a weight: nothing is packed. A task makes one plane of the result, row by row, adding a shifted row of the image
-// for each weight.
+// Kernel conv_open_f32: two-dimensional float32 convolution whose weights or bias are inputs of the run, or whose image
+// is a weight: nothing is packed. A task computes one plane of the result, row by row, adding a shifted row of the
+// image for each weight.
 #include <algorithm>
 
 #include "kernels/cpu/isa.hpp"

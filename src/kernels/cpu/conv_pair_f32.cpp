@@ -1,5 +1,6 @@
-// Kernel conv_pair_f32: a pointwise convolution with its epilogue and the depthwise one that alone reads it, with its
-// own: the first half of an inverted bottleneck. The tensor between them, the widest of such networks, stays in L2.
+// Kernel conv_pair_f32: a pointwise convolution with its epilogue and the depthwise one that is its only user, with its
+// own epilogue: the first half of an inverted bottleneck. The tensor between them, the widest of such networks, stays
+// in L2.
 #include "kernels/cpu/conv/pair.hpp"
 #include "kernels/cpu/gemm/bound_epilogue.hpp"
 #include "kernels/entry.hpp"

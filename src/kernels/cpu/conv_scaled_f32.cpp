@@ -1,5 +1,5 @@
-// Kernel conv_scaled_f32: a pointwise convolution of an image whose channels are scaled before, one factor a channel
-// and image: the end of a squeeze-and-excite block. The weights of each image are scaled instead of its pixels.
+// Kernel conv_scaled_f32: a pointwise convolution of an image whose channels are scaled first, by one factor per
+// channel and image: the end of a squeeze-and-excite block. The weights of each image are scaled instead of its pixels.
 #include "kernels/cpu/conv/scaled.hpp"
 #include "kernels/cpu/gemm/bound_epilogue.hpp"
 #include "kernels/entry.hpp"

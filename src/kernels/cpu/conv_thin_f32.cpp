@@ -1,5 +1,5 @@
 // Kernel conv_thin_f32: float32 convolution over two or three axes whose groups have few channels, row-major: a task
-// brings the planes that one group reads into a padded piece of scratch, from which every tap is a row moved along.
+// copies the planes that one group reads, padded, into scratch, where every tap is a shifted row.
 #include <algorithm>
 #include <cstring>
 

@@ -1,6 +1,6 @@
 // Kernel conv_winograd_f32: 3x3 convolution at stride 1 with its epilogue by Winograd's F(2x2) and F(4x4), NHWC. Fewer
-// multiplications, weights that take 1.8 and 4 times the room: which tile wins depends on image and cache, so both are
-// offered.
+// multiplications, but weights of 1.8 and 4 times the size: which tile is faster depends on image and cache, so both
+// are offered.
 #include "kernels/cpu/conv/winograd.hpp"
 #include "kernels/cpu/gemm/bound_epilogue.hpp"
 #include "kernels/entry.hpp"
@@ -26,8 +26,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   std::vector<Offer> out;
   for (const int64_t m : {4, 2}) {
     if (const std::string why = refuse_winograd(s.shape, m); !why.empty()) return refused("%s", why.c_str());
-    // A tile's transforms carry the error of all its pixels to an output whose own taps may be few (a corner): with few
-    // channels that passes the bound of a direct sum (seen at 5 channels with 4 outputs, 2 in a million elements).
+    // A tile's transforms add the error of all its pixels to an output that may have few taps (a corner): with few
+    // channels that exceeds the bound of a direct sum (observed at 5 channels with 4 outputs, 2 in a million elements).
     if (s.shape.ic < (m == 4 ? 16 : 4)) continue;
     // Fewer outputs than this along an axis and the transforms of the padding cost more than is saved.
     if (s.shape.oh() < m || s.shape.ow() < m) continue;

@@ -1,4 +1,4 @@
-// Kernel copy: transpose, slice, expand, split and concat of elements of any type, as strided copies.
+// Kernel copy: transpose, slice, expand, split and concat for elements of any type, as strided copies.
 #include <algorithm>
 
 #include "kernels/cpu/task_instance.hpp"

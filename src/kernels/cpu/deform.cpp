@@ -1,6 +1,6 @@
-// Kernel deform: deformable convolution of images of f32 and f64. The image is turned to channels last once a run, so
-// that a sample is four runs of neighbours; a few places' samples are multiplied with the weights while they are in
-// cache.
+// Kernel deform: deformable convolution of images of f32 and f64. The image is transposed to channels last once per
+// run, so that a sample reads four contiguous runs; the samples of a few positions are multiplied with the weights
+// while they are in cache.
 #include <immintrin.h>
 
 #include <algorithm>

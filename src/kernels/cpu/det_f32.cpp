@@ -1,4 +1,4 @@
-// Kernel det_f32: determinants of matrices of f32, by elimination in float64 with the largest pivot of each column.
+// Kernel det_f32: determinants of matrices of f32, by elimination with partial pivoting in float64.
 #include <algorithm>
 #include <cmath>
 

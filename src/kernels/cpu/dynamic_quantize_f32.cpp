@@ -1,5 +1,5 @@
 // Kernel dynamic_quantize_f32: DynamicQuantizeLinear in two phases: the range of each part of x, then scale, zero point
-// and bytes from the range of all of it.
+// and bytes from the total range.
 #include <algorithm>
 #include <cmath>
 

@@ -16,16 +16,16 @@ std::vector<ir::Layout> layouts_for(const Problem& p, const ir::Layout& layout) 
   return out;
 }
 
-// Whether the only result may take the memory of input k: both are read and written at the same position of a tile. An
-// engine may share memory of floats only.
+// Whether the only result may reuse the memory of input k: both are accessed at the same position of a tile. Engines
+// share only memory of floats.
 bool takes(const Problem& p, size_t k) {
   const ir::Graph& g = *p.graph;
   return g.outputs.size() == 1 && is_float(g.outputs[0]->type.dtype) && !p.constant[k] &&
          g.inputs[k]->type.dtype == g.outputs[0]->type.dtype && g.inputs[k]->type.shape == g.outputs[0]->type.shape;
 }
 
-// Bytes that the region makes leave it as bytes: as numbers they would be four times as long, and are made where they
-// are read.
+// Bytes computed by the region are stored as bytes: as numbers they would take four times the memory, and are converted
+// where they are read.
 Status check_results(const Problem& p) {
   for (const ir::Value* v : p.graph->outputs)
     if (v->producer && v->producer->op == "from_bytes" && v->producer->in(0)->producer)

@@ -1,5 +1,5 @@
 // Kernel elementwise_typed: regions of element-wise ops on integers of any width, bool, float64 and casts between all
-// of them, and the functions of float32 that block code has no instruction for.
+// of them, and the functions of float32 for which block code has no instruction.
 #include <algorithm>
 
 #include "kernels/block/translate.hpp"

@@ -1,4 +1,4 @@
-// Kernel eye_like: ones on a diagonal, zeros beside it, of any type of whole bytes.
+// Kernel eye_like: ones on a diagonal, zeros elsewhere, for any byte-sized type.
 #include <algorithm>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// Kernel few_rows_f32: products of up to four rows with a matrix of a run, which is read once and never packed.
+// Kernel few_rows_f32: products of up to four rows with a non-constant matrix, which is read once and never packed.
 #include <immintrin.h>
 
 #include <algorithm>

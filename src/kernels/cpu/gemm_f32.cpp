@@ -1,5 +1,5 @@
 // Kernel gemm_f32: float32 matrix products (matmul, gemm) with their epilogue. A constant right side is packed once;
-// other right sides are packed by each task as it goes; batch dimensions of matmul run as batches.
+// other right sides are packed by each task on the fly; batch dimensions of matmul run as batches.
 #include "kernels/cpu/gemm/product.hpp"
 #include "kernels/entry.hpp"
 #include "kernels/weights/packed.hpp"

@@ -1,6 +1,6 @@
 // Kernel gemm_siblings_f32: float32 products of one left side with several weights, each with its epilogue, as one list
-// of tasks: queries, keys and values of attention, gates beside their values. The weights are packed once, one behind
-// the other; each product gives the bits that it gives alone.
+// of tasks: queries, keys and values of attention, gates and their values. The weights are packed once, consecutively;
+// each product gives the same bits as alone.
 #include <algorithm>
 #include <cmath>
 
@@ -68,7 +68,8 @@ class SiblingsInstance final : public Instance {
   }
 
  private:
-  // Pieces are the tasks of each product by itself; small ones share a task, which is not worth waking a thread for.
+  // Pieces are the tasks of each single product; small ones are combined into a task, since waking a thread for them
+  // does not pay off.
   // Measured: benchmarks/results/2026-11-23_constants_rest.md.
   static constexpr double kTaskFlops = 1e6;
   int64_t pieces() const { return siblings_.back().first_task + siblings_.back().plan.tasks; }

@@ -1,5 +1,5 @@
-// Kernel grid_sample_f32: images read at the places a grid names, in every mode, over one to three spatial axes: the
-// taps of a block of places are found once for all channels.
+// Kernel grid_sample_f32: images sampled at the positions of a grid, in every mode, over one to three spatial axes: the
+// taps of a block of positions are computed once for all channels.
 #include <immintrin.h>
 
 #include <algorithm>

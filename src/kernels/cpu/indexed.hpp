@@ -1,4 +1,4 @@
-// An instance of tasks of which any may find an index out of range: the run then ends with an error that says so.
+// An instance of tasks any of which may find an index out of range: the run then fails with an error about it.
 #pragma once
 
 #include <atomic>
@@ -9,12 +9,12 @@
 
 namespace peri::kernels {
 
-// An index of a run's data, int32 or int64.
+// An index from a run's data, int32 or int64.
 inline int64_t index_at(const void* indices, bool wide, int64_t k) {
   return wide ? static_cast<const int64_t*>(indices)[k] : static_cast<const int32_t*>(indices)[k];
 }
 
-// Phase 0 clears the mark; then each phase of `phases` runs its tasks, which answer whether all indices were in range.
+// Phase 0 clears the flag; then each phase of `phases` runs its tasks, which return whether all indices were in range.
 class IndexedInstance final : public Instance {
  public:
   using Run = std::function<bool(int64_t task, const Args& args)>;
@@ -22,7 +22,7 @@ class IndexedInstance final : public Instance {
     int64_t tasks;
     Run run;
   };
-  // `expected`: what an index has to be. `taken`: the input whose memory the result may take; -1: none.
+  // `expected`: the valid range as text. `taken`: the input whose memory the result may reuse; -1: none.
   IndexedInstance(std::vector<Phase> phases, std::string expected, int taken = -1, size_t scratch = 0)
       : phases_(std::move(phases)), expected_(std::move(expected)), taken_(taken), scratch_(scratch) {}
   static Result<std::unique_ptr<Instance>> make(std::vector<Phase> phases, std::string expected, int taken = -1,

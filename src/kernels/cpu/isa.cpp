@@ -1,4 +1,4 @@
-// Names of instruction sets, and the choice among them.
+// Names of instruction sets, and their selection.
 #include "kernels/cpu/isa.hpp"
 
 #include "device/target.hpp"

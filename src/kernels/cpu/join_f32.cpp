@@ -1,4 +1,4 @@
-// Kernel join_f32: sum, mean, maximum or minimum over neighbouring axes, and global pooling in row-major or NHWC.
+// Kernel join_f32: sum, mean, maximum or minimum over adjacent axes, and global pooling in row-major or NHWC.
 #include <algorithm>
 
 #include "kernels/cpu/rows/rows.hpp"

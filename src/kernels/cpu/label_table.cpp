@@ -1,5 +1,5 @@
-// Kernel label_table: label_encoder between numbers: the values in a table where the keys lie close together, by
-// searching the sorted keys where they do not.
+// Kernel label_table: label_encoder between numbers: by a table where the keys are dense, by searching the sorted keys
+// where they are not.
 #include <algorithm>
 #include <numeric>
 

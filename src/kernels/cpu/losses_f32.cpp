@@ -1,4 +1,4 @@
-// Kernel losses_f32: negative log likelihood of f32, each loss by itself, their sum, or their mean by weight.
+// Kernel losses_f32: negative log likelihood of f32: unreduced, summed, or averaged.
 #include <algorithm>
 
 #include "kernels/cpu/indexed.hpp"

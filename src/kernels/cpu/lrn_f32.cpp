@@ -1,4 +1,4 @@
-// Kernel lrn_f32: local response normalisation of f32 over channels, a run of places of an image at a time.
+// Kernel lrn_f32: local response normalisation of f32 over channels, a run of positions of an image at a time.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// Kernel matmul_bytes: products of bytes, exact, as int32, as float32 with scales, bias and activation behind them, or
-// rounded into bytes. A constant right side is packed once, another one before each run.
+// Kernel matmul_bytes: products of bytes, exact, as int32, as float32 with scales, bias and activation, or rounded to
+// bytes. A constant right side is packed once, another one at each run.
 #include <algorithm>
 
 #include "kernels/cpu/integer/matched.hpp"

@@ -1,5 +1,5 @@
-// Kernel matmul_typed: matrix products of float64 and of integers of 32 and 64 bits, which no tiled product takes;
-// batches that are alike on both sides, broadcast, or are on the left alone.
+// Kernel matmul_typed: matrix products of float64 and of integers of 32 and 64 bits, for which there is no tiled
+// product; batches that are equal on both sides, broadcast, or on the left alone.
 #include <algorithm>
 
 #include "kernels/cpu/isa.hpp"

@@ -1,5 +1,5 @@
-// Kernel max_pool_typed: max pooling of f32, f64 and 8-bit integers in any number of dimensions, and where each maximum
-// stands.
+// Kernel max_pool_typed: max pooling of f32, f64 and 8-bit integers in any number of dimensions, with the index of each
+// maximum.
 #include <algorithm>
 #include <limits>
 #include <span>
@@ -95,8 +95,8 @@ void run_edge(const Shape& s, const Plane<T>& at, std::span<const int64_t> rows,
   }
 }
 
-// The larger of each window's element so far and the one `offset` from the first: side by side for many windows,
-// kStride apart (0: `stride`). The best of 64 and their places are 768 bytes, that stay in L1 from tap to tap.
+// The maximum of each window's current element and the one `offset` from the first, for many windows at once, kStride
+// apart (0: `stride`). The best of 64 and their indices are 768 bytes, which stay in L1 from tap to tap.
 constexpr int64_t kWindows = 64;
 template <class T, int64_t kStride>
 void take_larger(const T* __restrict x, int64_t stride, int32_t offset, int64_t n, T* __restrict best,

@@ -1,5 +1,5 @@
-// Kernel max_roi_pool_f32: the largest elements of the bins of regions of interest: of the rows of a bin first, column
-// by column, of the columns then.
+// Kernel max_roi_pool_f32: the largest element of each bin of regions of interest: first over the rows of a bin, per
+// column, then over the columns.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Kernel max_unpool: elements at the places that indices name in a larger image of zeros, of any 32-bit type.
+// Kernel max_unpool: elements placed at their indices in a larger image of zeros, for any 32-bit type.
 #include <algorithm>
 #include <atomic>
 
@@ -36,9 +36,9 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return std::vector<Offer>{row_major_offer(p, target)};
 }
 
-// Tasks that have a slice of both sides each write its zeros, and the elements among them, which are in their cache
-// then, up to one whose index leaves the slice. Where there was such a one all elements are put there by one task, so
-// that of two for a place the later stays.
+// Tasks with a slice of both sides each write its zeros, and then, while it is in their cache, its elements, up to the
+// first whose index is outside the slice. If there was one, a single task stores all elements again, so that of two for
+// one position the later remains.
 class Unpool final : public Instance {
  public:
   Unpool(const Shape& s, Source x, Source to) : s_(s), x_(std::move(x)), to_(std::move(to)) {}

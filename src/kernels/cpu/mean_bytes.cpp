@@ -1,5 +1,5 @@
-// Kernel mean_bytes: the mean of dequantised bytes over neighbouring axes, and global average pooling of them, from
-// exact sums of the bytes: float32 of each byte lies nowhere.
+// Kernel mean_bytes: the mean of dequantised bytes over adjacent axes, and their global average pooling, from exact
+// sums of the bytes: the dequantised float32 values are never stored.
 #include <immintrin.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Kernel mean_variance_f32: MeanVarianceNormalization of f32 whose axes lie in front of those that stay, or behind
-// them, or both.
+// Kernel mean_variance_f32: MeanVarianceNormalization of f32 whose axes precede the others, follow them, or both.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Kernel pad: padding and cropping at the ends of axes in every mode, elements of any byte-sized type.
+// Kernel pad: padding and cropping at the ends of axes in every mode, for elements of any byte-sized type.
 #include <cstring>
 
 #include "kernels/cpu/move/gather.hpp"

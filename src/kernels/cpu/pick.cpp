@@ -1,5 +1,5 @@
-// Kernel pick: elements and slices named by indices or by their place (gather_elements, gather_nd, reverse_sequence,
-// one_hot, trilu), of any byte-sized type; an index out of range is an error of the run.
+// Kernel pick: elements and slices selected by indices or by their position (gather_elements, gather_nd,
+// reverse_sequence, one_hot, trilu), of any byte-sized type; an index out of range is an error of the run.
 #include <algorithm>
 #include <cstring>
 

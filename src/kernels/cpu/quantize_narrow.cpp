@@ -69,8 +69,8 @@ Result<Shape> read(const Problem& p) {
   if (s.quantizes) {
     const int64_t said = n.i("precision");
     s.divided = said != 0 ? static_cast<DType>(said) : s.scale;
-    // A quotient of numbers of 16 bits is rounded to float32 and then to 16 bits as if it were at once; of wider ones
-    // it is not.
+    // A quotient of 16-bit numbers can be rounded to float32 and then to 16 bits with the result of a single rounding;
+    // one of wider numbers cannot.
     if (s.divided != DType::kF32 && (s.divided != s.wide || s.divided != s.scale))
       return refused("a quotient that would be rounded twice");
   }
@@ -78,8 +78,8 @@ Result<Shape> read(const Problem& p) {
   return s;
 }
 
-// Codes of floats of 4 and 8 bits, by the upper half of a float32 whose last bit says whether any was lost: enough to
-// round to 3 bits of mantissa as from all of it. And their values.
+// Codes of floats of 4 and 8 bits, indexed by the upper half of a float32 whose last bit records whether any bits were
+// lost: enough to round to 3 bits of mantissa as from the whole. And their values.
 struct Codes {
   std::vector<uint8_t> of;
   std::array<float, 256> value{};
@@ -156,8 +156,8 @@ void unpack(DType t, const void* from, int64_t at, int64_t n, uint8_t* to) {
   const bool with_sign = is_integer(t) && is_signed(t);
   (dtype_bits(t) == 4 ? unpack_of<4> : unpack_of<2>)(with_sign, static_cast<const uint8_t*>(from), at, n, to);
 }
-// Bytes, kept in the range of a type below a byte, several in a byte from `to` on. `from` has room for a whole byte
-// more and is written.
+// Bytes clamped to the range of a sub-byte type and packed from `to` on. `from` must have one additional byte and is
+// overwritten.
 template <int kBits, class Byte>
 [[gnu::target("avx2")]] void pack_of(Byte* __restrict from, int64_t n, uint8_t* __restrict to) {
   constexpr int64_t kEach = 8 / kBits;

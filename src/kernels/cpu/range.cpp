@@ -1,5 +1,5 @@
-// Kernel range: numbers from a start by a step, as many as the result has; the limit, which made that many, is not
-// read. Positions of text models, whose number is a size.
+// Kernel range: numbers from a start by a step, as many as the result has elements; the limit, from which that number
+// was computed, is not read. Used for positions of text models, whose number is a size.
 #include <algorithm>
 #include <variant>
 

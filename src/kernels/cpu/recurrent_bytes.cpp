@@ -1,5 +1,5 @@
-// Kernel recurrent_bytes: an LSTM whose weights are bytes. They stay bytes, packed once; inputs and states are numbers
-// of 16 bits as they are multiplied, two bytes each, whose sums with the weights are exact.
+// Kernel recurrent_bytes: an LSTM with 8-bit weights, packed once as bytes; inputs and states are quantised to 16 bits
+// for the products, as two bytes each, whose sums with the weights are exact.
 #include <algorithm>
 #include <cstring>
 
@@ -47,7 +47,7 @@ Result<Shape> read(const Problem& p) {
   return s;
 }
 
-// Where what is packed stands, in bytes: of each direction W, the blocks of R (all gates of the block's units, gate
+// Offsets in the packed weights, in bytes: for each direction W, the blocks of R (all gates of the block's units, gate
 // after gate), then in float32 the scales of W's columns, those of the blocks', and the biases of all gates.
 struct Form {
   const Shape& s;

@@ -1,5 +1,5 @@
 // Kernel recurrent_f32: RNN, GRU, LSTM in float32. The inputs' products of all steps are one GEMM; those of a state are
-// one a block of units, with its gates' rows of R packed beside each other.
+// one per block of units, with its gates' rows of R packed next to each other.
 #include <algorithm>
 
 #include "kernels/cpu/cell/walk.hpp"
@@ -39,8 +39,8 @@ Result<Shape> read(const Problem& p) {
   return s;
 }
 
-// Where the packed weights of a cell stand: of each direction W, then the blocks of R (all gates of the block's units,
-// gate after gate; of a GRU that scales the state first z and r, then h), then the inputs' bias, all gates.
+// Offsets in the packed weights of a cell: for each direction W, then the blocks of R (all gates of the block's units,
+// gate after gate; for a GRU that scales the state first z and r, then h), then the inputs' bias, all gates.
 struct Form {
   const Shape& s;
   Isa isa;

@@ -1,5 +1,5 @@
-// Kernel reduce: every reduction of f32 and f64 over any axes, of integers all but those with a logarithm, extremes of
-// bool, and global pooling, row-major.
+// Kernel reduce: every reduction of f32 and f64 over any axes, of integers all except those with a logarithm, extremes
+// of bool, and global pooling, row-major.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,8 +16,8 @@ namespace typed = cpu::typed;
 // Measured: benchmarks/results/2026-11-22_constants_more.md.
 constexpr int64_t kTaskElements = 1 << 15, kColumns = 1024;  // of x that a task reads; of y at once
 
-// What is done with the joined value: nothing, times 1 / n, a root, a logarithm; or the sum of exponentials in place of
-// the plain one.
+// The last operation on the reduced value: none, times 1 / n, a root, a logarithm; or the sum of exponentials instead
+// of the plain one.
 enum class End { kPlain, kMean, kRoot, kLog, kExponentials };
 struct Kind {
   std::string_view op;

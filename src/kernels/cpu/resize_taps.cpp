@@ -1,5 +1,5 @@
 // Kernel resize_taps: linear, cubic and antialiased resize of f32 along any number of axes, one axis after the other by
-// its table of taps, and nearest of any byte-sized type.
+// its table of taps, and nearest for any byte-sized type.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

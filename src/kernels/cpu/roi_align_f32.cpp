@@ -1,5 +1,5 @@
-// Kernel roi_align_f32: the mean of bilinear samples in the bins of regions: along each axis a bin's samples are so
-// many elements with weights, found once for some channels; lines are joined first, whole, then their elements.
+// Kernel roi_align_f32: the mean of bilinear samples in the bins of regions: along each axis the samples of a bin are
+// weighted elements, computed once for several channels; whole lines are summed first, then their elements.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Kernel rotary_f32: rotary_embedding of f32, halves or neighbours turned together, positions by index or in order.
+// Kernel rotary_f32: rotary_embedding of f32, rotating halves or adjacent elements, positions by index or in order.
 #include <algorithm>
 #include <cstring>
 

@@ -1,5 +1,5 @@
-// Kernel rows_f64: softmax, its logarithm, and normalisation by a norm, a root mean square or mean and deviation, of
-// float64 along an axis, and of the groups of channels of an image. Lines that lie side by side are done side by side.
+// Kernel rows_f64: softmax, log-softmax, and normalisation by a norm, a root mean square or mean and deviation, of
+// float64 along an axis, and of the groups of channels of an image. Adjacent lines are processed together.
 #include <algorithm>
 #include <array>
 #include <cmath>

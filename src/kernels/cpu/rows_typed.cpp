@@ -1,5 +1,5 @@
-// Kernel rows_typed: a sum, difference, product or extreme of two integer tensors of which one is repeated, a row at a
-// time: what is repeated along a row is one register, a row that is repeated is read again.
+// Kernel rows_typed: a sum, difference, product or extreme of two integer tensors of which one is broadcast, a row at a
+// time: a value broadcast along a row is kept in a register, a broadcast row is read again.
 #include <algorithm>
 #include <array>
 #include <type_traits>
@@ -12,8 +12,8 @@ namespace peri::kernels {
 namespace {
 constexpr int64_t kShortRow = 64;  // below it a row costs more than its elements
 
-// Dimensions walked as one are one; strides of both operands in elements, 0 where repeated. The last dimension is a
-// row.
+// Dimensions that can be iterated as one are merged; strides of both operands in elements, 0 where broadcast. The last
+// dimension is a row.
 struct Shape {
   std::vector<int64_t> dims;
   std::array<std::vector<int64_t>, 2> strides;

@@ -1,5 +1,5 @@
-// Kernel scatter: scatter_elements and scatter_nd with every reduction: a copy of the data, unless
-// the result lies in its memory, then the updates in ascending order, each element's by one task.
+// Kernel scatter: scatter_elements and scatter_nd with every reduction: a copy of the data, unless the result shares
+// its memory, then the updates in ascending order, each element's by one task.
 #include <algorithm>
 #include <cstring>
 
@@ -104,8 +104,8 @@ struct Shape {
   int64_t tasks = 1;
 };
 
-// Update p of scatter_elements goes to the line it stands in: the tasks share the lines, by the coordinates of the axes
-// before `axis`, or of those behind it where these are the more.
+// Update p of scatter_elements goes to its own line: lines are divided among the tasks by the coordinates of the axes
+// before `axis`, or of those after it if there are more of these.
 template <Join kHow, class T>
 bool by_lines(const Shape& s, const T* updates, const void* indices, T* y, int64_t task) {
   const int64_t before = product(s.dims, 0, s.axis), along = s.dims[s.axis],

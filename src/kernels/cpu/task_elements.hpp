@@ -1,5 +1,5 @@
-// How many elements a task of element-wise work takes at least, so that waking a thread for it pays: one number for
-// all kernels that do as little an element as reading, a few operations and writing.
+// The smallest number of elements of element-wise work in a task, so that waking a thread for it pays off: one number
+// for all kernels that only read, compute a few operations and write per element.
 // Measured: benchmarks/results/2026-11-23_constants_rest.md.
 #pragma once
 

@@ -13,7 +13,7 @@ class TaskInstance final : public Instance {
   using Run = std::function<void(int64_t task, const Args& args)>;
   TaskInstance(int64_t tasks, size_t scratch, Run run, int taken = -1)
       : tasks_(tasks), scratch_(scratch), run_(std::move(run)), taken_(taken) {}
-  // `taken`: the input whose memory the first result may take; -1: none.
+  // `taken`: the input whose memory the first result may reuse; -1: none.
   static Result<std::unique_ptr<Instance>> make(int64_t tasks, size_t scratch, Run run, int taken = -1) {
     return std::unique_ptr<Instance>(std::make_unique<TaskInstance>(tasks, scratch, std::move(run), taken));
   }
@@ -35,7 +35,7 @@ class TaskInstance final : public Instance {
 class Source {
  public:
   Source() = default;
-  // `v` null: absent. Inline constants of the region are kept by the tensor.
+  // `v` null: absent. The tensor keeps inline constants of the region alive.
   static Source of(const Problem& problem, const ir::Value* v, const Constants& constants);
   const void* data(const Args& args) const {
     if (constant_.defined()) return constant_.data();
@@ -49,15 +49,15 @@ class Source {
   Tensor constant_;
 };
 
-// Refuses unless every graph input and output is row-major; for instantiate() of kernels that offer nothing else.
+// Refuses unless every graph input and output is row-major; for instantiate() of kernels that offer no other layout.
 Status check_row_major(const Problem& problem);
-// The argument that is the anchor's first input; none if that is an inline constant, which has no layout to choose and
+// The argument that is the anchor's first input; none if that is an inline constant, which has no choice of layout and
 // no memory to share.
 std::optional<size_t> data_argument(const Problem& problem);
 // One offer, row-major everywhere, that needs the best instruction set the target has.
 Offer row_major_offer(const Problem& problem, const Target& target);
-// The same, and one in NHWC for a work element by element: the anchor's first input and its result, if they have four
-// dimensions. check_same_layout() is what instantiate() asks then.
+// The same, and one in NHWC for element-wise work: the anchor's first input and its result, if they have four
+// dimensions. instantiate() then calls check_same_layout().
 std::vector<Offer> any_order_offers(const Problem& problem, const Target& target);
 Status check_same_layout(const Problem& problem);
 

@@ -1,5 +1,5 @@
-// Kernel tf_idf: how often n-grams of a pool of numbers stand in lists of int32 or int64, with gaps, and their weight:
-// a trie of the pool, from which a list's every beginning is followed.
+// Kernel tf_idf: how often n-grams of a pool of numbers occur in lists of int32 or int64, with gaps, and their weight:
+// a trie of the pool, followed from every position of a list.
 #include <algorithm>
 #include <bit>
 
@@ -8,8 +8,8 @@
 namespace peri::kernels {
 namespace {
 
-// From a beginning (0: of nothing) and the next number to the longer one: places of a table, the next one where one is
-// taken. The pool is the model's, what is looked up the run's: a list cannot make the search long.
+// Maps a prefix (0: empty) and the next number to the longer prefix: a hash table with linear probing. The pool comes
+// from the model, the looked-up numbers from the run: a list cannot make the search long.
 class Trie {
  public:
   explicit Trie(size_t most = 0)

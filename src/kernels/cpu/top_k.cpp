@@ -1,5 +1,5 @@
-// Kernel top_k: the k best of each line and where they stand; NaN is larger than any number, of equals the
-// first comes first.
+// Kernel top_k: the k best of each line and their indices; NaN is larger than any number, of equals the first comes
+// first.
 #include <algorithm>
 #include <bit>
 #include <cstring>

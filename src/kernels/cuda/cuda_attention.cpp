@@ -1,5 +1,5 @@
-// Kernel cuda_attention: fused attention over any layout of heads, with additive or boolean mask, on a GPU: a block of
-// threads a query, its scores in shared memory.
+// Kernel cuda_attention: fused attention over any layout of heads, with additive or boolean mask, on a GPU: one block
+// of threads per query, its scores in shared memory.
 #include <array>
 
 #include "kernels/cuda/code/attention_shape.hpp"

@@ -1,5 +1,5 @@
-// Kernel cuda_attention_mma: fused attention of float16 or bfloat16 on the tensor cores of a GPU from sm_80 on: a warp
-// has 16 queries, keys pass by in blocks, the softmax follows in float32 as they come; no scores in memory.
+// Kernel cuda_attention_mma: fused attention of float16 or bfloat16 on the tensor cores of a GPU since sm_80: a warp
+// has 16 queries, keys are streamed in blocks, with an online softmax in float32; scores are not written to memory.
 #include <algorithm>
 #include <cmath>
 
@@ -63,8 +63,8 @@ std::string place_text(const char* name, const View& v, Signature* s) {
   return std::string("#define PERI_") + name + "_AT(B, H, S, D) (" + at + ")\n";
 }
 
-// A mask, and what a query may not see: PERI_KEY_MASK of key j of (b, h) alone; by the query too peri_joined() gives
-// the score with both.
+// The mask, and causality: PERI_KEY_MASK for key j of (b, h) alone; if they depend on the query too, peri_joined()
+// returns the score with both applied.
 Result<std::string> masks_text(const Problem& p, const Read& r, Signature* s) {
   const ir::Node& n = p.anchor();
   const MatchedAttention& m = r.matched;

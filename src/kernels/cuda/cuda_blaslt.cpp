@@ -1,6 +1,6 @@
 // Kernel cuda_blaslt: matrix products (matmul, gemm) by cuBLASLt, with bias, residual and an activation in its
-// epilogue. Planning names the product; which algorithm does it is asked of the library, once for all or when the step
-// is made.
+// epilogue. Planning matches the product; the library is queried for the algorithm, once when candidates are tried or
+// when the step is created.
 #include <algorithm>
 
 #include "device/cuda/blaslt.hpp"
@@ -21,8 +21,8 @@ static_assert(cuda::kWorkspaceAlignment >= device::cuda::kLtWorkspaceAlignment);
 
 // As NVIDIA's guide asks for on Hopper; what an algorithm really takes is less for most.
 constexpr size_t kMaxWorkspace = size_t{32} << 20;
-// Its first answers are within a few per cent of the best of many (benchmarks of whole networks): few are worth a
-// trial.
+// The first of its algorithms are within a few per cent of the best of many (benchmarks of whole networks): only a few
+// are worth trying.
 constexpr int kMaxChoices = 6;
 constexpr std::string_view kSizes = "sizes", kVersion = "version";
 
@@ -86,8 +86,8 @@ Status read_gemm(const Problem& p, const ir::Node& n, Product* out) {
   return n.in(2) && beta != 0 ? join(p, n.in(2), beta, out) : Status(Ok{});
 }
 
-// act(sum + residual + bias), in any order but the activation's, which is last. GELU is the library's in 16 bits only:
-// its tanh is right to half a unit in the last place of float16, and of float32 that is not known.
+// act(sum + residual + bias), in any order except that the activation is last. GELU by the library in 16 bits only: its
+// tanh is accurate to half a unit in the last place of float16, and unknown for float32.
 Status read_chain(const Problem& p, const ir::Node& anchor, Product* out) {
   const ir::Graph& g = *p.graph;
   const ir::Value* at = anchor.out();
@@ -112,8 +112,8 @@ Status read_chain(const Problem& p, const ir::Node& anchor, Product* out) {
   return Ok{};
 }
 
-// Where a symbolic size of today's fits by chance, or sums would be rounded twice, the size is refused here, and the
-// executor has another kernel take it.
+// Where a symbolic size matches only by coincidence at the current size, or sums would be rounded twice, the size is
+// refused here, and the executor uses another kernel for it.
 Result<Product> read(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "gemm" && n.op != "matmul") return refused("not a matrix product");
@@ -140,7 +140,7 @@ Result<Product> read(const Problem& p) {
 }
 
 // ---- configurations ------------------------------------------------------------------------------------------------
-// "sizes=128x768x3072x1 version=130100 algo=66 tile=20 ...": for what it was asked, whom, and what it said.
+// "sizes=128x768x3072x1 version=130100 algo=66 tile=20 ...": the sizes of the query, the library's version, its choice.
 std::string sizes_text(const LtMatmul& m) {
   return format("%lldx%lldx%lldx%lld", static_cast<long long>(m.m), static_cast<long long>(m.n),
                 static_cast<long long>(m.k), static_cast<long long>(m.batch));
@@ -201,8 +201,8 @@ class Work final : public cuda::LibraryWork {
   bool has_c_, has_bias_;
 };
 
-// The choice, where this library made it for these sizes and still takes it; else its own. While the tuner chooses,
-// another way than the one that is named is refused.
+// The choice, where this library made it for these sizes and still accepts it; else the library's own. While the tuner
+// chooses, any other algorithm than the named one is refused.
 Result<std::unique_ptr<const device::cuda::LtReady>> ready(const BlasLt& library, const LtMatmul& m,
                                                            const Config& config, bool choosing) {
   if (config.resolved && config.sizes == sizes_text(m) && config.version == number_of(library.version())) {

@@ -1,5 +1,5 @@
-// Kernel cuda_channel: batch normalisation and local response normalisation with the element-wise chain behind them, on
-// a GPU, one thread an element.
+// Kernel cuda_channel: batch normalisation and local response normalisation with the element-wise chain after them, on
+// a GPU, one thread per element.
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"

@@ -1,5 +1,5 @@
-// Kernel cuda_conv: convolutions over one to three dimensions with the element-wise chain behind them, on a GPU: as an
-// implicit product (rows are output channels, columns output pixels), or one thread an element (way=direct).
+// Kernel cuda_conv: convolutions over one to three dimensions with the element-wise chain after them, on a GPU: as an
+// implicit product (rows are output channels, columns output pixels), or one thread per element (way=direct).
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"
@@ -147,8 +147,8 @@ Result<std::unique_ptr<Instance>> plan(const Problem& p, const Conv& c, std::str
   return cuda::LaunchInstance::make(std::move(out));
 }
 
-// A guess (see launch.hpp): a thread waits for memory at each tap; many together are bounded by what the caches of all
-// multiprocessors give.
+// An estimate (see launch.hpp): a thread waits for memory at each tap; many together are bounded by the bandwidth of
+// the caches of all multiprocessors.
 double direct_guess_ms(const Conv& c, const cuda::GpuLimits& gpu) {
   const double taps = static_cast<double>(c.channels * c.taps()),
                results = static_cast<double>(c.images * c.groups * c.outputs) * static_cast<double>(c.pixels());

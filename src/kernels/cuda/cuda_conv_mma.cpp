@@ -1,6 +1,6 @@
-// Kernel cuda_conv_mma: convolutions of float16 or bfloat16 on the tensor cores of a GPU from sm_80 on, with the
-// element-wise chain behind them: rows are output pixels, columns output channels, sums in float32. Images are NHWC,
-// or row-major at either end.
+// Kernel cuda_conv_mma: convolutions of float16 or bfloat16 on the tensor cores of a GPU since sm_80, with the
+// element-wise chain after them: rows are output pixels, columns output channels, sums in float32. Images are NHWC;
+// input or result may also be row-major.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -161,8 +161,8 @@ Result<std::string> bias_text(const Problem& p, const ir::Node& n, bool wide, Si
          ";\n}\nPERI_DEVICE void peri_sum_8(float* v, " + head + eight + "}\n";
 }
 
-// An image of few channels, two pixels of four channels at a time: copied so into the workspace it is one of eight
-// channels and half the width, read sixteen bytes at a time. Windows begin at even pixels, `first` of them in front.
+// An image of few channels, as pairs of pixels of four channels: copied so into the workspace it has eight channels and
+// half the width, and is read sixteen bytes at a time. Windows begin at even pixels, `first` of them before the image.
 struct Pairs {
   ConvShape shape;
   int64_t first = 0;

@@ -1,5 +1,5 @@
-// Kernel cuda_conv_transpose: transposed convolutions over one to three dimensions with the element-wise chain behind
-// them, on a GPU: one thread a result, which looks for the elements that reach it.
+// Kernel cuda_conv_transpose: transposed convolutions over one to three dimensions with the element-wise chain after
+// them, on a GPU: one thread per result, which finds the inputs that contribute to it.
 #include <array>
 
 #include "kernels/cuda/code/chain.hpp"

@@ -1,6 +1,6 @@
 // Kernel cuda_conv_transpose_mma: transposed convolutions of float16 or bfloat16 whose windows do not overlap (kernel
-// as large as the stride) on the tensor cores of a GPU from sm_80 on, with the element-wise chain behind them: a
-// product of pixels with all taps, each stored where its tap lies. Images have their channels last.
+// as large as the stride) on the tensor cores of a GPU since sm_80, with the element-wise chain after them: a product
+// of pixels with all taps, each stored at its output position. Images have their channels last.
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/layouts.hpp"
 #include "kernels/cuda/code/tiles.hpp"

@@ -1,5 +1,5 @@
-// Kernel cuda_copy: transpose, slice, expand, split, concat and changes of layout on a GPU: neighbours that stay
-// together move 16 bytes at a time, a change of the innermost axis goes through tiles of shared memory.
+// Kernel cuda_copy: transpose, slice, expand, split, concat and changes of layout on a GPU: contiguous runs are moved
+// 16 bytes at a time, a change of the innermost axis goes through tiles of shared memory.
 #include <algorithm>
 
 #include "kernels/cuda/code/entry.hpp"

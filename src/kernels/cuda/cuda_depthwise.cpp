@@ -1,5 +1,5 @@
-// Kernel cuda_depthwise: depthwise convolutions of float16 or bfloat16 whose channels lie last, on a GPU, with the
-// element-wise chain behind them: a thread has two channels and a small tile of pixels, weights in registers.
+// Kernel cuda_depthwise: depthwise convolutions of float16 or bfloat16 with channels last, on a GPU, with the
+// element-wise chain after them: a thread has two channels and a small tile of pixels, weights in registers.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,5 +1,5 @@
-// Kernel cuda_dnn_conv: convolutions by cuDNN in NHWC, with bias, residual and relu in one plan. Planning names the
-// convolution; which engine does it, with which knobs, is asked of the library, once for all or when the step is made.
+// Kernel cuda_dnn_conv: convolutions by cuDNN in NHWC, with bias, residual and relu in one plan. Planning matches the
+// convolution; the library is queried for engine and knobs, once when candidates are tried or when the step is created.
 #include <algorithm>
 #include <mutex>
 #include <optional>
@@ -111,7 +111,8 @@ Result<Conv> read(const Problem& p) {
 }
 
 // ---- configurations ------------------------------------------------------------------------------------------------
-// "sizes=8x64x56x56x64 version=91900 engine=41 knobs=2:1,3:0": for what it was asked, whom, and what it said.
+// "sizes=8x64x56x56x64 version=91900 engine=41 knobs=2:1,3:0": the sizes of the query, the library's version, its
+// choice.
 std::string sizes_text(const DnnConv& c) {
   std::string out;
   for (const int64_t size : {c.n, c.c, c.h, c.w, c.k}) out += (out.empty() ? "" : "x") + std::to_string(size);
@@ -170,8 +171,8 @@ Result<Config> read_config(std::string_view config) {
   return out;
 }
 
-// ---- what runs -----------------------------------------------------------------------------------------------------
-// Weights as [k, r, s, c / groups]; they go up once for all sizes of a step.
+// ---- execution -----------------------------------------------------------------------------------------------------
+// Weights as [k, r, s, c / groups]; they are uploaded once for all sizes of a step.
 struct Filter {
   DnnConv conv;
   Tensor weights;  // as the step was given them; undefined where only its code is asked for

@@ -1,4 +1,4 @@
-// Kernel cuda_elementwise: a fused region of element-wise ops on a GPU, 16 bytes or one element a thread, any size.
+// Kernel cuda_elementwise: a fused region of element-wise ops on a GPU, 16 bytes or one element per thread, any size.
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"

@@ -1,7 +1,7 @@
 // Kernel cuda_excite: a squeeze-and-excite block as one launch: the mean of an image's pixels, two pointwise
-// convolutions of it with what follows each, and the product with the image. A cluster of blocks takes an image, each
-// of them a share of the channels; what all of them need of the others' they read from their shared memory. Weights,
-// and the image where it fits, are brought there first, all at once.
+// convolutions of it with their epilogues, and the product with the image. A cluster of blocks processes an image, each
+// block a part of the channels, reading the others' intermediate results from their shared memory. Weights, and the
+// image where it fits, are loaded there first, all at once.
 #include <algorithm>
 
 #include "kernels/cuda/code/cluster.hpp"
@@ -141,8 +141,8 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const Read& r, int64_t 
   return out;
 }
 
-// A block brings its weights and its channels of the image at what one multiprocessor gets from L2, its image once more
-// where it is not kept, and stores it; clusters meet three times. Round constants, not fitted: see launch.hpp.
+// A block loads its weights and its channels of the image at the rate of one multiprocessor from L2, its image again
+// where it is not kept, and stores it; clusters synchronise three times. Round constants, not fitted: see launch.hpp.
 double guess_ms(const Read& r, int64_t blocks, const Room& room, int multiprocessors) {
   constexpr double kLaunchNs = 1200, kPhasesNs = 2800, kBytesPerNs = 60;
   const auto size = [](int64_t v) { return static_cast<double>(v); };

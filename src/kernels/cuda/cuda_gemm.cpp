@@ -1,4 +1,4 @@
-// Kernel cuda_gemm: matrix products (matmul, gemm) with the element-wise chain behind them, on a GPU, any sizes and
+// Kernel cuda_gemm: matrix products (matmul, gemm) with the element-wise chain after them, on a GPU, any sizes and
 // batches, sums in float32.
 #include <algorithm>
 

@@ -1,5 +1,5 @@
-// Kernel cuda_gemm_mma: matrix products of float16 or bfloat16 (matmul, gemm) on the tensor cores of a GPU from sm_80
-// on, with the element-wise chain behind them, any sizes and batches, sums in float32.
+// Kernel cuda_gemm_mma: matrix products of float16 or bfloat16 (matmul, gemm) on the tensor cores of a GPU since sm_80,
+// with the element-wise chain after them, any sizes and batches, sums in float32.
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"

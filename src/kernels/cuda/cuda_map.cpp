@@ -1,5 +1,5 @@
-// Kernel cuda_map: one element-wise op on numbers of any type on a GPU, for what block code have no registers or
-// no instruction for: integers of every width, float64, casts, bits, the rarer functions.
+// Kernel cuda_map: one element-wise op on numbers of any type on a GPU, for which block code has no registers or no
+// instruction: integers of every width, float64, casts, bits, the rarer functions.
 #include <cmath>
 
 #include "kernels/cuda/code/each.hpp"

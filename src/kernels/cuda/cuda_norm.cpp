@@ -1,5 +1,5 @@
 // Kernel cuda_norm: layer, RMS, group, instance, mean-variance and lp normalisation, softmax and log-softmax, over any
-// axes, with the element-wise chain behind them, on a GPU: a block of threads a row, or a warp for each of several
+// axes, with the element-wise chain after them, on a GPU: one block of threads per row, or one warp per row for several
 // short rows, sums in float32.
 #include <algorithm>
 #include <bit>
@@ -43,8 +43,9 @@ constexpr std::string_view kLength = R"(
     if (PERI_P == 2) size = sqrtf(size);
 )";
 
-// The ways through a row: element by element, read anew for each sum; or eight neighbours a thread, read once, of rows
-// that lie together and are short enough; or so by the lanes of a warp, in turns, without shared memory.
+// The three ways to process a row: element by element, reading it again for each sum; or eight adjacent elements per
+// thread, read once, for rows that are contiguous and short enough; or in the same way by the lanes of a warp, in
+// several turns, without shared memory.
 constexpr std::string_view kAnew = R"(
 #define PERI_EACH for (PERI_INDEX k = t; k < PERI_COUNT; k += PERI_T) \
   if (const float x = peri_x(PERI_AT(k), PERI_PASS); true)
@@ -56,8 +57,8 @@ constexpr std::string_view kTurns = R"(
 #define PERI_EACH _Pragma("unroll") for (int c = 0; c < PERI_TURNS; ++c) _Pragma("unroll") for (int j = 0; j < 8; ++j) \
   if (const float x = own[8 * c + j]; (c * 32 + t) * 8 < PERI_COUNT)
 )";
-// What a thread keeps of a row in registers: 8 elements of one that a block takes (1,024 threads), 32 of one that a
-// warp takes in turns of 8. Which of kWarps, or a block a row, is faster is measured where it is chosen: each is a
+// The part of a row that a thread keeps in registers: 8 elements for a row per block (1,024 threads), 32 for a row per
+// warp in turns of 8. Which of kWarps, or a block per row, is faster is measured where it is chosen: each is a
 // candidate.
 constexpr int64_t kMaxOnce = 8 * 1024, kMaxTurns = 1024, kTurn = 32 * 8;
 constexpr int kWarps[] = {4, 1, 8};

@@ -1,5 +1,5 @@
 // Kernel cuda_pad: constant, reflect, edge and wrap padding with known sizes on a GPU, also negative ones, with the
-// element-wise chain behind it; one thread an element.
+// element-wise chain after it; one thread per element.
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"

@@ -1,6 +1,6 @@
-// Kernel cuda_pick: what takes each row of its result from one place of an input on a GPU: gather, gather_elements,
-// gather_nd, depth_to_space and back, reverse_sequence, tile, center_crop_pad, trilu, one_hot, eye_like. Neighbours
-// that stay together move 16 bytes at a time.
+// Kernel cuda_pick: ops that copy each row of their result from one position of an input, on a GPU: gather,
+// gather_elements, gather_nd, depth_to_space and back, reverse_sequence, tile, center_crop_pad, trilu, one_hot,
+// eye_like. Contiguous runs are moved 16 bytes at a time.
 #include <algorithm>
 #include <optional>
 
@@ -30,7 +30,7 @@ int64_t product(const std::vector<int64_t>& d, size_t first, size_t last) {
   return cuda::elements_of(std::span(d).subspan(first, last - first));
 }
 
-// An index as the text has it: counted from the end below 0. One out of range is the run's error and reads the first
+// An index in the text: negative ones count from the end. One out of range is the run's error and reads the first
 // element.
 std::string index_text(const std::string& element, const std::string& extent) {
   return "peri_index((peri_i64)" + element + ", " + extent + ", PERI_PASS)";

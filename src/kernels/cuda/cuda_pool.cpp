@@ -1,5 +1,5 @@
-// Kernel cuda_pool: max and average pooling over one to three dimensions with the element-wise chain behind them, on a
-// GPU: a thread a result, or eight neighbouring channels where channels lie last.
+// Kernel cuda_pool: max and average pooling over one to three dimensions with the element-wise chain after them, on a
+// GPU: one result per thread, or eight adjacent channels with channels last.
 #include <algorithm>
 #include <array>
 

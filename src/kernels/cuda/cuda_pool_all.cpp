@@ -1,5 +1,5 @@
-// Kernel cuda_pool_all: the mean or maximum over all pixels of images whose channels lie last, on a GPU, with the
-// element-wise chain behind it: blocks take parts of the pixels, sums in float32 and in a fixed order.
+// Kernel cuda_pool_all: the mean or maximum over all pixels of images with channels last, on a GPU, with the
+// element-wise chain after it: blocks reduce parts of the pixels, sums in float32 and in a fixed order.
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"

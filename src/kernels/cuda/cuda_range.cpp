@@ -1,5 +1,5 @@
-// Kernel cuda_range: numbers from a start by a step, as many as the result has; the limit, which made that many, is not
-// read. Positions of a text model, whose number is a size, so need no host.
+// Kernel cuda_range: numbers from a start by a step, as many as the result has elements; the limit, from which that
+// number was computed, is not read. Positions of a text model, whose number is a size, thus need no host step.
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 

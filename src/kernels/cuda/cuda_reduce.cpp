@@ -1,5 +1,5 @@
 // Kernel cuda_reduce: reductions over any axes, of floats and integers, and global pooling with the element-wise chain
-// behind them, on a GPU: a block of threads a result, or one thread where results are many and sums short.
+// after them, on a GPU: one block of threads per result, or one thread where results are many and sums short.
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"

@@ -1,5 +1,5 @@
-// Kernel cuda_resize: resampling of any axes on a GPU, nearest, linear and cubic, every convention of coordinates, with
-// the element-wise chain behind it; a thread a result, or eight neighbours of a row, coordinates and weights in
+// Kernel cuda_resize: resampling of any axes on a GPU, nearest, linear and cubic, every coordinate convention, with the
+// element-wise chain after it; one result per thread, or eight adjacent ones of a row, coordinates and weights in
 // float32.
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
-// Kernel cuda_scan: what goes along one axis in order on a GPU: running sums and products, arg_max, arg_min, hardmax,
-// top_k, of numbers of any type; one thread a line, or a result of top_k.
+// Kernel cuda_scan: ops that process one axis in order, on a GPU: running sums and products, arg_max, arg_min, hardmax,
+// top_k, for numbers of any type; one thread per line, or per result of top_k.
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/rows.hpp"

@@ -1,5 +1,5 @@
 // Kernel cuda_siblings_mma: products of one left side of float16 or bfloat16 with several weights as one launch on the
-// tensor cores of a GPU, each with its epilogue: queries, keys and values of attention, gates beside their values.
+// tensor cores of a GPU, each with its epilogue: queries, keys and values of attention, gates and their values.
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"

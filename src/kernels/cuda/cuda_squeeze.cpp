@@ -1,7 +1,7 @@
-// Kernel cuda_squeeze: two pointwise convolutions of an image of one pixel, the second of which alone reads the first,
-// with what follows both: the factors of a squeeze-and-excite block in one launch, and where the image that they
-// belong to stands at hand, its product with them. Each cluster of blocks, or each block where there is none, makes all
-// of the narrow middle for itself, in shared memory, and each block a slice of the factors from it.
+// Kernel cuda_squeeze: two pointwise convolutions of an image of one pixel, the second of which is the only user of the
+// first, with their epilogues: the factors of a squeeze-and-excite block in one launch, and, if the scaled image is
+// part of the region, its product with them. Each cluster of blocks, or each block without clusters, computes the whole
+// narrow intermediate result in shared memory, and each block a slice of the factors from it.
 #include <algorithm>
 #include <bit>
 
@@ -25,14 +25,14 @@ using cuda::kSqueezeThreads;
 using cuda::Signature;
 
 constexpr int64_t kMaxChannels = 4096, kMaxMiddle = 1024;  // floats of shared memory
-// Results of a block, and of one of a cluster of as many as there may be. What is chosen in tests/whole/locks is among
-// these, and no factors without their image, of which the two best guesses are offered.
+// Results per block, and per block of a cluster of the largest size. The choices in tests/whole/locks are among these;
+// none of them is without the image, for which only the two best estimates are offered.
 constexpr int64_t kEach[] = {8, 128}, kEachOfCluster[] = {16, 32};
 constexpr size_t kMaxWithoutImage = 2;
 constexpr int64_t kMaxEach = 4096;  // as many as there are at most
 
-// Of a row of a product so many lanes read: as many as there are for all rows of a block, a whole line of memory at
-// least and no more than the row has chunks of eight.
+// Number of lanes that read a row of a product: as many as there are for all rows of a block, at least a whole cache
+// line and at most the row's chunks of eight.
 int64_t lanes_of(int64_t rows, int64_t count, int64_t least) {
   const auto floor = [](int64_t v) { return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(v))); };
   const auto ceil = [](int64_t v) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(v))); };
@@ -148,9 +148,9 @@ Result<Plan> plan(const Problem& p, int64_t each, int64_t blocks) {
   return out;
 }
 
-// A block reads its share of the weights of the first and its slice of the second by itself, at what one multiprocessor
-// gets from L2; as many as there are multiprocessors run at once; clusters meet. Round constants, not fitted: see
-// launch.hpp.
+// A block reads its share of the weights of the first and its slice of the second alone, at the rate of one
+// multiprocessor from L2; as many as there are multiprocessors run at once; clusters synchronise. Round constants, not
+// fitted: see launch.hpp.
 double guess_ms(const Plan& p, int multiprocessors) {
   constexpr double kLaunchNs = 1200, kAloneNs = 1200, kMeetNs = 400, kBytesPerNs = 60;
   const double latency = kAloneNs + (p.blocks > 1 ? kMeetNs : 0);

@@ -1,5 +1,5 @@
-// Kernel cuda_window: what goes over sliding windows beside the usual pooling on a GPU: max_pool of integers and with
-// the places of its results, lp_pool; one thread a result.
+// Kernel cuda_window: sliding windows other than the usual pooling, on a GPU: max_pool of integers and with indices,
+// lp_pool; one thread per result.
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"

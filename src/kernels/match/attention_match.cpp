@@ -1,4 +1,4 @@
-// Layout words as strides.
+// Layout names as strides.
 #include "kernels/match/attention_match.hpp"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Reads a fused attention: extents, where each tensor's elements lie, the mask. Whatever device runs it.
+// Matches a fused attention: extents, strides of each tensor, the mask. Independent of the device.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace peri::kernels {
 
-// Extents and steps in elements by b, h, s, d (batch, heads, positions, depth) of a dense tensor.
+// Extents and strides in elements by b, h, s, d (batch, heads, positions, depth) of a dense tensor.
 struct HeadView {
   std::array<int64_t, 4> extent = {1, 1, 1, 1}, stride = {0, 0, 0, 0};
 };
@@ -21,8 +21,8 @@ struct MatchedAttention {
   DType mask = DType::kInvalid;                        // its type; kInvalid: there is none
   std::array<int64_t, 4> mask_strides = {0, 0, 0, 0};  // by batch, head, query, key; 0 repeats
 };
-// REQUIRES nothing of types but the mask's, which is a float or bool. Refuses another op, uneven heads, a mask that
-// does not broadcast to the scores.
+// Types are not checked, except the mask's, which is a float or bool. Refuses another op, a number of heads that is not
+// a multiple, a mask that does not broadcast to the scores.
 Result<MatchedAttention> match_attention(const ir::Node& node);
 
 }  // namespace peri::kernels

@@ -1,4 +1,4 @@
-// Reading of convolutions.
+// Matching of convolutions.
 #include "kernels/match/conv_match.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Reads a convolution with its epilogue as sizes and steps, or says what stands in the way.
+// Matches a convolution with its epilogue: sizes and strides, or the reason for a refusal.
 #pragma once
 
 #include "kernels/match/conv_shape.hpp"
@@ -13,15 +13,15 @@ struct MatchedConv {
   const ir::Value* inline_bias = nullptr;
 };
 
-// The sizes of a node with the attributes of a convolution in two dimensions, from image, weights and result.
+// The sizes of a node with the attributes of a two-dimensional convolution, from image, weights and result.
 Result<ConvShape> conv_sizes(const ir::Node& node, const ir::Value& x, const ir::Value& w);
-// A two-dimensional convolution of any type with constant weights, without what follows it.
+// A two-dimensional convolution of any type with constant weights, without its epilogue.
 Result<MatchedConv> read_conv(const Problem& problem);
-// A two-dimensional float32 convolution with constant weights and everything behind it. Explicit and automatic padding.
+// A two-dimensional float32 convolution with constant weights and its epilogue. Explicit and automatic padding.
 Result<MatchedConv> match_conv(const Problem& problem);
-// The same whatever layouts the problem's values have: residuals are given in the output's layout, NHWC.
+// The same for any layouts of the problem's values: residuals have the output's layout, NHWC.
 Result<MatchedConv> match_conv_any_layout(const Problem& problem);
-// All four-dimensional activations and the output in NHWC.
+// Requests NHWC for all four-dimensional activations and the output.
 void ask_for_nhwc(const Problem& problem, Offer* offer);
 
 }  // namespace peri::kernels

@@ -1,14 +1,14 @@
-// The sizes of a convolution in two dimensions, whatever does it: plain data.
+// The sizes of a two-dimensional convolution for any kernel: plain data.
 #pragma once
 
 #include <cstdint>
 
 namespace peri::kernels {
 
-// How the input stands in memory. The output is always NHWC.
+// Layout of the input. The output is always NHWC.
 enum class XForm : uint8_t {
   kNhwc,
-  kNchw,  // few channels, one group, dw = 1 (a network's first convolution): read as it is, no transpose before
+  kNchw,  // few channels, one group, dw = 1 (a network's first convolution): read directly, without a transpose
 };
 
 struct ConvShape {

@@ -1,4 +1,4 @@
-// Reading of nodes that move elements.
+// Matching of nodes that move elements.
 #include "kernels/match/copies.hpp"
 
 #include <algorithm>

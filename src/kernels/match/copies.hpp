@@ -1,5 +1,5 @@
-// What only moves elements (transpose, slice, expand, split, concat, a change of layout) as strided copies, whatever
-// device runs them.
+// Nodes that only move elements (transpose, slice, expand, split, concat, a change of layout) as strided copies, for
+// any device.
 #pragma once
 
 #include <vector>
@@ -15,8 +15,7 @@ struct Copy {
   size_t output = 0;
   cpu::move::CopyShape shape;
 };
-// Those of a region of one such node. Each copy's result reaches other elements; empty ones are left out of concat and
-// split.
+// The copies of a region of one such node. Each writes other elements; empty ones of concat and split are omitted.
 Result<std::vector<Copy>> read_copies(const Problem& problem);
 
 }  // namespace peri::kernels

@@ -78,8 +78,8 @@ Result<MatchedOp> operand(const Problem& p, const ir::Node& n, const ir::Value* 
   int64_t numel = 1;
   for (int64_t d : have) numel *= d;
   const size_t from_end = want.size() - channel_axis;
-  // A value made at run time with axes before the channel may be wider at another batch: [1,1,1,s] is [batch,1,1,s]
-  // then.
+  // A value computed at run time with axes before the channel may be wider at another batch: [1,1,1,s] is then
+  // [batch,1,1,s].
   const bool widens = m.input >= 0 && !p.constant[static_cast<size_t>(m.input)] && have.size() > from_end;
   const bool per_channel = !widens && from_end <= have.size() && have[have.size() - from_end] == want[channel_axis] &&
                            numel == want[channel_axis];

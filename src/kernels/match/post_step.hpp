@@ -1,12 +1,12 @@
-// The element-wise steps behind an anchor as kernels apply them to a finished sum, on any device: plain data that
-// sources by instruction set may see.
+// The element-wise steps after an anchor as kernels apply them to a finished sum, on any device: plain data without
+// dependencies, for sources that are compiled per instruction set.
 #pragma once
 
 #include <cstdint>
 
 namespace peri::kernels {
 
-// y = act(x). a and b are PostStep::a and PostStep::b where they are named.
+// y = act(x). a and b are PostStep::a and PostStep::b.
 enum class Activation : uint8_t {
   kRelu,         // max(x, 0)
   kClip,         // min(max(x, a), b)
@@ -37,7 +37,7 @@ struct PostStep {
   Activation act = Activation::kRelu;
   float a = 0, b = 0;
 };
-// Behind an anchor, its bias not counted.
+// After an anchor, not counting its bias.
 inline constexpr int kMaxPostSteps = 7;
 
 }  // namespace peri::kernels

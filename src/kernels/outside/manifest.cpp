@@ -1,4 +1,4 @@
-// A text of JSON becomes a manifest, or an error that names its field and what it may be.
+// Parses JSON text into a manifest, or an error that names the field and its accepted values.
 #include "kernels/outside/manifest.hpp"
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 namespace peri::kernels::outside {
 
 namespace {
+// Limits of an untrusted file, far beyond what kernels need.
 constexpr size_t kMaxNodes = 64, kMaxParameters = 64, kMaxName = 64, kMaxText = 1 << 16;
 constexpr int64_t kMaxInlineElements = 16;  // of a constant of the pattern, as of a region
 constexpr std::string_view kNeeded[] = {"name",  "version", "pattern", "source",   "chips",
@@ -171,7 +172,7 @@ Status read_sizes(const Json& j, Manifest* m) {
 }
 
 Status read_tunables(const Json& j, Manifest* m) {
-  constexpr size_t kMaxValues = 64;
+  constexpr size_t kMaxValues = 64;  // each is a candidate
   const Json* const tunables = j.find("tunables");
   if (!tunables) return Ok{};
   if (m->form != cuda::KernelLaunch::Form::kSource)

@@ -1,5 +1,5 @@
-// The manifest of a kernel that others wrote: which region it takes, for which sizes and chips, and how it is launched.
-// Read from a file that is not trusted; everything in it is checked here or where a problem is at hand.
+// The manifest of an outside kernel: the region that it matches, its sizes and chips, and its launch. Read from an
+// untrusted file; everything in it is validated here or when it is matched with a problem.
 #pragma once
 
 #include <map>
@@ -10,17 +10,18 @@
 
 namespace peri::kernels::outside {
 
-constexpr int64_t kMaxThreads = 1024, kMaxOtherAxis = 65535;  // of a block; blocks along the second and third axis
+constexpr int64_t kMaxThreads = 1024,
+                  kMaxOtherAxis = 65535;  // threads of a block; blocks along the second and third axis
 
-// What a named dimension of the pattern may be.
+// The values that a named dimension of the pattern may have.
 struct SizeRule {
   int64_t multiple_of = 1, from = 1, to = INT32_MAX;
-  // The smallest that is allowed and at least `wanted`; the largest where there is none.
+  // The smallest allowed value that is at least `wanted`; the largest where there is none.
   int64_t at_least(int64_t wanted) const;
   bool allows(int64_t value) const { return value >= from && value <= to && value % multiple_of == 0; }
 };
 
-// "sm_90": this chip alone; "sm_80+": and newer ones.
+// "sm_90": only this chip; "sm_80+": also newer ones.
 struct Chip {
   int number = 0;
   bool newer = false;
@@ -31,14 +32,14 @@ struct Parameter {
   enum class Kind : uint8_t { kInput, kOutput, kI32, kI64, kF32, kNull };
   Kind kind = Kind::kNull;
   size_t index = 0;  // of the pattern's input or output
-  Dim size;          // of kI32 and kI64
-  float number = 0;  // of kF32
+  Dim size;          // for kI32 and kI64
+  float number = 0;  // for kF32
   int bytes() const { return kind == Kind::kI32 || kind == Kind::kF32 ? 4 : 8; }
 };
 
 struct Choice {
   std::string name;
-  std::vector<int64_t> values;  // the first where nothing is set
+  std::vector<int64_t> values;  // the first is the default
 };
 
 struct Manifest {
@@ -46,7 +47,7 @@ struct Manifest {
   int version = 1;
   ir::Graph pattern;
   cuda::KernelLaunch::Form form = cuda::KernelLaunch::Form::kSource;
-  std::string source;  // the file's name, below the manifest's folder
+  std::string source;  // file name, relative to the manifest's folder
   std::vector<Chip> chips;
   std::vector<Dim> grid;  // one to three axes
   Dim threads, shared_bytes;
@@ -55,10 +56,10 @@ struct Manifest {
   std::vector<Choice> tunables;
 };
 
-// Errors: kInvalid with file, field, what it takes and what was found.
+// Errors: kInvalid with file, field, accepted values and finding.
 Result<Manifest> parse_manifest(std::string_view text, std::string_view file);
-// Whether the source may be what the manifest says: a cubin, or a text that has the entry; of PTX the parameters, too,
-// which a compiler may have added to.
+// Checks that the source can be what the manifest describes: a cubin, or a text that contains the entry; for PTX also
+// the parameters, to which a compiler may have added some.
 Status check_source(const Manifest& manifest, std::string_view source, std::string_view file);
 
 }  // namespace peri::kernels::outside

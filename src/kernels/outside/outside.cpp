@@ -1,4 +1,5 @@
-// A kernel's functions hold no state: each manifest gets a slot, and functions made for that slot.
+// A kernel's functions are plain pointers without state: each manifest gets a slot, and functions instantiated for that
+// slot.
 #include "kernels/outside/outside.hpp"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace peri::kernels::outside {
 namespace {
 using cuda::KernelLaunch;
 using cuda::LaunchArgument;
-constexpr size_t kMaxManifest = size_t{1} << 20, kMaxSource = size_t{64} << 20;
+constexpr size_t kMaxManifest = size_t{1} << 20, kMaxSource = size_t{64} << 20;  // bounds what untrusted files take
 constexpr std::string_view kFormat = "outside 1";  // raised where the same files would be launched in another way
 
 struct Outside {

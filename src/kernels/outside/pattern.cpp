@@ -1,4 +1,4 @@
-// A region is the pattern where both graphs, from the outputs to the inputs, have the same nodes.
+// A region matches if both graphs, traversed from the outputs to the inputs, have the same nodes.
 #include "kernels/outside/pattern.hpp"
 
 #include <algorithm>

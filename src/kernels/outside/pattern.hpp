@@ -1,4 +1,4 @@
-// Whether a region is what a pattern with named dimensions says, and at which sizes.
+// Matching of a region with a pattern that has named dimensions, which gives their sizes.
 #pragma once
 
 #include "kernels/entry.hpp"
@@ -7,10 +7,10 @@ namespace peri::kernels::outside {
 
 struct Match {
   DimBinding sizes;            // of the pattern's named dimensions
-  std::vector<size_t> inputs;  // which of the problem's each of the pattern's is
+  std::vector<size_t> inputs;  // for each input of the pattern its index in the problem
 };
-// The same nodes over values of the same types, operands in the order in which they stand. Outputs in the order of the
-// pattern's; inputs in any. Refuses with what differs first.
+// The same nodes over values of the same types, operands in the same order. Outputs in the order of the pattern's;
+// inputs in any order. A refusal names the first difference.
 Result<Match> match(const ir::Graph& pattern, const Problem& problem);
 
 }  // namespace peri::kernels::outside

@@ -1,7 +1,6 @@
-// oneDNN is opened by the first kernel that needs it, and not with the program: its 40,000 relocations and 400
-// initialisers take 5 ms and 11 MiB (benchmarks/results/2026-11-23_small_engine_memory.md). The names by which its
-// headers call it stand here, each a jump to the library's function, whatever arguments that has in the header's
-// version.
+// oneDNN is loaded by the first kernel that needs it, not with the program: its 40,000 relocations and 400 initialisers
+// take 5 ms and 11 MiB (benchmarks/results/2026-11-23_small_engine_memory.md). The symbols that its headers refer to
+// are defined here, each as a jump to the library's function, independent of its arguments in the header's version.
 #include <oneapi/dnnl/dnnl.h>
 
 #include "device/shared_library.hpp"

@@ -1,4 +1,4 @@
-// The vendor's library that these kernels call, and when it is opened.
+// The vendor library that these kernels call, and its lazy loading.
 #pragma once
 
 #include <string>
@@ -7,11 +7,10 @@
 
 namespace peri::kernels::vendor {
 
-// "onednn 3.2.0": the version that peri was built with and runs with, which an engine's variants ask for. It opens
-// nothing.
+// "onednn 3.2.0": the version that peri was built with and runs with, as required by an engine's variants. Does not
+// load it.
 std::string onednn_library();
-// Opens it, once for the process; whatever calls it comes after. Any thread. Errors: kUnsupported (it is not there, or
-// is another version).
+// Loads it, once per process; must precede every call. Thread-safe. Errors: kUnsupported (missing, or another version).
 Status open_onednn();
 
 }  // namespace peri::kernels::vendor

@@ -15,28 +15,28 @@
 namespace peri::kernels::vendor {
 
 const dnnl::engine& onednn_engine();
-// The calling thread's stream. From then on OpenMP gives this thread one thread: our pool does the sharing.
+// The calling thread's stream. From then on OpenMP uses one thread for this thread: parallelism is the thread pool's.
 dnnl::stream& onednn_stream();
 
-// An epilogue as oneDNN can do it: [bias], then sums with the residual and activations.
+// An epilogue that oneDNN can execute: [bias], then sums with the residual and activations.
 struct OnednnEpilogue {
   int bias = -1;  // graph input; -1: bias_values, or none
   std::vector<float> bias_values;
   bool has_bias = false;
-  int residual = -1;             // graph input to be in the output's memory before; -1: none
+  int residual = -1;             // graph input that must be in the output's memory before; -1: none
   std::vector<MatchedOp> steps;  // after the bias
 };
-// Refuses what has no post-op, with the reason.
+// Refuses steps without a post-op, with the reason.
 Result<OnednnEpilogue> onednn_epilogue(const Problem& problem, const MatchedEpilogue& matched);
-// Post-ops of the epilogue; scratchpad by the caller.
+// Post-ops of the epilogue; the scratchpad is the caller's.
 dnnl::primitive_attr onednn_attributes(const OnednnEpilogue& epilogue);
 // The bias as values, from the constants; empty if there is none.
 std::vector<float> onednn_bias(const OnednnEpilogue& epilogue, const Constants& constants);
 
-// Weights in each format that some instance of a step asked for. Thread-safe.
+// Weights in each format that an instance of a step requested. Thread-safe.
 class OnednnPacked {
  public:
-  // The weight of this input, which lies as `plain`, reordered to `wanted`, now or before.
+  // The weight of this input, stored as `plain`, reordered to `wanted` unless that was done before.
   const Tensor* get(const InstantiateContext& c, const dnnl::memory::desc& wanted, const dnnl::memory::desc& plain,
                     int weight);
   // The format of the step's first instance; none: nothing is packed yet.

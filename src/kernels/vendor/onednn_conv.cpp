@@ -1,5 +1,5 @@
-// Kernel onednn_conv: oneDNN's float32 convolution in NHWC, cut by images or by output rows into tasks of one-threaded
-// primitives. Weights stand in the format that oneDNN prefers for the problem.
+// Kernel onednn_conv: oneDNN's float32 convolution in NHWC, divided by images or output rows into tasks of
+// single-threaded primitives. Weights are in the format that oneDNN prefers for the problem.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -164,8 +164,8 @@ class OnednnConv final : public Instance {
   mutable std::atomic<bool> failed_ = false;
 };
 
-// Our own convolution where oneDNN has no primitive for a size: slices that see padding only, paddings that no
-// implementation takes. A residual is read from a copy, since the result may lie in its memory.
+// Our own convolution where oneDNN has no primitive for a size: slices that contain padding only, paddings that no
+// implementation supports. A residual is read from a copy, since the result may share its memory.
 class OwnConv final : public Instance {
  public:
   OwnConv(std::unique_ptr<Instance> inner, int residual, int shared, size_t residual_bytes)

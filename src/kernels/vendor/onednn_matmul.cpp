@@ -1,5 +1,5 @@
-// Kernel onednn_matmul: products with a constant right side as oneDNN's inner product, which beats its matmul on such
-// shapes; rows are cut into tasks of one-threaded primitives.
+// Kernel onednn_matmul: products with a constant right side as oneDNN's inner product, which is faster than its matmul
+// on such shapes; rows are divided into tasks of single-threaded primitives.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -81,8 +81,8 @@ Desc describe(const Product& s, int64_t rows, bool bias, const dnnl::primitive_a
 #endif
 }
 
-// oneDNN likes another format of the weights for few rows than for many. What the step's first instance has packed is
-// used wherever the same implementation takes it, so that a new size does not pack again.
+// oneDNN prefers another format of the weights for few rows than for many. The format packed by the step's first
+// instance is used wherever the same implementation supports it, so that a new size does not pack again.
 Desc describe_packed(const Product& s, int64_t rows, bool bias, const dnnl::primitive_attr& attributes,
                      vendor::OnednnPacked* packed) {
   const memory::desc any({s.n, s.k}, memory::data_type::f32, memory::format_tag::any);

@@ -1,4 +1,4 @@
-// Packing weights once for a step: into memory, or through a store that keeps them from process to process.
+// Packing weights once per step: into memory, or through a store that keeps them across processes.
 #pragma once
 
 #include "base/thread_pool.hpp"
@@ -6,11 +6,11 @@
 
 namespace peri::kernels {
 
-// Sets *c.packed to a Tensor of `bytes` bytes that `make` writes, unless it is set. `form` tells the forms of one step
-// apart, where it has more than one. Errors: kMemory.
+// Sets *c.packed to a Tensor of `bytes` bytes written by `make`, unless it is set. `form` distinguishes the forms of
+// one step, where it has more than one. Errors: kMemory.
 Status pack_bytes_once(const InstantiateContext& c, std::string_view form, int64_t bytes,
                        FunctionRef<void(std::byte*)> make);
-// A form by itself, not put into *c.packed.
+// A single form, without setting *c.packed.
 Result<Tensor> pack_bytes(const InstantiateContext& c, std::string_view form, int64_t bytes,
                           FunctionRef<void(std::byte*)> make);
 

@@ -1,4 +1,4 @@
-// The vector loops of the instruction set at hand, element by element without one.
+// The vector loops of the target's instruction set, or one element at a time without one.
 #include "kernels/weights/widened.hpp"
 
 #include "kernels/cpu/isa.hpp"

@@ -1,4 +1,4 @@
-// Closing of types, branches side by side, and the least general types that hold in every iteration of a loop.
+// Closing of types, merging of branches, and the most specific types that are valid in every iteration of a loop.
 #include "ops/control/bodies.hpp"
 
 #include <algorithm>
@@ -90,8 +90,8 @@ namespace {
 // ---- loop
 constexpr std::string_view kCarriedStem = "data.carried", kCarriedDim = "data.carried_";
 
-// A size of a carried value that is not the same in every iteration. Those of one group are equal in each of them: they
-// begin equal, and where they are equal before an iteration they are after it.
+// A size of a loop-carried value that differs between iterations. Those of one group are equal in each of them: they
+// are equal at first, and if they are equal before an iteration they are after it.
 struct Axis {
   size_t value, axis;
   int group = -1;  // -1: the same in every iteration

@@ -1,5 +1,6 @@
-// Inference of ops that run bodies. A body's inputs get types that name only sizes which the inputs themselves bind;
-// what its outputs are is said again in the names outside. Carried values whose sizes change get sizes of their own.
+// Inference of ops with bodies. The types of a body's inputs use only names of sizes that the inputs themselves bind;
+// the types of its outputs are translated back to the names of the enclosing graph. Loop-carried values whose sizes
+// change get fresh sizes.
 #pragma once
 
 #include <functional>
@@ -8,22 +9,23 @@
 
 namespace peri::ops {
 
-// Types of all values of a body whose inputs have theirs: infer_graph(), or what an importer does.
+// Types all values of a body whose inputs are typed: infer_graph(), or an importer's own inference.
 using BodyInference = std::function<Status(ir::Graph&)>;
 
-// `if`: inputs are the condition and what the bodies take. Where the condition is known only the branch that it takes
-// is inferred. Errors: branches that give other numbers, types or ranks of results.
+// `if`: inputs are the condition and the arguments of both bodies. If the condition is known, only the branch taken is
+// inferred. Errors: branches whose results differ in number, type or rank.
 Status infer_if(InferContext& c, const BodyInference& infer);
-// `loop`. Errors: a carried value that changes its type or rank.
+// `loop`. Errors: a loop-carried value that changes its type or rank.
 Status infer_loop(InferContext& c, const BodyInference& infer);
 
-// Infers the bodies of a node of either kind, which become its attributes.
+// Infers the bodies of a node of either kind and stores them as its attributes.
 Status complete_bodies(ir::Node& node, int64_t* fresh_symbol, const BodyInference& infer);
 
-// The one element of a value, where it is known: a constant, a known content, or what the reference makes of such.
+// The single element of a value, where it is known: from a constant, known content, or evaluation of these by the
+// reference.
 std::optional<int64_t> known_element(const ir::Value& v);
-// A small value that follows from constants and known contents alone, computed by the reference; none: it does not, or
-// costs more than a few operations.
+// A small value that depends only on constants and known contents, computed by the reference; none where it does not,
+// or where that takes more than a few operations.
 std::optional<Tensor> computed_constant(const ir::Value& v);
 
 }  // namespace peri::ops

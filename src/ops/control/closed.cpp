@@ -1,4 +1,4 @@
-// Names of sizes inside a body and outside.
+// Translation of names of sizes between a body and the enclosing graph.
 #include "ops/control/closed.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A body's inputs in names of its own: each name in a type stands as such in the type of some input.
+// A body's inputs typed with names of its own: each name in a type occurs alone as a dimension of some input.
 #pragma once
 
 #include <set>
@@ -13,20 +13,21 @@ using Content = std::optional<std::vector<Dim>>;
 struct Closed {
   std::vector<ir::Type> types;
   std::vector<Content> contents;
-  std::set<std::string> bound;  // names that stand as such in a type
-  Names outward;                // those of them that are expressions outside
+  std::set<std::string> bound;  // names that occur alone as a dimension
+  Names outward;                // those of them that are expressions in the enclosing graph
 
   bool holds(const Dim& d) const;
-  // "STEM_0", or the first number that no input has.
+  // "STEM_0", or with the first number that makes it differ from the names of all inputs.
   std::string free_name(std::string_view stem) const;
-  // From types and contents as they are outside: sizes that no input binds become names, equal ones the same; contents
-  // that say others are dropped.
+  // Replaces, in types and contents taken from the enclosing graph, sizes that no input binds by names, equal sizes by
+  // the same name; contents that use other sizes are dropped.
   void close();
-  // A shape inside as it is outside; sizes that only the body knows become new ones, the same for the same name.
+  // Translates a shape of the body to the enclosing graph; sizes known only in the body become fresh ones, the same one
+  // for the same name.
   Shape outside(const Shape& inside, InferContext& c, std::string_view stem, Names* made) const;
 };
 
-// The body with these types of its inputs. What its attributes say in names that became others is said in those.
+// The body with these types of its inputs; replaced names are replaced in its attributes too.
 ir::Graph opened(const ir::Graph& body, const Closed& closed);
 
 }  // namespace peri::ops

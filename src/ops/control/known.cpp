@@ -1,4 +1,4 @@
-// Small values that the reference can compute before the model runs.
+// Small values that the reference can compute at compile time.
 #include <algorithm>
 
 #include "ir/bodies.hpp"

@@ -1,4 +1,4 @@
-// What ops that run bodies share in the reference: options, costs and errors.
+// What ops with bodies share in the reference: options, costs and errors.
 #pragma once
 
 #include <cmath>
@@ -7,14 +7,14 @@
 
 namespace peri::ops {
 
-// Of a run of a body, as a part of the run that the call is of.
+// Options for running a body as part of the evaluation that `call` belongs to.
 inline RefOptions options_of_body(const RefCall& call) {
   RefOptions o = call.options ? *call.options : RefOptions{call.u, call.threads};
   o.positions.clear();
   return o;
 }
 
-// Exact results get radii of zero.
+// Sets the radii of exact results to zero.
 inline Status fill_radii(RefCall& call) {
   for (RefTensor& t : call.out)
     if (t.radius.size() != t.f.size()) t.radius.assign(t.f.size(), 0.0);
@@ -36,7 +36,7 @@ inline Cost cost_of_body(const ir::Graph& body) {
   return sum;
 }
 
-// A loop that reaches the limit of its run.
+// The error of a loop that reaches the iteration limit.
 inline Error endless_loop(int64_t limit) {
   return invalid("a loop did not end within its limit of iterations")
       .expecting(format("at most %lld", static_cast<long long>(limit)))

@@ -1,4 +1,4 @@
-// Scores and probabilities of attention with what their rounding may do.
+// Scores and probabilities of attention with their error radii.
 #include "ops/reference/attend.hpp"
 
 #include <algorithm>
@@ -31,8 +31,8 @@ void add_to_score(Scores& s, int64_t row, int64_t key, double addend, double r, 
 namespace {
 double bounded_exp(double x) { return std::exp(std::min(x, 600.0)); }
 
-// Radii of one row of probabilities from those of its scores: the share of a key is largest when its own score is as
-// high and all others are as low as they may be.
+// Radii of one row of probabilities from those of its scores: the probability of a key is largest when its own score is
+// as high and all others are as low as possible.
 void spread(const double* score, const double* p, double* radius, int64_t keys, double top, double u) {
   double high_sum = 0, low_sum = 0;
   std::vector<double> high(static_cast<size_t>(keys)), low(high.size());

@@ -21,8 +21,9 @@ Scores scores_of(int64_t rows, int64_t keys, int64_t depth, const Side& q, const
 // Adds `addend` with radius `r` to score (row, key); -inf hides the key.
 void add_to_score(Scores& s, int64_t row, int64_t key, double addend, double r, double u);
 
-// Each row becomes probabilities with radii, which grow by rounding them, or the exponentials before they are divided
-// by their sum, to `stored` (kInvalid: to nothing). A row without a visible key becomes NaN, or zeros if `zero_hidden`.
+// Turns each row into probabilities with radii, which include the rounding to `stored` (kInvalid: none) of them or of
+// the exponentials before the division by their sum. A row without a visible key becomes NaN, or zeros if
+// `zero_hidden`.
 void soften(Scores& s, double u, DType stored, bool zero_hidden);
 
 }  // namespace peri::ops

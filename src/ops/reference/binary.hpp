@@ -1,4 +1,4 @@
-// Element-wise ops of two or more broadcast inputs: how their references walk the inputs.
+// Element-wise ops of two or more broadcast inputs: iteration over the inputs in the reference.
 #pragma once
 
 #include "ops/reference/elements.hpp"
@@ -11,7 +11,7 @@ struct Term {
   double value = 0, radius = 0;
 };
 
-// y = f(a, b) with f: (Term, Term) -> Term giving the value and the radius that the inputs alone cause; the op's own
+// y = f(a, b) with f: (Term, Term) -> Term giving the value and the radius due to the inputs alone; the op's own
 // rounding of `own` units of round-off is added. A radius that is not finite accepts any number.
 template <class F>
 Status float_binary(RefCall& call, double own, F f) {

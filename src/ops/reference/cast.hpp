@@ -12,9 +12,9 @@ struct CastRules {
   std::string round_mode = "up";  // f8e8m0 only
 };
 
-// v in a floating type `t`, rounded once.
+// v as a value of the floating type `t`, rounded once.
 double float_cast(DType t, double v, const CastRules& rules);
-// out[0] = in[0] in the type of out[0]; error for a string that is no number.
+// out[0] = in[0] in the type of out[0]; error for a string that is not a number.
 Status cast_elements(RefCall& call, const CastRules& rules);
 
 }  // namespace peri::ops

@@ -1,4 +1,4 @@
-// Cells and their runs.
+// Recurrent cells and their evaluation.
 #include "ops/reference/cell.hpp"
 
 #include <algorithm>
@@ -211,8 +211,8 @@ void CellRun::from_state(const Near* v, int64_t first, int64_t count, std::vecto
         squares += moved * moved;
         if (const double r = weights.r(w + k); r > 0) linear += r * (std::fabs(v[k].v) + v[k].r);
       }
-      // Errors of the units of one state are as independent as the round-offs of one sum (see sum_radius): taken at
-      // their worst, they would grow without end over the steps of a sequence that forgets.
+      // Errors of the units of one state are treated as independent, like the round-offs of one sum (see sum_radius):
+      // their worst case would grow without limit over the steps of a sequence whose cell forgets.
       const double radius = u() == 0 ? 0
                                      : sum_radius(u(), n + cell_.input + 2, magnitude) + steady_radius(u(), n, sum) +
                                            linear + 4 * std::sqrt(squares);

@@ -1,4 +1,4 @@
-// Places of tiles and the magnitudes of what they sum.
+// Positions of tiles and bounds of the magnitudes that they sum.
 #include "ops/reference/conv_tiles.hpp"
 
 #include <cmath>

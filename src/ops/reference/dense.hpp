@@ -1,4 +1,4 @@
-// The product of two matrices of doubles with error radii: what conv, matmul, gemm, einsum and attention are judged by.
+// The product of two float64 matrices with error radii: the reference of conv, matmul, gemm, einsum and attention.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace peri::ops {
 
-// A matrix of values with radii: element (i, j) stands at i * row_step + j * column_step. No radius: exact.
+// A matrix of values with radii: element (i, j) is at i * row_step + j * column_step. No radius: exact.
 struct Side {
   const double* value = nullptr;
   const double* radius = nullptr;
@@ -23,16 +23,16 @@ inline Side side(const RefTensor& t, int64_t offset, int64_t row_step, int64_t c
   return {t.f.data() + offset, t.radius.empty() ? nullptr : t.radius.data() + offset, row_step, column_step};
 }
 
-// What a chain of k additions may be off by beyond sum_radius(), which takes round-offs for independent: where addends
-// take few values they round alike, and errors follow the partial sums. Between powers of two all round by one part of
-// an ulp: together at most k / 2 * u * |sum| for addends of one sign. Of both signs |sum| is small beside their
-// magnitudes, and so is this beside sum_radius().
+// Error of a chain of k additions beyond sum_radius(), which assumes independent round-offs: where addends take few
+// values, they round alike and errors follow the partial sums. Between powers of two all round by the same part of an
+// ulp: together at most k / 2 * u * |sum| for addends of one sign. With both signs |sum| is small beside their
+// magnitudes, and so is this term beside sum_radius().
 inline double steady_radius(double u, int64_t k, double sum) {
   return u * 0.5 * static_cast<double>(k) * (sum < 0 ? -sum : sum);
 }
 
-// c[m,n] += a[m,k] b[k,n], rows of c at `c_step` apart. With u > 0 also c_radius += the error of such a sum of `terms`
-// products at round-off u (see sum_radius, steady_radius) and what the radii of a and b allow. One thread.
+// c[m,n] += a[m,k] b[k,n], rows of c `c_step` apart. With u > 0 also c_radius += the error of such a sum of `terms`
+// products at round-off u (see sum_radius, steady_radius) and the contribution of the radii of a and b. One thread.
 void dense_product(int64_t m, int64_t n, int64_t k, const Side& a, const Side& b, double u, int64_t terms, double* c,
                    double* c_radius, int64_t c_step);
 

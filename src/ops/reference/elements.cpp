@@ -1,4 +1,4 @@
-// Elements of reference tensors: widths, broadcasting positions, costs of moving.
+// Elements of reference tensors: widths, broadcast positions, costs of copies.
 #include "ops/reference/elements.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Single elements of reference tensors: moving them with their radius, exact integer arithmetic of a type's width, and
-// the flat position of an input that stands under an output position.
+// Single elements of reference tensors: copying them with their radius, exact integer arithmetic in a type's width, and
+// the flat position of an input element for an output position.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace peri::ops {
 
-// Every type that can be moved without arithmetic. Complex types have no reference tensor.
+// Every type that can be copied without arithmetic. Complex types have no reference tensor.
 constexpr TypeSet kMovable = kAnyType & ~types({DType::kC64, DType::kC128});
 constexpr TypeSet kFloat8 = types({DType::kF8E4M3FN, DType::kF8E4M3FNUZ, DType::kF8E5M2, DType::kF8E5M2FNUZ});
 
@@ -28,7 +28,7 @@ inline void copy_element(const RefTensor& from, int64_t at, RefTensor& to, int64
   }
 }
 
-// kMemory: a value has more elements than this evaluation may make.
+// kMemory: a value has more elements than this evaluation allows.
 Error too_many_elements(int64_t elements, int64_t most);
 // Sizes a data-dependent output for its concrete dims; kMemory beyond its most_elements.
 Status resize(RefTensor& t, std::vector<int64_t> dims);
@@ -55,17 +55,19 @@ int64_t int_largest(DType t);  // u64: the bits of 2^64 - 1
 
 // Smallest normal magnitude of the type.
 double smallest_normal(DType t);
-// What arithmetic for results of this type may flush to zero: magnitudes below its smallest normal one. Narrow results
-// come from float32's, and keep their subnormal numbers when they are stored.
+// Magnitudes below this may be flushed to zero by arithmetic with results of this type: the smallest normal number,
+// that of float32 for narrow results, which are computed in float32 and keep their subnormal numbers when they are
+// stored.
 inline double flushed_below(DType t) { return smallest_normal(t == DType::kF64 ? t : DType::kF32); }
-// Radius of one rounding: c * u * |v|, and the flush of a subnormal result. 0 when u is 0 or v is not finite.
+// Radius of one rounding: c * u * |v|, plus the flush of a subnormal result. 0 when u is 0 or v is not finite.
 inline double rounding(const RefCall& call, double c, double v) {
   if (call.u == 0 || !std::isfinite(v)) return 0;
   const double tiny = flushed_below(call.out[0].dtype);
   return c * call.u * std::fabs(v) + (v != 0 && std::fabs(v) < tiny ? tiny : 0);
 }
 
-// Where an input stands under an output of `out` dims when broadcast; the common cases need no division.
+// Position of an input element for a position of an output of `out` dims, with broadcasting; common cases need no
+// division.
 class Under {
  public:
   Under(const std::vector<int64_t>& in, const std::vector<int64_t>& out);
@@ -83,12 +85,12 @@ class Under {
   std::vector<int64_t> out_, strides_;
 };
 
-// Integers a value is known to hold: its constant or its content, if all are numbers.
+// Integers that a value is known to hold: its constant or its content, if all are numbers.
 std::optional<std::vector<int64_t>> known_ints(const ir::Value* v);
 // All elements of an integer reference tensor.
 inline const std::vector<int64_t>& ints_of(const RefTensor& t) { return t.i; }
 
-// Ops that only move elements: y[p] = x[source(p)].
+// Ops that only copy elements: y[p] = x[source(p)].
 template <class F>
 Status move_elements(RefCall& call, const RefTensor& x, F source) {
   for (int64_t n = 0; n < call.count(); ++n) {
@@ -97,14 +99,14 @@ Status move_elements(RefCall& call, const RefTensor& x, F source) {
   }
   return Ok{};
 }
-// Sorted and unique, as `pull` promises.
+// Sorts and removes duplicates, as OpDef::pull requires.
 void sort_unique(std::vector<int64_t>* positions);
 // Same flat position in input 0 and output 0; other inputs whole.
 bool pull_same(const ir::Node& node, size_t port, std::span<const int64_t> positions, std::vector<int64_t>* needed);
 
-// Moves every byte of output 0 once, no arithmetic.
+// Every byte of output 0 is moved once, without arithmetic.
 Cost cost_move(const ir::Node& node);
-// Renames dimensions only: no bytes need to move.
+// Only dimensions change: no bytes are moved.
 Cost cost_view(const ir::Node& node);
 // Number of elements with unknown dimensions taken as 1.
 double numel_of(const ir::Value* v);

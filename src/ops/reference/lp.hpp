@@ -7,7 +7,7 @@
 
 namespace peri::ops {
 
-// (sum |x|^p)^(1/p). By the triangle inequality the norm moves by at most the norm of the radii; rounding of powers,
+// (sum |x|^p)^(1/p). By the triangle inequality the norm changes by at most the norm of the radii; rounding of powers,
 // sum and root is relative, as no term is negative.
 class LpSum {
  public:

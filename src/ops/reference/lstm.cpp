@@ -8,8 +8,8 @@
 namespace peri::ops {
 
 double rounding_radius(double largest, double rounding) {
-  // A quotient near the middle of two whole numbers may be rounded to either. What is smaller than any number of a
-  // network may count for nothing.
+  // A quotient near the midpoint of two integers may be rounded to either. Numbers smaller than any in a network may be
+  // treated as zero.
   constexpr double kNothing = 1e-30;
   return largest * rounding * 1.01 + kNothing;
 }

@@ -1,4 +1,4 @@
-// Matching of many texts by states that are found as texts lead to them.
+// Matching of many texts by an automaton whose states are constructed on demand.
 #include "ops/reference/regex.hpp"
 
 namespace peri::ops {

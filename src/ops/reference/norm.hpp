@@ -1,4 +1,4 @@
-// Mean, deviation and their error radii: what the normalisation ops share.
+// Mean, deviation and their error radii, shared by the normalisation ops.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace peri::ops {
 // Attributes of ONNX are floats, so their defaults are too.
 constexpr double kDefaultEpsilon = 1e-5F;
 
-// Round-off of mean and deviation: never finer than the type that stash_type names, which a definition may set below
-// that of x. 0 stays 0.
+// Round-off of mean and deviation: never finer than that of the type that stash_type names, which a definition may set
+// narrower than that of x. 0 stays 0.
 inline double stage_roundoff(const RefCall& call) {
   if (call.u == 0 || !call.node.has("stash_type"))
     return call.u == 0 ? 0 : std::max(call.u, unit_roundoff(DType::kF32));

@@ -1,4 +1,5 @@
-// Threads of a reference: started for one call, joined before it returns, and done without where the system has none.
+// Threads of a reference evaluation: started for one call, joined before it returns; fewer where the system refuses
+// them.
 #include "ops/reference/parallel.hpp"
 
 #include <algorithm>

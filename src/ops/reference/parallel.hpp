@@ -1,4 +1,4 @@
-// How a reference spreads its work over threads: equal contiguous slices, results independent of the number of threads.
+// Parallel evaluation in the reference: equal contiguous slices, results independent of the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 
 namespace peri::ops {
 
-// Calls f(begin, end) on slices of [0, n), at most `threads` at a time; f must only write what its own indices own.
-// Where the caller's work is stopped (base/stop.hpp) slices are left out: whoever calls asks stop_asked() then.
-// What a slice throws is thrown here, once all slices have ended.
+// Calls f(begin, end) on slices of [0, n), at most `threads` at a time; f must only write what belongs to its own
+// indices. Where the caller's work is stopped (base/stop.hpp) slices are skipped: the caller must check stop_asked()
+// afterwards. An exception of a slice is rethrown here, once all slices have ended.
 void parallel_for(int threads, int64_t n, FunctionRef<void(int64_t begin, int64_t end)> f);
 
 }  // namespace peri::ops

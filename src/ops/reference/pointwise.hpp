@@ -1,4 +1,5 @@
-// Element-wise float functions as rows of a table: a function of one double, and what a correct implementation may err.
+// Element-wise float functions as rows of a table: a function of one double, and the error allowed to an
+// implementation.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +9,12 @@
 
 namespace peri::ops {
 
-// Error of one evaluation in units of round-off: `relative` times |y|, plus `absolute` times 1 (functions that
+// Error of one evaluation in units of round-off: `relative` times |y|, plus `absolute` times 1 (for functions that
 // implementations build from exp, whose small results lose relative accuracy).
 struct PointError {
   double relative = 4;
   double absolute = 0;
-  double argument = 0;  // times |x|: x multiplies a factor in [0, 1] that errs absolutely
+  double argument = 0;  // times |x|: x is multiplied by a factor in [0, 1] with an absolute error
 };
 
 // y = f(x). radius = max |f(x +- r) - f(x)| + own error. Infinite and NaN results carry no radius.
@@ -76,8 +77,7 @@ inline OpDef float_op(std::string_view name, std::string_view onnx, std::vector<
           .samples = std::move(samples)};
 }
 
-// Samples of a float op without attributes: an ordinary tensor, a scalar, an empty one, f16, and the edges of the
-// format.
+// Samples of a float op without attributes: an ordinary tensor, a scalar, an empty one, f16, and limits of the format.
 #define PERI_FLOAT_SAMPLES(op)                               \
   {"graph { input x: f32[2,3,5]; y = " op "(x); output y }", \
    "graph { input x: f32[]; y = " op "(x); output y }",      \

@@ -1,4 +1,4 @@
-// Shape inference and position pulling of the pooling ops.
+// Shape inference and pulled positions of the pooling ops.
 #include "ops/reference/pool.hpp"
 
 #include <algorithm>

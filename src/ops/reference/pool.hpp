@@ -1,4 +1,4 @@
-// What the pooling ops share: shape inference, sizes of one concrete pooling, the windows that positions need.
+// What the pooling ops share: shape inference, sizes of one concrete pooling, the windows for given positions.
 #pragma once
 
 #include "ops/shape/window.hpp"

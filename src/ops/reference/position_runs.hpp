@@ -1,4 +1,4 @@
-// Positions of a result that stand side by side in one of its rows: what they share is computed once.
+// Consecutive positions of a result in one of its rows: what they share is computed once.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +26,8 @@ void each_run(const RefCall& call, int64_t row, int64_t longest, F f) {
   });
 }
 
-// One row of exact values times `count` columns, whose elements stand side by side: sums, and radii of such sums of
-// `terms` products at round-off u, are added to. For the few columns of a run, without packing.
+// One row of exact values times `count` adjacent columns: adds to the sums, and to the radii of such sums of `terms`
+// products at round-off u. For the few columns of a run, without packing.
 inline void row_product(int64_t count, int64_t k, const double* a, int64_t a_step, const double* b, int64_t b_step,
                         double u, int64_t terms, double* sums, double* radii) {
   constexpr int64_t kWide = 16;
@@ -56,8 +56,8 @@ inline void row_product(int64_t count, int64_t k, const double* a, int64_t a_ste
   }
 }
 
-// From so many positions on a run is done by row_product() or, with radii of its arguments, as a dense product
-// (reference/dense.hpp).
+// Runs of at least this many positions are computed by row_product() or, if the arguments have radii, as a dense
+// product (reference/dense.hpp).
 constexpr int64_t kDenseRun = 4;
 
 }  // namespace peri::ops

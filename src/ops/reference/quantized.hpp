@@ -1,4 +1,4 @@
-// Numbers with a scale and a zero point: (q - zero_point) * scale, one pair for a tensor, for each element along an
+// Quantised numbers, (q - zero_point) * scale, with one scale and zero point for a tensor, for each element along an
 // axis, or for each block along it.
 #pragma once
 
@@ -16,10 +16,10 @@ constexpr TypeSet kQuantized = types({DType::kI8, DType::kU8, DType::kI16, DType
                                kFloat8;
 constexpr TypeSet kScales = kFloats | types({DType::kF8E8M0});
 
-// Which element of scales of shape `scale` belongs to flat position p of a tensor of shape `x`.
+// Index into scales of shape `scale` for flat position p of a tensor of shape `x`.
 class ScaleOf {
  public:
-  // `axis` is wrapped; `block` 0: no blocks.
+  // `axis` may be negative; `block` 0: no blocks.
   ScaleOf(const std::vector<int64_t>& x, const std::vector<int64_t>& scale, int64_t axis, int64_t block);
   int64_t operator()(int64_t p) const {
     if (one_) return 0;
@@ -31,20 +31,20 @@ class ScaleOf {
   bool one_ = true;
   int64_t inner_ = 1, extent_ = 1, block_ = 0, blocks_ = 1;
 };
-// Scales fit x: one, a list along the axis, or blocks along it. Errors name the port.
+// Checks that scales fit x: one, a list along the axis, or blocks along it. Errors name the port.
 Status check_scale(const InferContext& c, size_t port, std::string_view name, const Shape& x, int64_t axis,
                    int64_t block);
 
-// A zero point has the shape of its scale.
+// Checks that a zero point has the shape of its scale.
 Status check_alike(const InferContext& c, size_t scale, size_t zero_point);
 
-// A double as an element of an integer type: to nearest even, within its range.
+// A double as an element of an integer type: rounded to nearest even, clamped to its range.
 inline int64_t saturated(DType t, double v) {
   const double low = int_value(t, int_lowest(t)), high = int_value(t, int_largest(t));
   if (std::isnan(v)) return 0;
   return static_cast<int64_t>(std::min(std::max(std::nearbyint(v), low), high));
 }
-// y[at] = v, quantised: a float8 or float4 is rounded, an integer rounded, moved by the zero point and kept in range.
+// y[at] = v, quantised: a float8 or float4 is rounded; an integer is rounded, offset by the zero point and clamped.
 void store_quantized(RefTensor& y, int64_t at, double v, int64_t zero_point, const CastRules& rules);
 // The zero point of element `at`, an integer; 0 where there is none or it is a float.
 inline int64_t zero_point_at(const RefTensor* z, int64_t at) {

@@ -1,4 +1,4 @@
-// Reductions over axes: which elements of the input stand behind one element of the output.
+// Reductions over axes: the input elements that an output element reduces.
 #pragma once
 
 #include "ops/reference/elements.hpp"
@@ -8,10 +8,11 @@ namespace peri::ops {
 // The axes of a reduce op from its optional input 1, sorted. All axes if there are none (none at all with
 // noop_with_empty_axes). Reads the constant content.
 Result<std::vector<int64_t>> reduced_axes(const ir::Node& node, size_t rank);
-// Shape of the output: reduced axes are 1 or left out.
+// Shape of the output: reduced axes are 1 or removed.
 Shape reduced_shape(const Shape& in, std::span<const int64_t> axes, bool keepdims);
 
-// For concrete dims: base(p) is the input position under output position p, offsets the steps to every reduced element.
+// For concrete dims: base(p) is the input position of the first element that output p reduces, offsets are the
+// distances to all of them.
 class Reduction {
  public:
   Reduction(const std::vector<int64_t>& in, std::span<const int64_t> axes);

@@ -1,4 +1,4 @@
-// Evaluation of a graph in the reference world: floats in double with error radii, everything else exact.
+// Evaluation of a graph in the reference: floats in double with error radii, all else exact.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -194,8 +194,8 @@ void bind_dims(const ir::Value& v, const RefTensor& t, DimBinding* binding) {
     if (const Dim& d = (*v.type.shape)[k]; d.is_symbol()) binding->emplace(d.symbol_name(), t.dims[k]);
 }
 
-// Moves each float within its radius. The seed goes by the number of elements and the place, so that the same
-// computation done twice errs alike.
+// Perturbs each float within its radius. The seed depends on the number of elements and the position, so that the same
+// computation done twice has the same errors.
 void shake(uint64_t seed, RefTensor* t) {
   if (!t->floating() || t->radius.empty()) return;
   Rng rng(seed * 1000003 + static_cast<uint64_t>(t->f.size()));

@@ -1,4 +1,4 @@
-// A recursive parser into a list of steps, and a run of all of its threads at once.
+// A recursive-descent parser into a list of steps, and a simulation of all of its threads at once.
 #include "ops/reference/regex.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Whether a whole text matches a regular expression in the syntax of RE2, in time of its length times the expression's:
-// no text and no expression makes it go back.
+// Whether a whole text matches a regular expression in the syntax of RE2, in time proportional to its length times the
+// expression's: there is no backtracking.
 #pragma once
 
 #include <array>
@@ -15,18 +15,18 @@ namespace peri::ops {
 
 class Regex {
  public:
-  // kInvalid: it is no regular expression; kUnsupported: it uses what is not there (\p, flags other than i and s).
+  // kInvalid: not a regular expression; kUnsupported: it uses an unimplemented feature (\p, flags other than i and s).
   static Result<Regex> parse(std::string_view pattern);
   bool matches(std::string_view text) const;
 
-  // Of an expression none of whose steps looks at where it stands: the steps that wait for a character at first, behind
-  // one, and whether a text may end there.
+  // For an expression without assertions about position: the steps that wait for a character initially, those after
+  // each such step, and whether a text may end there.
   bool is_plain() const;
   std::vector<int32_t> begin() const;
   std::vector<int32_t> behind(const std::vector<int32_t>& waiting, char32_t c) const;
   bool ends(const std::vector<int32_t>& waiting) const;
 
-  // Code points of a class: ranges with both ends, or all others.
+  // Code points of a class: ranges with inclusive ends, or the complement.
   struct Class {
     std::vector<std::pair<char32_t, char32_t>> ranges;
     bool others = false;
@@ -43,11 +43,11 @@ class Regex {
   std::vector<Step> steps_;
 };
 
-// Matches many texts: what is found out for one serves the next. States are kept for ASCII and up to a bound; all else
-// is matched as by the expression itself.
+// Matches many texts: states found for one are reused for the next. States are cached for ASCII and up to a limit; all
+// else is matched by the expression itself.
 class Matcher {
  public:
-  explicit Matcher(const Regex& regex);  // which must outlive it
+  explicit Matcher(const Regex& regex);  // `regex` must outlive the matcher
   bool matches(std::string_view text);
 
  private:

@@ -1,5 +1,5 @@
-// Coordinates and weights of resampling. Coordinates of `nearest` are computed in float, as models are deployed: which
-// neighbour is nearest must not depend on more digits than the scales have.
+// Coordinates and weights of resampling. Coordinates of `nearest` are computed in float, as deployed models do: the
+// choice of the nearest neighbour must not depend on more digits than the scales have.
 #include "ops/reference/resample.hpp"
 
 #include <algorithm>

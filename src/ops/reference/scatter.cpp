@@ -1,4 +1,4 @@
-// Updates that meet at one element.
+// Updates of the same element.
 #include "ops/reference/scatter.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What scatter ops do where updates meet: replace, add, multiply, larger, smaller; exact for integers, with radii for
+// Combination of updates in scatter ops: replace, add, multiply, minimum, maximum; exact for integers, with radii for
 // floats.
 #pragma once
 
@@ -12,14 +12,14 @@ namespace peri::ops {
 enum class Reduction { kNone, kAdd, kMul, kMax, kMin };
 Result<Reduction> reduction_of(const ir::Node& node);
 
-// Applies updates one after the other, in ascending order of their position, to a copy of `data` in y.
+// Applies updates one after the other, in ascending order of their positions, to a copy of `data` in y.
 class Scatter {
  public:
   // REQUIRES y and data of one type and size. Copies the data.
   Scatter(Reduction how, const RefTensor& data, RefTensor& y, double u);
   // y[to] = y[to] (reduction) updates[from].
   void apply(int64_t to, const RefTensor& updates, int64_t from);
-  // Adds what rounding may have done.
+  // Adds the error of rounding to the radii.
   void finish();
 
  private:

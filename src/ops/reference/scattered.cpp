@@ -1,5 +1,5 @@
-// Rows of b are read as they lie in memory, a few at a time, by all elements: a walk down single columns meets a new
-// page at each step and waits for it.
+// Rows of b are read in memory order, a few at a time, by all elements: walking down single columns touches a new page
+// at each step and waits for it.
 #include "ops/reference/scattered.hpp"
 
 #include <algorithm>

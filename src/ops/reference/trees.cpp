@@ -1,5 +1,4 @@
-// Both forms of attributes: nodes and leaves in lists of their own, and nodes by tree and number with leaves among
-// them.
+// Both forms of attributes: nodes and leaves in separate lists, and nodes by tree and number with leaves among them.
 #include "ops/reference/trees.hpp"
 
 #include <algorithm>

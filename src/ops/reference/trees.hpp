@@ -1,5 +1,5 @@
-// Tree ensembles as they are walked: nodes that point to nodes or, below zero, to leaves; checked once, so that a walk
-// ends and stays inside.
+// Tree ensembles in the form in which they are evaluated: nodes refer to nodes or, with negative numbers, to leaves;
+// validated once, so that evaluation terminates and stays within bounds.
 #pragma once
 
 #include <set>
@@ -15,7 +15,7 @@ enum class Transform { kNone, kSoftmax, kLogistic, kSoftmaxZero, kProbit };
 
 struct TreeNode {
   TreeMode mode = TreeMode::kLeq;
-  bool missing = false;  // NaN goes the way of yes
+  bool missing = false;  // NaN takes the `yes` branch
   int64_t feature = 0;
   double split = 0;
   std::set<double> members = {};
@@ -29,13 +29,13 @@ struct Trees {
   int64_t targets = 1, last_feature = -1;
   Gather gather = Gather::kSum;
   Transform transform = Transform::kNone;
-  int one_of_two = -1;  // of two classes, the one that all votes are for
+  int one_of_two = -1;  // with two classes, the one that all votes are for
   bool all_positive = true;
 
   bool takes(const TreeNode& n, double v) const;
 };
 
-// Of a node of any of the three ops.
+// Reads the attributes of a node of any of the three ops.
 Result<Trees> read_trees(const ir::Node& node);
 std::vector<double> transformed(std::vector<double> scores, Transform how);
 

@@ -1,4 +1,4 @@
-// Shape inference and position pulling shared by element-wise ops.
+// Shape inference and pulled positions shared by element-wise ops.
 #include "ops/reference/unary.hpp"
 
 #include "ops/shape/broadcast.hpp"

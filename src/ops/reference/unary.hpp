@@ -1,5 +1,4 @@
-// How an element-wise float op of one input states its reference: a function, and a bound on its own rounding in units
-// of u.
+// References of element-wise float ops of one input: a function, and a bound on its own rounding in units of u.
 #pragma once
 
 #include <algorithm>

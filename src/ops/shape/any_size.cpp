@@ -1,4 +1,4 @@
-// The rule that an op states is asked; element-wise ops have one in common.
+// The rule in the op's definition, or the common rule of element-wise ops.
 #include "ops/shape/any_size.hpp"
 
 #include <algorithm>

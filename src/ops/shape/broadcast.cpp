@@ -13,8 +13,8 @@ Result<Dim> broadcast_dim(const Dim& a, const Dim& b) {
     return invalid("shapes do not broadcast")
         .expecting("equal dimensions or 1")
         .but_found(a.text() + " against " + b.text());
-  // One side is a number > 1: the symbol must be 1 or that number, and the number wins either way. Two different
-  // symbols: the exporter has given one size two names; the run checks it when dimensions are bound.
+  // One side is a number > 1: the symbol must be 1 or that number, and the result is the number in both cases. Two
+  // different symbols: the exporter has given one size two names; the run checks it when dimensions are bound.
   if (a.is_const()) return a;
   if (b.is_const()) return b;
   return a.is_symbol() || !b.is_symbol() ? a : b;

@@ -5,15 +5,15 @@
 
 namespace peri::ops {
 
-// Broadcast of two symbolic shapes; error if two constant dims differ and neither is 1. A symbol against a number is
-// that number, or 1 when the run binds it; two symbols are one size under two names. The run checks both when it binds
-// dimensions.
+// Broadcast of two symbolic shapes; error if two constant dims differ and neither is 1. A symbol and a number: the
+// number, where the symbol may also be 1 in a run; two symbols: one size under two names. The run checks both when it
+// binds dimensions.
 Result<Shape> broadcast(const Shape& a, const Shape& b);
 Result<Shape> broadcast_all(std::span<const Shape> shapes);
 
 // Row-major strides (in elements) of concrete dims.
 std::vector<int64_t> strides_of(std::span<const int64_t> dims);
-// Strides of an input for walking an output of `out` dims: 0 where the input is broadcast, right-aligned.
+// Strides of an input for iterating over an output of `out` dims: 0 where the input is broadcast, right-aligned.
 std::vector<int64_t> broadcast_strides(std::span<const int64_t> in, std::span<const int64_t> out);
 // Flat position in an input for a flat position of the output.
 int64_t broadcast_index(int64_t flat, std::span<const int64_t> out_dims, std::span<const int64_t> in_strides);

@@ -1,4 +1,4 @@
-// Writing of composed operators.
+// Replacement of composed operators.
 #include "ops/shape/composed.hpp"
 
 #include "ops/shape/upgrade.hpp"

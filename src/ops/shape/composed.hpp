@@ -1,4 +1,4 @@
-// Operators that are nodes of others: an upgrade writes them so at import, and the operator is gone.
+// Operators that are composed of other nodes: an upgrade replaces them at import.
 #pragma once
 
 #include "ops/entry.hpp"
@@ -11,7 +11,7 @@ class Composed {
 
   ir::Value* in(size_t port) const { return port < node_.inputs.size() ? node_.inputs[port] : nullptr; }
   bool has(size_t port) const { return in(port) != nullptr; }
-  // Whether somebody may read output `port`.
+  // Whether output `port` may be used.
   bool wants(size_t port) const {
     return port < node_.outputs.size() &&
            (!node_.outputs[port]->users.empty() || graph_.is_output(node_.outputs[port]));
@@ -20,7 +20,7 @@ class Composed {
   ir::Value* op(std::string_view op, std::vector<ir::Value*> inputs, ir::Attrs attrs = {}) {
     return graph_.add(op, std::move(inputs), std::move(attrs), node_.name)->out();
   }
-  // All of them.
+  // All outputs of a new node.
   std::vector<ir::Value*> ops(std::string_view op, std::vector<ir::Value*> inputs, ir::Attrs attrs, int outputs) {
     return graph_.add(op, std::move(inputs), std::move(attrs), node_.name, outputs)->outputs;
   }
@@ -33,9 +33,9 @@ class Composed {
     return op("slice", {x, ints({begin}), ints({end}), ints({axis})});
   }
 
-  // Output `port` is `v` from now on.
+  // Replaces output `port` by `v`.
   void give(size_t port, ir::Value* v);
-  // What was composed stands; the node is gone.
+  // Removes the composed node, once all of its outputs are replaced.
   Status done();
 
  private:
@@ -43,9 +43,9 @@ class Composed {
   ir::Node& node_;
 };
 
-// Inference of an operator that import takes apart.
+// Inference of an operator that import replaces.
 Status infer_composed(InferContext& c);
-// Such an operator of com.microsoft, version 1, which `upgrade` takes apart; without `outputs` it has one, y.
+// Such an operator of com.microsoft, version 1, which `upgrade` replaces; without `outputs` it has one, y.
 using Upgrade = Status (*)(ir::Graph&, ir::Node&, int);
 OpDef composed(std::string_view name, std::string_view onnx, std::vector<Port> inputs, std::vector<Port> outputs,
                std::vector<AttrSpec> attrs, Upgrade upgrade);

@@ -1,15 +1,16 @@
 // Contents: the elements of small integer tensors as dimension expressions, so that shape arithmetic in a model is
-// solved while shapes are inferred.
+// solved during shape inference.
 #pragma once
 
 #include "ops/reference/elements.hpp"
 
 namespace peri::ops {
 
-// Most elements a content may have.
+// Largest number of elements of a content.
 constexpr int64_t kMaxContent = 1024;
 
-// Whether a relation between two expressions is the same for every assignment of symbols (>= 1, those of data >= 0).
+// Whether a relation between two expressions is the same for every assignment of symbols (>= 1; >= 0 for those that
+// depend on the data).
 enum class Truth { kNo, kYes, kUnknown };
 Truth equals(const Dim& a, const Dim& b);
 Truth less(const Dim& a, const Dim& b);
@@ -26,14 +27,14 @@ inline int64_t numel_of(const std::vector<int64_t>& dims) {
   return n;
 }
 
-// Contents are kept for these types: what shapes and indices are computed in.
+// The types whose contents are tracked: those used for shapes and indices.
 constexpr TypeSet kContentTypes = kIndex | kBools;
-// A number that does not fit its type has wrapped: no content.
+// A number that does not fit its type would wrap: no content then.
 inline bool fits(DType t, const Dim& d) {
   return t != DType::kI32 || !d.is_const() || (d.value() >= INT32_MIN && d.value() <= INT32_MAX);
 }
 
-// The dims of a type whose shape is all numbers and has no more elements than a content may; none otherwise.
+// The dims of a type if its shape is all numbers and has at most kMaxContent elements; none otherwise.
 std::optional<std::vector<int64_t>> countable(const ir::Type& type);
 // The elements of input `port` and its dims, if both are known.
 struct Known {
@@ -42,8 +43,8 @@ struct Known {
 };
 std::optional<Known> known_input(const InferContext& c, size_t port);
 
-// Content of output 0 for an element-wise op over the first `inputs` inputs (0: all), broadcast, if each is known and
-// `f` answers for every element. `f` gets one Dim an input. REQUIRES the type of output 0 set.
+// Content of output 0 of an element-wise op over the first `inputs` inputs (0: all), broadcast, if each is known and
+// `f` returns a value for every element. `f` gets one Dim per input. REQUIRES the type of output 0 set.
 template <class F>
 void content_elementwise(InferContext& c, F f, size_t inputs = 0) {
   const auto dims = countable(c.out[0]);
@@ -66,8 +67,8 @@ void content_elementwise(InferContext& c, F f, size_t inputs = 0) {
   c.set_content(0, std::move(out));
 }
 
-// Content of output `k` of an op that only moves elements: element p is element source(p, in, out) of input 0, with the
-// dims of both. REQUIRES the type of output k set.
+// Content of output `k` of an op that only copies elements: element p is element source(p, in, out) of input 0, with
+// the dims of both. REQUIRES the type of output k set.
 template <class F>
 void content_moved(InferContext& c, size_t k, F source) {
   const auto to = countable(c.out[k]);
@@ -85,9 +86,9 @@ void content_same(InferContext& c);
 // Whether input `port` has exactly one element: rank 0, or [1].
 bool one_element(const InferContext& c, size_t port);
 
-// The numbers in input `port`, an empty list if its shape says so; none if they are known only when the model runs.
+// The numbers in input `port`, an empty list if its shape is empty; none if they are known only at run time.
 std::optional<std::vector<int64_t>> numbers_of(const InferContext& c, size_t port);
-// A shape of `rank` new dimensions, for an op whose axes are known only when the model runs.
+// A shape of `rank` new dimensions, for an op whose axes are known only at run time.
 Shape fresh_shape(InferContext& c, size_t rank, std::string_view stem);
 
 // Shape given by the content of input `port` (a rank-1 integer tensor). Unknown elements become fresh dimensions named

@@ -1,11 +1,11 @@
-// Indices that models compute, checked against the extent they point into; products of parts of a shape.
+// Indices computed by models, checked against the extent that they index; products of ranges of dims.
 #pragma once
 
 #include "ops/entry.hpp"
 
 namespace peri::ops {
 
-// An index in [-extent, extent) made non-negative; error that names the index, the extent and `axis` otherwise.
+// An index in [-extent, extent) made non-negative; otherwise an error that names the index, the extent and `axis`.
 inline Result<int64_t> checked_index(int64_t index, int64_t extent, int64_t axis) {
   if (index < -extent || index >= extent)
     return invalid("an index is out of range")
@@ -15,8 +15,8 @@ inline Result<int64_t> checked_index(int64_t index, int64_t extent, int64_t axis
   return index < 0 ? index + extent : index;
 }
 
-// What OpDef::index_ends says of common kinds of index; empty where shapes are not known.
-// Into the axis that attribute `axis` (by default `fallback`) names, of input `port`.
+// Implementations of OpDef::index_ends for common kinds of indices; empty where shapes are not known. This one: into
+// the axis of input `port` that attribute `axis` (by default `fallback`) names.
 inline std::vector<Dim> axis_end(const ir::Node& node, int64_t fallback, size_t port = 0) {
   if (!node.in(port)->type.known()) return {};
   const Shape& shape = *node.in(port)->type.shape;
@@ -29,7 +29,8 @@ inline std::vector<Dim> leading_end(const ir::Value* v) {
   if (!v->type.known() || v->type.rank() == 0) return {};
   return {(*v->type.shape)[0]};
 }
-// Tuples into the axes of input 0 from `first` on, as many as the last axis of the indices, input 1, has elements.
+// Tuples that index the axes of input 0 from `first` on, as many as the last axis of the indices, input 1, has
+// elements.
 inline std::vector<Dim> leading_ends(const ir::Node& node, int64_t first) {
   if (!node.in(0)->type.known() || !node.in(1)->type.known() || node.in(1)->type.rank() == 0) return {};
   const Shape& data = *node.in(0)->type.shape;

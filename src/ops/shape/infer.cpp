@@ -1,4 +1,4 @@
-// Look-up of ops, the checks every node must pass, and shape inference over a whole graph.
+// Look-up of ops, the checks of every node, and shape inference over a whole graph.
 #include <algorithm>
 #include <charconv>
 #include <map>

@@ -1,4 +1,4 @@
-// Attributes that later versions of an operator made inputs.
+// Attributes that became inputs in later versions of an operator.
 #include "ops/shape/upgrade.hpp"
 
 namespace peri::ops {

@@ -1,4 +1,4 @@
-// Steps that bring a node of an older operator version to the newest form.
+// Conversions of nodes of older operator versions to the newest form.
 #pragma once
 
 #include "ops/entry.hpp"
@@ -7,7 +7,7 @@ namespace peri::ops {
 
 // A 1-D int64 constant of the graph.
 ir::Value* ints_constant(ir::Graph& graph, std::string_view name, std::span<const int64_t> values);
-// Attribute `key` (ints) becomes input `port` and is removed. Nothing happens if it is missing.
+// Attribute `key` (ints) becomes input `port` and is removed. No effect if it is missing.
 Status ints_to_input(ir::Graph& graph, ir::Node& node, std::string_view key, size_t port);
 // Attribute `key` (float) becomes a scalar input of the type of input 0.
 Status float_to_input(ir::Graph& graph, ir::Node& node, std::string_view key, size_t port);

@@ -1,4 +1,4 @@
-// Bits of float32, float16 and bfloat16: weights come by the hundred million.
+// Bit operations on float32, float16 and bfloat16, fast enough for hundreds of millions of weights.
 #include "passes/rewrite/narrow.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Narrow values spread from products along element-wise ops and moves; coordinates, sizes and whatever else is computed
-// without weights stay as they are.
+// Narrow values spread from products along element-wise ops and moves; coordinates, sizes and all else that is computed
+// without weights keep their types.
 #include "passes/rewrite/narrow_values.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Reading of quantised values.
+// Recognition of quantised values.
 #include "passes/rewrite/quantized.hpp"
 
 namespace peri::passes {

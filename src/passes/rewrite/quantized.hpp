@@ -1,4 +1,4 @@
-// Reading of quantised values in a graph: what QuantizeLinear and DequantizeLinear do, where it is constant.
+// Quantised values in a graph: recognition of QuantizeLinear and DequantizeLinear with constant parameters.
 #pragma once
 
 #include "passes/rewrite/rewrite.hpp"
@@ -8,19 +8,19 @@ namespace peri::passes {
 // A value of bytes with a constant scale and zero point.
 struct Quantized {
   ir::Value* bytes = nullptr;
-  ir::Value *scale = nullptr, *zero = nullptr;  // constants; a null zero is none
+  ir::Value *scale = nullptr, *zero = nullptr;  // constants; a null zero means none
   int64_t axis = 1;
   const ir::Node* node = nullptr;
-  bool one() const;  // one scale for all of it
+  bool one() const;  // a single scale for the whole tensor
 };
-// What the dequantize_linear behind `v` reads, into float32, without blocks. None: something else makes `v`.
+// The input of the dequantize_linear that produces `v`, into float32, without blocks. None: `v` has another producer.
 std::optional<Quantized> dequantized(const ir::Value* v);
-// What a quantize_linear of float32 into bytes makes, by one scale. None: the node does something else.
+// The result of a quantize_linear of float32 into bytes with a single scale. None: another node.
 std::optional<Quantized> quantized(const ir::Node& node);
 
 // Both have one scale, of the same value, and the same zero point and type.
 bool same_quantization(const Quantized& a, const Quantized& b);
-// The zero point, or one of zeros where there is none.
+// The zero point, or a constant of zeros where there is none.
 ir::Value* zero_of(Rewriter& w, const Quantized& q);
 // Element k of a constant with one element for all or one for each.
 double element(const ir::Value* v, int64_t k);

@@ -1,4 +1,4 @@
-// Ranges seen through reshapes.
+// Ranges, also through reshapes.
 #include "passes/rewrite/ranges.hpp"
 
 #include "passes/rewrite/views.hpp"

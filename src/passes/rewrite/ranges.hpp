@@ -8,10 +8,10 @@ namespace peri::passes {
 // A single known integer, as an expression.
 std::optional<Dim> one_size(const ir::Value* v);
 
-// n if v holds 0, 1, ... n-1 in this order under some shape: a range seen through reshapes.
+// n if v holds 0, 1, ... n-1 in this order in any shape: a range, possibly reshaped.
 std::optional<Dim> counted(const ir::Value* v);
 
-// n if v, aligned to `rank` axes as broadcasting does, counts along `axis` and all its others are ones.
+// n if v, aligned to `rank` axes as in broadcasting, counts along `axis` and all its other dimensions are 1.
 std::optional<Dim> counted_along(const ir::Value* v, size_t axis, size_t rank);
 
 }  // namespace peri::passes

@@ -1,4 +1,4 @@
-// Shared pattern reading and the Rewriter.
+// Pattern reading and the Rewriter.
 #include "passes/rewrite/rewrite.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What passes share: reading constants and shapes of a pattern, and a Rewriter that puts typed nodes in, swaps values
-// and lets go of what nothing uses any more, so that use counts stay true while a pass runs.
+// What passes share: reading constants and shapes of a pattern, and a Rewriter that inserts typed nodes, replaces
+// values and detaches nodes without uses, so that use counts are exact while a pass runs.
 #pragma once
 
 #include <functional>
@@ -17,18 +17,18 @@ std::optional<double> scalar_of(const ir::Value* v);
 bool is_scalar(const ir::Value* v, double want, double relative = 1e-6);
 // Rank and dims equal, both known.
 bool same_shape(const ir::Value* a, const ir::Value* b);
-// Integers of a list or scalar that is a constant or of a known content, all numbers.
+// Integers of a list or scalar that is a constant or has a known content, all numbers.
 std::optional<std::vector<int64_t>> numbers_of(const ir::Value* v);
 // The producer of `v` if it is an `op`; null otherwise.
 ir::Node* made_by(const ir::Value* v, std::string_view op);
 // The permutation of a transpose, with its default written out.
 std::vector<int64_t> perm_of(const ir::Node& transpose);
 bool is_identity(const std::vector<int64_t>& perm);
-// -1 counts from the end of `rank`.
+// A negative axis counts from the end of `rank`.
 inline int64_t wrap_axis(int64_t axis, size_t rank) { return axis < 0 ? axis + static_cast<int64_t>(rank) : axis; }
 
-// A node with two inputs, one of which is a scalar constant: that one's value and the other input, whose shape the
-// result has. For div and sub only the right input may be the constant.
+// A node with two inputs, one of which is a scalar constant: the scalar and the other input, whose shape the result
+// has. For div and sub only the right input may be the constant.
 struct WithScalar {
   ir::Value* x;
   double scalar;
@@ -41,26 +41,27 @@ class Rewriter {
   ir::Graph& graph() { return graph_; }
   int64_t count() const { return count_; }
 
-  // Nodes at this moment; some may be let go while the caller walks them: skip those that are not live.
+  // A copy of the current nodes; some may be detached while the caller iterates: skip those that are not live.
   std::vector<ir::Node*> nodes() const { return graph_.nodes; }
   bool live(const ir::Node* node) const;
   // Exactly one use, as an input of a node.
   bool used_once(const ir::Value* v) const { return v->users.size() == 1 && !graph_.is_output(v); }
 
-  // Every size is a number or computed from sizes of the graph's inputs: a dims_constant may hold it.
+  // Whether every size is a number or computed from sizes of the graph's inputs, as a dims_constant requires.
   bool sized_by_inputs(const Shape& shape) const;
 
-  // Nodes that the next ones made stand for.
+  // Sets the nodes that those made next replace (their origins are inherited).
   void standing_for(std::vector<const ir::Node*> nodes) { replaced_ = std::move(nodes); }
   // A new node with one output, typed by inference. Its name and its output's name come from `like`.
   Result<ir::Value*> make(std::string_view op, std::vector<ir::Value*> inputs, ir::Attrs attrs, const ir::Value* like);
   ir::Value* scalar(DType dtype, double value, std::string_view name);
   ir::Value* ints(const std::vector<int64_t>& values, std::string_view name);
-  // `x` under the shape `to`: x itself if it has it, else a reshape.
+  // `x` in the shape `to`: x itself if it has that shape, else a reshape.
   Result<ir::Value*> reshape(ir::Value* x, const Shape& to, const ir::Value* like);
   Result<ir::Value*> transpose(ir::Value* x, const std::vector<int64_t>& perm, const ir::Value* like);
 
-  // Every use of `from` becomes `to`; one rewrite is counted; nodes left without a use let go of their inputs.
+  // Replaces every use of `from` by `to` and counts one rewrite; nodes left without uses are detached from their
+  // inputs.
   void replace(ir::Value* from, ir::Value* to);
 
  private:
@@ -72,7 +73,7 @@ class Rewriter {
   int64_t fresh_ = -1;  // counter of data-dependent dimensions, once one may be needed
 };
 
-// Walks all nodes with `rule` (true: something changed) until nothing changes, at most `sweeps` times.
+// Applies `rule` (true: something changed) to all nodes until nothing changes, at most `sweeps` times.
 using Rule = std::function<Result<bool>(Rewriter&, ir::Node*)>;
 Result<int64_t> rewrite_all(ir::Graph& graph, std::string_view pass, const Rule& rule, int sweeps = 1);
 

@@ -14,8 +14,8 @@ namespace peri::serve {
 
 struct AccessKey {
   std::string key, tenant;
-  double per_second = 0;  // inferences; 0: as many as come
-  double burst = 0;       // that may come at once; at least 1 where there is a rate
+  double per_second = 0;  // inferences; 0: unlimited
+  double burst = 0;       // number that may arrive at once; at least 1 where there is a rate
 };
 
 constexpr uint32_t kNoKey = UINT32_MAX;
@@ -24,23 +24,23 @@ struct Pass {
   int status = 200;  // 401, 429: `why`
   std::string why;
   int64_t retry_after_ns = 0;
-  uint32_t tenant = 0;  // 0: nobody in particular
+  uint32_t tenant = 0;  // 0: unnamed
 };
 
-// A line for each key: KEY [tenant=NAME] [rate=PER_SECOND] [burst=N]; what follows a '#' is a remark. Errors name the
-// line and never what stands in it; kRefused where others may read the file.
+// One key per line: KEY [tenant=NAME] [rate=PER_SECOND] [burst=N]; '#' begins a comment. Errors name the line and never
+// its contents; kRefused where others may read the file.
 Result<std::vector<AccessKey>> read_keys(const std::string& path);
 Result<std::vector<AccessKey>> parse_keys(std::string_view text, const std::string& file);
 
-// All functions may be called from any thread.
+// Thread-safe.
 class Access {
  public:
-  // No keys: everybody may ask for everything.
+  // No keys: every request is allowed.
   explicit Access(std::vector<AccessKey> keys);
-  // Which key the header's value, "Bearer KEY", gives; kNoKey: none that is known. Every key is looked at, so a request
-  // is asked this once.
+  // The key in the header's value, "Bearer KEY"; kNoKey: unknown. All keys are compared, so this is called once per
+  // request.
   uint32_t find(std::string_view authorization) const;
-  // What holds for who has that key. `inference`: takes from the key's rate.
+  // The permissions of the key's owner. `inference`: counts towards the key's rate.
   Pass admit(uint32_t key, bool inference, int64_t now);
   Pass admit(std::string_view authorization, bool inference, int64_t now) {
     return admit(find(authorization), inference, now);

@@ -11,8 +11,8 @@ namespace peri::serve::keys {
 struct Key {
   std::string_view name;
   std::function<Status(const TextField&)> read;
-  bool obeyed = true;  // false: known as one that is refused
-  bool once = false;   // it may not stand twice
+  bool obeyed = true;  // false: known, and refused
+  bool once = false;   // it may not occur twice
 };
 
 // Reads each field by its row. `what`: the message's name, for errors.
@@ -20,16 +20,16 @@ Status read_fields(const TextMessage& message, std::string_view what, const std:
 
 Key text(std::string_view key, std::string* to);
 Key texts(std::string_view key, std::vector<std::string>* to);
-// The name of a file of the model's folder. What a client sends names none: its bytes would come back in answers.
+// The name of a file in the model's folder. Not accepted from clients: its bytes would be returned in responses.
 Key file(std::string_view key, std::string* to);
 Key word(std::string_view key, std::string* to);
 Key number(std::string_view key, int64_t* to, int64_t low, int64_t high);
 Key real(std::string_view key, double* to, double low, double high);
 Key numbers(std::string_view key, std::vector<int64_t>* to, int64_t low, int64_t high);
 Key flag(std::string_view key, bool* to);
-// A flag that may be written out as long as it asks for nothing.
+// A flag that is accepted only with its default value.
 Key off(std::string_view key, std::string_view remedy = "take it out");
-// A key of Triton's that this server does not obey, whatever its value.
+// A key of Triton's that this server does not support, with any value.
 Key refuses(std::string_view key, std::string_view remedy);
 Key inner(std::string_view key, std::function<Status(const TextMessage&)> read);
 Key one(std::string_view key, std::function<Status(const TextMessage&)> read);  // inner(), once

@@ -12,14 +12,14 @@ namespace peri::serve {
 struct PortConfig {
   std::string name;
   std::string data_type;      // "TYPE_FP32"
-  std::vector<int64_t> dims;  // -1: any; without the batch's axis where there is one
-  // Dims that the model has where they are not those of clients; both name the same number of elements.
+  std::vector<int64_t> dims;  // -1: any; without the batch axis if there is one
+  // The model's dims where they differ from those of clients; both have the same number of elements.
   std::optional<std::vector<int64_t>> reshape = {};
-  bool ragged = false;      // allow_ragged_batch: requests of other dims are put end to end
-  std::string labels = {};  // of an output: a file of the model's folder, a line for each class
+  bool ragged = false;      // allow_ragged_batch: requests of different dims are concatenated
+  std::string labels = {};  // for an output: a file in the model's folder with one line per class
 };
 
-// A tensor that the server makes for the model, of what a batch is made of.
+// A tensor that the server makes for the model, with properties of a batch.
 struct BatchInputConfig {
   enum class Kind : uint8_t { kCount, kSum, kSumWithZero, kMaxAsShape, kItemShape, kItemShapeFlat };
   Kind kind = Kind::kCount;
@@ -27,7 +27,7 @@ struct BatchInputConfig {
 };
 std::string_view batch_input_name(BatchInputConfig::Kind kind);  // "BATCH_ELEMENT_COUNT"
 
-// An output of the elements of an input: each request gets as many as it gave, in the input's dims.
+// An output with the elements of an input: each request gets as many as it sent, in the input's dims.
 struct BatchOutputConfig {
   std::string target, source;
 };
@@ -36,7 +36,7 @@ struct VersionPolicy {
   enum class Kind : uint8_t { kLatest, kAll, kSpecific } kind = Kind::kLatest;
   int64_t latest = 1;
   std::vector<int64_t> specific;
-  // Which of the versions present are served.
+  // The versions to serve among those present.
   std::vector<int64_t> choose(std::vector<int64_t> present) const;
 };
 
@@ -56,21 +56,21 @@ struct BatchingConfig {
   std::map<int, QueueConfig> priority_queues;
 };
 
-// What a model is told of a request's place in its sequence.
+// What a model gets of a request's position in its sequence.
 struct ControlConfig {
   enum class Kind : uint8_t { kStart, kReady, kEnd, kCorrelation };
   Kind kind = Kind::kStart;
   std::string input, data_type;
-  double no = 0, yes = 1;  // of all but kCorrelation
+  double no = 0, yes = 1;  // of all except kCorrelation
 };
 std::string_view control_name(ControlConfig::Kind kind);  // "CONTROL_SEQUENCE_START"
 
-// A tensor that a model hands to itself, from each request of a sequence to the next.
+// A tensor that a model passes to itself, from each request of a sequence to the next.
 struct StateConfig {
   std::string input, output, data_type;
   std::vector<int64_t> dims;
-  std::vector<int64_t> initial_dims;  // empty: `dims`, a free one as 1
-  std::string initial_file;           // of the model's folder initial_state/; "": zeros
+  std::vector<int64_t> initial_dims;  // empty: `dims`, with 1 for a free one
+  std::string initial_file;           // in the model's folder initial_state/; "": zeros
 };
 
 struct SequenceConfig {
@@ -89,70 +89,70 @@ struct WarmupConfig {
   struct Input {
     PortConfig port;
     bool random = false;
-    std::string file;  // of the model's folder warmup/, its bytes one sample; "": zeros, or random
+    std::string file;  // in the model's folder warmup/, with the bytes of one sample; "": zeros, or random
   };
   std::vector<Input> inputs;
 };
 
-// Instances that run in the same places.
+// Instances with the same placement.
 struct InstanceGroup {
-  int64_t count = 1;          // on each device
-  std::vector<int64_t> gpus;  // empty: all that there are
+  int64_t count = 1;          // per device
+  std::vector<int64_t> gpus;  // empty: all available ones
 };
 
-// Copies of a resource that a run holds from its beginning to its end; models that name it share them.
+// Units of a resource that a run holds from begin to end; models that name it share them.
 struct ResourceClaim {
   std::string name;
-  bool global = false;  // else each device has copies of its own
+  bool global = false;  // else each device has its own
   int64_t count = 1;
   bool operator==(const ResourceClaim&) const = default;
 };
 struct RateLimit {
   std::vector<ResourceClaim> claims;
-  int64_t priority = 1;  // 2: half of the turns of 1
+  int64_t priority = 1;  // 2: half as many turns as 1
   bool operator==(const RateLimit&) const = default;
 };
 
 struct EnsembleStep {
   std::string model, version;                  // "": the latest
-  std::map<std::string, std::string> inputs;   // of the model, and the tensor that each is
+  std::map<std::string, std::string> inputs;   // of the model, and the tensor for each
   std::map<std::string, std::string> outputs;  // likewise
 };
 
 struct ModelConfig {
   std::string name, platform, backend, default_model_filename;
-  int64_t max_batch_size = 0;  // 0: the model's first axis is an axis like any other
+  int64_t max_batch_size = 0;  // 0: the model's first axis is not a batch
   std::vector<PortConfig> inputs, outputs;
   VersionPolicy versions;
   std::vector<BatchInputConfig> batch_inputs;
   std::vector<BatchOutputConfig> batch_outputs;
-  std::vector<InstanceGroup> groups;  // empty: not said
+  std::vector<InstanceGroup> groups;  // empty: not stated
   RateLimit rate_limit;
   enum class Urgency : uint8_t { kUsual, kMost, kLeast } urgency = Urgency::kUsual;
   enum class Device : uint8_t { kAny, kCpu, kGpu } device = Device::kAny;
   std::optional<BatchingConfig> batching;
   std::optional<SequenceConfig> sequences;
-  std::vector<EnsembleStep> steps;  // of an ensemble; none: it is a model
-  int64_t most_in_flight = 0;       // requests of an ensemble at each of its steps; 0: no bound
+  std::vector<EnsembleStep> steps;  // of an ensemble; empty: not an ensemble
+  int64_t most_in_flight = 0;       // requests of an ensemble at each of its steps; 0: unlimited
   bool response_cache = false;
   std::vector<WarmupConfig> warmups;
-  // Obeyed: "threads" (of an instance), "batch_answers" ("identical", the default, or "bounded"). Others are given
-  // back.
+  // Supported: "threads" (per instance), "batch_answers" ("identical", the default, or "bounded"). Others are returned
+  // unchanged.
   std::map<std::string, std::string> parameters;
-  std::vector<std::string> notes;  // what of it was read and changes nothing, for people
-  std::string text;                // what all this was read from, and how
+  std::vector<std::string> notes;  // parts that were read and have no effect, for users
+  std::string text;                // the source text
   bool yaml = false;
   // Whether its requests may share a run.
   bool wants_batches() const { return max_batch_size > 0 && (batching || sequences); }
-  int64_t instances() const;                // 0: not said
+  int64_t instances() const;                // 0: not stated
   int64_t instances_on(int64_t gpu) const;  // of them
-  std::vector<int64_t> gpus() const;        // that groups name
-  double weight() const;                    // of its runs' time among models that take turns; 1 is usual, less is more
+  std::vector<int64_t> gpus() const;        // named by groups
+  double weight() const;                    // factor on its run time where models take turns: lower gets more
 };
 
-// Where a configuration's text is from: a client chooses no files of the model's folder.
+// The source of a configuration's text: one from a client cannot name files of the model's folder.
 enum class ConfigFrom : uint8_t { kFolder, kClient };
-// A file that ends with .yaml is YAML. Errors name `file`, line, key, and what is known there.
+// A file name with the suffix .yaml is YAML. Errors name `file`, line, key, and the known keys.
 Result<ModelConfig> parse_model_config(std::string_view text, const std::string& file,
                                        ConfigFrom from = ConfigFrom::kFolder);
 

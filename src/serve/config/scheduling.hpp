@@ -1,4 +1,4 @@
-// The parts of a configuration about scheduling: queues, sequences, batches of unlike requests.
+// The parts of a configuration about scheduling: queues, sequences, ragged batches.
 #pragma once
 
 #include "serve/config/model_config.hpp"
@@ -9,7 +9,7 @@ Status read_batching(const TextMessage& message, BatchingConfig* out);
 Status read_sequences(const TextMessage& message, SequenceConfig* out);
 Status read_batch_input(const TextMessage& message, BatchInputConfig* out);
 Status read_batch_output(const TextMessage& message, std::vector<BatchOutputConfig>* out);
-// What these parts ask of each other and of the rest. What they ask of the model: Form::make().
+// Checks these parts against each other and the rest. Checks against the model: Form::make().
 Status check_scheduling(const ModelConfig& config);
 
 }  // namespace peri::serve

@@ -15,16 +15,17 @@ struct TextMessage {
   std::vector<TextField> fields;
 };
 
-// `name: value` or `name { fields }`. A list stands as one field for each of its elements.
+// `name: value` or `name { fields }`. A list is one field for each of its elements.
 struct TextField {
-  // kWord: a number, an enumerator, true, false; kEither: a word or a string, from a form that has no difference.
+  // kWord: a number, an enumerator, true, false; kEither: a word or a string, from a format that does not distinguish
+  // them.
   enum class Kind : uint8_t { kWord, kString, kEither, kMessage };
   std::string name;
   int line = 0;
   Kind kind = Kind::kWord;
   std::string value;
   TextMessage message;
-  bool sent = false;  // by a client, who may choose none of the folder's files
+  bool sent = false;  // from a client, which may not name files of the folder
 };
 
 // Errors: kInvalid with the line; kMemory beyond 1 MiB or 20,000 fields.

@@ -1,5 +1,5 @@
 // A configuration in YAML as the same tree as protobuf's text format: the same keys, read by the same code. Aliases,
-// tags and several documents in a file are refused. A text that begins as JSON may quote anything.
+// tags and several documents in a file are refused. In a text that begins as JSON anything may be quoted.
 #pragma once
 
 #include "serve/config/text_proto.hpp"

@@ -10,21 +10,21 @@ namespace peri::serve {
 
 struct HealthOptions {
   int64_t look_ms = 50;
-  int64_t stuck_after_ns = 800'000'000;      // work under way and nothing done
+  int64_t stuck_after_ns = 800'000'000;      // work in progress without any completed
   int64_t canary_every_ns = 10'000'000'000;  // 0: never
-  // Shares of the machine's memory, or of the control group's, that are in use: from the first on it is said, from the
-  // second on batches are made smaller too.
+  // Used shares of the memory of the machine, or of the control group: above the first a warning is reported, above the
+  // second batches are reduced too.
   double memory_high = 0.90, memory_full = 0.97;
   std::function<Ram()> read_memory = [] { return read_ram(); };
-  // Of devices with memory of their own, by their names; may be null. The same thresholds hold for each.
+  // Of devices with their own memory, by name; may be null. The same thresholds apply to each.
   std::function<std::map<std::string, Ram>()> read_devices;
-  // What ended a device of this very process, where models run in it: none is ready from then on; may be null.
+  // The error that disabled a device of this process, if models run in it: none is ready from then on; may be null.
   std::function<std::optional<Error>()> lost;
   Log log;
-  std::function<void()> changed;  // a model is ready again, or is no more; may be null
+  std::function<void()> changed;  // a model became ready, or is no longer; may be null
 };
 
-// Of the machine's memory, or of a device's: the fuller one.
+// Of the machine's memory, or of a device's: whichever is fuller.
 enum class MemoryAlert : uint8_t { kNone, kHigh, kFull };
 
 class Health {
@@ -34,10 +34,10 @@ class Health {
   Health(const Health&) = delete;
   Health& operator=(const Health&) = delete;
 
-  // One look at every model at a time, as the thread of start() takes it.
+  // Checks every model once; called periodically by the thread of start().
   void look(int64_t now);
   void start();
-  // Looks at memory. Above `memory_full` the batches of every model are halved, with each look again.
+  // Checks memory. Above `memory_full` the batch sizes of every model are halved at each check.
   void look_at_memory();
   MemoryAlert memory_alert() const { return alert_; }
 

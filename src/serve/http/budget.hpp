@@ -1,5 +1,5 @@
-// ByteBudget: how many bytes the requests of a server may hold together. What is taken of it is given back with the
-// memory that it was taken for, which may outlive its request and its server. ReplyBudget: the same of replies.
+// ByteBudget: limit of the bytes that the requests of a server hold together. A share is returned with the memory that
+// it was taken for, which may outlive its request and its server. ReplyBudget: the same for replies.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace peri::serve {
 
-// What is told where there is no room: beside what others hold now, and ever; and of replies.
+// Messages for a lack of memory: temporarily, and permanently; and for replies.
 constexpr std::string_view kCrowded =
     "too many bytes of requests are under way (--max-total-body-bytes): it may be sent again";
 constexpr std::string_view kNeverFits =
@@ -18,14 +18,14 @@ constexpr std::string_view kNeverFits =
 constexpr std::string_view kUnread =
     "replies that clients have not read hold too many bytes (--max-total-body-bytes): it may be sent again";
 
-// All functions may be called from any thread.
+// Thread-safe.
 class ByteBudget {
  public:
   explicit ByteBudget(uint64_t most) : most_(most) {}
-  // False: there is no room for so many, and none were taken.
+  // False: the limit would be exceeded, and nothing was taken.
   bool take(uint64_t bytes) {
     uint64_t now = taken_.load(std::memory_order_relaxed);
-    do {  // one that is refused takes nothing for a moment either: a small one beside it has its room
+    do {  // a refused one takes nothing even for a moment: a small one beside it still fits
       if (bytes > most_ || now > most_ - bytes) return false;
     } while (!taken_.compare_exchange_weak(now, now + bytes));
     return true;
@@ -33,7 +33,7 @@ class ByteBudget {
   void give(uint64_t bytes) { taken_ -= bytes; }
   uint64_t taken() const { return taken_; }
   uint64_t most() const { return most_; }
-  // Why there is no room for so many: kCrowded or kNeverFits.
+  // Why so many bytes were refused: kCrowded or kNeverFits.
   std::string_view refusal(uint64_t bytes) const { return bytes > most_ ? kNeverFits : kCrowded; }
 
  private:
@@ -41,7 +41,7 @@ class ByteBudget {
   std::atomic<uint64_t> taken_{0};
 };
 
-// What one holder has taken.
+// The share of one holder.
 class BudgetShare {
  public:
   explicit BudgetShare(std::shared_ptr<ByteBudget> budget) : budget_(std::move(budget)) {}
@@ -49,7 +49,7 @@ class BudgetShare {
   ~BudgetShare() {
     if (budget_) budget_->give(taken_);
   }
-  // Holds so many from now on. False: there is no room for them, and it holds what it held.
+  // Changes the share to so many bytes. False: the limit would be exceeded, and the share is unchanged.
   bool hold(uint64_t bytes) {
     if (budget_ && bytes > taken_ && !budget_->take(bytes - taken_)) return false;
     if (budget_ && bytes < taken_) budget_->give(taken_ - bytes);
@@ -58,16 +58,17 @@ class BudgetShare {
   }
 
  private:
-  const std::shared_ptr<ByteBudget> budget_;  // null: there is no bound
+  const std::shared_ptr<ByteBudget> budget_;  // null: unlimited
   uint64_t taken_ = 0;
 };
 
-// How many bytes replies hold that their clients have not taken. Small ones are bounded by the number of connections or
-// calls, and not counted; one that is larger than all the room goes by itself, as no waiting would make it smaller.
+// Limit of the bytes of replies that clients have not received. Small ones are bounded by the number of connections or
+// calls, and not counted; one larger than the limit is sent alone, since waiting would not make it fit.
 class ReplyBudget {
  public:
   static constexpr uint64_t kSmall = 65536;
-  // What is to be given back when a reply of so many bytes has gone: it may be sent. None: not beside the others.
+  // The number to return when a reply of so many bytes has been sent: it may be sent. None: not together with the
+  // others.
   std::optional<uint64_t> take(uint64_t bytes, uint64_t most) {
     if (bytes <= kSmall) return 0;
     const uint64_t others = taken_.fetch_add(bytes);

@@ -13,17 +13,17 @@ struct RequestHead {
 
   // Counts a field. False: there are too many.
   bool count();
-  // One field, its value without spaces around it. False: there are too many.
+  // Takes a field, its value without surrounding spaces. False: there are too many.
   bool take(std::string_view name, std::string_view value);
 };
 
-// Of a list like "br, gzip;q=0.5, *;q=0": which compression a client prefers of gzip and deflate; "": neither.
+// For a list like "br, gzip;q=0.5, *;q=0": which of gzip and deflate the client prefers; "": neither.
 std::string_view preferred_encoding(std::string_view list);
-// Whether two names of fields are the same: letters without case.
+// Whether two field names are equal, ignoring case.
 bool same_field(std::string_view a, std::string_view b);
 
-// A part of a path as it was before a client escaped it: "a%2Bb" is "a+b", and "a+b" is itself, since a plus stands for
-// a space in forms alone. A '%' that begins no byte stays.
+// A part of a path with percent escapes decoded: "a%2Bb" is "a+b", and "a+b" is unchanged, since a plus means a space
+// only in forms. A '%' without two hex digits is kept.
 std::string percent_decoded(std::string_view text);
 
 }  // namespace peri::serve

@@ -13,8 +13,8 @@ namespace peri::serve {
 
 class Form {
  public:
-  // Null: clients see the model as it is. `folder`: of the model, for states that begin with a file. Errors: kInvalid,
-  // kUnsupported, by port: what the configuration asks for and the model has not.
+  // Null: clients see the model's own ports. `folder`: of the model, for states that are initialised from a file.
+  // Errors: kInvalid, kUnsupported, by port: what the configuration requires and the model lacks.
   static Result<std::shared_ptr<const Form>> make(const ModelConfig& config, std::span<const plan::Port> inputs,
                                                   std::span<const plan::Port> outputs, const std::string& folder);
 
@@ -23,15 +23,15 @@ class Form {
   bool ragged() const { return ragged_; }
   bool batches() const { return batch_; }  // the first axis is the batch
 
-  // A request's tensors by the model's ports; those that join() makes are left out. `step`: null where the model has no
-  // sequences; `states`: as take() gave them, empty at the beginning.
+  // A request's tensors by the model's ports, without those that join() makes. `step`: null where the model has no
+  // sequences; `states`: as from take(), empty at first.
   Result<std::vector<Tensor>> rows_of(std::vector<Tensor> seen, const SequenceStep* step,
                                       std::span<const Tensor> states) const;
   // Requests of one key may share a run.
   uint64_t key(std::span<const Tensor> rows) const;
-  // What the model runs on for these requests, as rows_of() gave them.
+  // The model's inputs for these requests, as returned by rows_of().
   Result<std::vector<Tensor>> join(std::span<const std::vector<Tensor>* const> requests) const;
-  // Each request's part of an answer, by the ports that clients see, and its states, which are copies.
+  // Each request's part of a result, by the ports of clients, and its states, which are copies.
   struct Part {
     std::vector<Tensor> outputs, states;
   };

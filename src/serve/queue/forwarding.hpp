@@ -8,10 +8,10 @@
 namespace peri::serve {
 
 struct Manner {
-  int priority = 0;         // 0: the default of whoever is asked
+  int priority = 0;         // 0: the default of the receiving queue
   int64_t deadline_ns = 0;  // 0: none
   uint32_t tenant = 0;
-  SequenceStep step = {};  // no id: it belongs to none
+  SequenceStep step = {};  // no id: not part of a sequence
 };
 
 class Forwarding : public runtime::Servable {

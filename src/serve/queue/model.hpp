@@ -1,5 +1,5 @@
 // Model: one loaded version of a model that answers calls. It queues them by its policy, runs batches on a thread for
-// each slot of its Servable, or on the caller's where that is cheaper than waking another, and counts what it does.
+// each slot of its Servable, or on the caller's where that is cheaper than waking another, and keeps statistics.
 #pragma once
 
 #include <atomic>
@@ -22,12 +22,12 @@
 
 namespace peri::serve {
 
-// What became of a call: outputs by port, or an error.
+// The result of a call: outputs by port, or an error.
 struct Answer {
   std::vector<Tensor> outputs;
   std::optional<Error> error;
-  FailureReason failure = FailureReason::kBackend;  // where there is an error
-  int64_t retry_after_ns = 0;                       // kRejected: when there should be room again
+  FailureReason failure = FailureReason::kBackend;  // if there is an error
+  int64_t retry_after_ns = 0;                       // kRejected: when the queue should have space again
   int64_t arrived_ns = 0, began_ns = 0, joined_ns = 0, ended_ns = 0;
   int64_t batch_rows = 0;
   CutReason cut = CutReason::kAlone;
@@ -40,46 +40,46 @@ struct Call {
   // Called once, from any thread, also the submitting one before submit() returns; must not wait for the model.
   std::function<void(Answer)> done;
   uint32_t tenant = 0;  // tenants share a queue fairly
-  // Of the server's own: runs alone, is counted nowhere, and has the servable's ports, whatever clients see.
+  // A call of the server itself: runs alone, is not counted, and uses the servable's ports.
   bool probe = false;
-  SequenceStep step;  // of a model that has sequences
+  SequenceStep step;  // for a model with sequences
 
   std::atomic<bool> runs_alone{false};
   uint64_t id = 0;  // set by Model::submit(), as all below
   int64_t rows = 1, arrived_ns = 0, began_ns = 0;
-  std::vector<Tensor> next_states;  // what the sequence's next call gets
+  std::vector<Tensor> next_states;  // the states for the sequence's next call
 };
 using CallPtr = std::shared_ptr<Call>;
 
 struct ModelOptions {
   QueuePolicy queue;
   bool preserve_order = false;
-  std::shared_ptr<ResponseCache> cache;  // of answers; null: none are kept
-  std::shared_ptr<Turns> turns;          // with the other models of the device; null: it runs when it can
-  std::shared_ptr<Turns::Share> share;   // its own of `turns`; null: one that claims nothing
+  std::shared_ptr<ResponseCache> cache;  // of responses; null: none
+  std::shared_ptr<Turns> turns;          // shared with the other models of the device; null: it runs at any time
+  std::shared_ptr<Turns::Share> share;   // its own share of `turns`; null: one without resources
   std::shared_ptr<const Form> form;      // null: clients see the servable's ports
   std::optional<SequencePolicy> sequences;
-  // A call expected to take no longer than this runs on the thread that submits it, if a slot is free and nothing waits
-  // and nothing is waited for. Waking a thread takes about 5 us and its caches.
+  // A call that is expected to take at most this long runs on the thread that submits it, if a slot is free and no call
+  // or batch is waiting. Waking a thread takes about 5 us and its caches.
   int64_t inline_ns = 40000;
 };
 
-// All functions may be called from any thread. REQUIRES: destroyed on a thread that is none of its own, or after end().
+// Thread-safe. REQUIRES: destroyed on a thread that is not its own, or after end().
 class Model {
  public:
   Model(std::string name, int64_t version, std::shared_ptr<runtime::Servable> servable, ModelOptions options);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
-  // From here on calls are refused, those that wait as those that come; those that run were answered when it returns,
-  // and no thread of its own is left. REQUIRES: called on a thread that is none of its own, as the destructor does.
+  // Refuses all calls from here on, waiting ones included; running ones are answered before it returns, and its threads
+  // have ended. REQUIRES: called on a thread that is not its own; so is the destructor.
   void end();
 
   const std::string& name() const { return name_; }
   int64_t version() const { return version_; }
   const std::string& version_text() const { return version_text_; }
   runtime::Servable& servable() const { return *servable_; }
-  // As clients see them.
+  // As seen by clients.
   std::span<const plan::Port> inputs() const { return options_.form ? options_.form->inputs() : servable_->inputs(); }
   std::span<const plan::Port> outputs() const {
     return options_.form ? options_.form->outputs() : servable_->outputs();
@@ -87,21 +87,21 @@ class Model {
   const ModelOptions& options() const { return options_; }
 
   void submit(const CallPtr& call);
-  // Drops a call that has not begun, which gets its answer (kCanceled); else asks the Servable to end it.
+  // Drops a call that has not begun, which is answered with kCanceled; else asks the Servable to end it.
   void cancel(const CallPtr& call);
 
   ModelStatistics statistics() const;
   std::optional<SequenceCounts> sequences() const;  // none: it has no sequences
-  // Called once this model answers in the place of `before`: who goes on with a sequence of that one is told so.
+  // Called once this model replaces `before`: requests that continue a sequence of that one get an error about it.
   void follow(const Model& before);
   int64_t pending() const;  // calls that wait
   int64_t open() const;     // and those that run
-  // Whether work is under way and none got done for so long, and for longer than what runs should take as a whole.
-  // Asked often, as each answer rests on what the last question saw.
+  // Whether work is in progress and none was completed for this long, and for longer than the runs should take
+  // together. Must be called often, since each result depends on the previous call.
   bool stuck(int64_t now, int64_t for_ns) const;
-  // For want of memory: no batch is larger than half of what is allowed now. Answers let them grow back.
+  // For lack of memory: halves the largest batch size. It grows back with successful batches.
   void make_batches_smaller();
-  // Why it should not be asked now; empty: nothing is wrong with it.
+  // Why it should not be used now; empty: no fault.
   void set_trouble(std::string why);
   std::string trouble() const;
 
@@ -140,10 +140,10 @@ class Model {
   const std::string version_text_;
   const std::shared_ptr<runtime::Servable> servable_;
   const ModelOptions options_;
-  Forwarding* const forwards_;  // the servable, where it is one; else null
+  Forwarding* const forwards_;  // the servable, if it is one; else null
   const bool later_;            // submit() of the servable returns at once
   const uint64_t cache_serial_;
-  const std::shared_ptr<Turns::Share> share_;  // null: there are no turns
+  const std::shared_ptr<Turns::Share> share_;  // null: no turns
 
   mutable std::mutex mutex_;  // of all below but the statistics
   std::condition_variable wake_;
@@ -153,13 +153,13 @@ class Model {
   uint64_t next_id_ = 1;
   int busy_ = 0, batches_ = 0;
   bool stopping_ = false, ended_ = false;
-  bool held_ = false;  // it waits for its turn
+  bool held_ = false;  // waits for its turn
   mutable uint64_t seen_progress_ = 0;
   mutable int64_t seen_at_ns_ = 0;
-  int good_batches_ = 0;    // since batches were made smaller
-  int64_t longest_ns_ = 0;  // expected of what runs since nothing ran
+  int good_batches_ = 0;    // since batches were reduced
+  int64_t longest_ns_ = 0;  // expected for what has run since it was last idle
 
-  std::mutex order_mutex_;  // of what preserve_order needs
+  std::mutex order_mutex_;  // for preserve_order
   struct Ordered {
     CallPtr call;
     std::optional<Answer> answer;

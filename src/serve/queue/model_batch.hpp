@@ -1,4 +1,4 @@
-// Batch: what one run of a model answers, for the files that Model is written in.
+// Batch: the calls of one run of a model, for the files that implement Model.
 #pragma once
 
 #include "serve/queue/model.hpp"
@@ -14,7 +14,7 @@ struct Model::Batch final : runtime::Sink {
   ~Batch() override {
     const std::lock_guard<std::mutex> lock(model->mutex_);
     --model->batches_;
-    model->wake_.notify_all();  // under the lock: the model may go as soon as it is given back
+    model->wake_.notify_all();  // under the lock: the model may be destroyed as soon as it is released
   }
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
@@ -28,7 +28,7 @@ struct Model::Batch final : runtime::Sink {
   int64_t rows = 0, began_ns = 0, joined_ns = 0;
 };
 
-// What a call gets when the model has ended.
+// The error for a call when the model has ended.
 inline Error not_served() { return {ErrorKind::kCancelled, "the model is no longer served"}; }
 
 }  // namespace peri::serve

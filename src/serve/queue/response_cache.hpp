@@ -1,5 +1,5 @@
 // ResponseCache: responses keyed by their requests, compared in full. The least recently used is removed first; the
-// total size is limited. Any thread may use it.
+// total size is limited. Thread-safe.
 #pragma once
 
 #include <list>
@@ -16,10 +16,10 @@ namespace peri::serve {
 class ResponseCache {
  public:
   explicit ResponseCache(size_t bytes) : most_bytes_(bytes) {}
-  // A number for a model that nobody else has: what it asks meets no answer of others.
+  // A unique number for a model: its requests match no responses of others.
   uint64_t serial();
   std::optional<std::vector<Tensor>> find(uint64_t model, std::span<const Tensor> inputs);
-  // Keeps copies, unless they are larger than an eighth of the whole.
+  // Stores copies, unless they are larger than an eighth of the total size.
   void put(uint64_t model, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   size_t bytes() const;
 
@@ -34,7 +34,7 @@ class ResponseCache {
 
   const size_t most_bytes_;
   mutable std::mutex mutex_;
-  std::list<Entry> entries_;  // lately asked for first
+  std::list<Entry> entries_;  // most recently used first
   std::unordered_multimap<uint64_t, Place> by_key_;
   size_t bytes_ = 0;
   uint64_t serials_ = 0;

@@ -17,58 +17,59 @@
 
 namespace peri::serve {
 
-// A client's name for a sequence: a number or a text, which are never the same, and no tenant's is another's.
+// A client's name for a sequence: a number or a text, which are never equal, and separate for each tenant.
 struct SequenceId {
   std::string text;
   uint64_t number = 0;
   uint32_t tenant = 0;
   bool none() const { return text.empty() && number == 0; }
-  std::string shown() const;  // for people, not endless
+  std::string shown() const;  // for messages, truncated
   auto operator<=>(const SequenceId&) const = default;
 };
 
-// A request's place in its sequence.
+// A request's position in its sequence.
 struct SequenceStep {
   SequenceId id;
   bool start = false, end = false;
 };
 
 struct SequencePolicy {
-  int64_t slots = 1;                // sequences that may be under way
-  int64_t idle_ns = 1'000'000'000;  // without a request: a sequence is over
-  int64_t max_waiting = 0;          // requests that are not at their turn; 0: as many as come
+  int64_t slots = 1;                // limit of active sequences
+  int64_t idle_ns = 1'000'000'000;  // a sequence without requests for this long has ended
+  int64_t max_waiting = 0;          // requests that are not at their turn; 0: unlimited
 };
 
 enum class SequenceVerdict : uint8_t { kTaken, kNoId, kNoStart, kFull };
 
 struct SequenceCounts {
-  int64_t active = 0, backlog = 0, slots = 0;             // sequences now
-  int64_t state_bytes = 0;                                // that they keep
-  uint64_t started = 0, ended = 0, idle = 0, broken = 0;  // so far: broken by a request that failed
+  int64_t active = 0, backlog = 0, slots = 0;             // current sequences
+  int64_t state_bytes = 0;                                // size of their states
+  uint64_t started = 0, ended = 0, idle = 0, broken = 0;  // totals: broken by a request that failed
 };
 
 class Sequences {
  public:
   explicit Sequences(SequencePolicy policy) : policy_(policy), free_(policy.slots) {}
 
-  // Takes a request, to get its turn now or later. `deadline_ns`: of its turn; 0: none. `request` is not known yet.
+  // Adds a request, which gets its turn now or later. `deadline_ns`: for its turn; 0: none. `request` must be new.
   SequenceVerdict submit(uint64_t request, const SequenceStep& step, int64_t deadline_ns, int64_t now);
-  // What became of a sequence that is not under way, if that is still known: "after 1000 ms without a request".
+  // Why a sequence is not active, if that is still known: "after 1000 ms without a request".
   std::string ended_why(const SequenceId& id) const;
   // Names of the sequences that may have more requests.
   std::vector<SequenceId> open() const;
-  // Sequences that another model had under way: who goes on with one here is told `why` it is over.
+  // Registers sequences that were active in another model: requests that continue one get the error `why`.
   void lost(const std::vector<SequenceId>& ids, const std::string& why);
-  // Requests whose turn it is since the last call.
+  // Requests whose turn has come since the last call.
   std::vector<uint64_t> take_turns();
   bool waits(uint64_t request) const;  // for its turn
-  // What the sequence keeps, for the request whose turn it is. Empty: nothing yet.
+  // The sequence's state, for the request whose turn it is. Empty: none yet.
   const std::vector<Tensor>& state(uint64_t request) const;
-  // The request was answered and leaves this for the next.
+  // The request was answered; `state` is for the next one.
   void done(uint64_t request, std::vector<Tensor> state, int64_t now);
-  // The request has no answer: its sequence is over. The requests that followed it in vain, which are forgotten here.
+  // The request failed: its sequence has ended. Returns the later requests of the sequence, which are removed.
   std::vector<uint64_t> fail(uint64_t request, const std::string& why, int64_t now);
-  // Ends sequences that were idle too long. Requests that are late for their turn, each told once: it has to fail().
+  // Ends sequences that were idle too long. Returns requests that are late for their turn, each once: fail() must be
+  // called for them.
   std::vector<uint64_t> expire(int64_t now);
   // When to call expire() again if nothing else happens.
   std::optional<int64_t> wake_ns() const;
@@ -105,12 +106,12 @@ class Sequences {
   int64_t free_, waiting_ = 0;
   std::map<SequenceId, Entry> entries_;
   std::deque<SequenceId> backlog_;
-  std::unordered_map<uint64_t, SequenceId> requests_;  // that wait or run
-  std::set<std::pair<int64_t, uint64_t>> deadlines_;   // of those that wait
-  std::set<std::pair<int64_t, SequenceId>> idle_;      // since when
+  std::unordered_map<uint64_t, SequenceId> requests_;  // waiting or running ones
+  std::set<std::pair<int64_t, uint64_t>> deadlines_;   // of waiting ones
+  std::set<std::pair<int64_t, SequenceId>> idle_;      // by the time since when
   std::vector<uint64_t> turns_;
-  std::map<SequenceId, std::string> ended_;  // lately
-  std::deque<SequenceId> ended_order_;       // of the same, the oldest first
+  std::map<SequenceId, std::string> ended_;  // recent ones
+  std::deque<SequenceId> ended_order_;       // the same, oldest first
   SequenceCounts counts_;
 };
 

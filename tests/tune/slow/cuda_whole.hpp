@@ -1,6 +1,6 @@
-// Every kernel of a GPU on every sample of every op, and on anchors with every activation behind them: the whole of
-// what tune/cuda_text and tune/cuda_types take a part of, a type or a part of the kernels in each file, since each text
-// is compiled for the host and the whole takes longer than one test may.
+// Every GPU kernel on every sample of every op, and on anchors with every activation after them: all cases of which
+// tune/cuda_text and tune/cuda_types run a part, one type or a part of the kernels per file, since each text is
+// compiled for the host and all of them take longer than a test may.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 namespace peri::kernels::cpu::attention {
 namespace {
 
-constexpr int64_t kMaxReach = int64_t{1} << 40;
+constexpr int64_t kMaxReach = int64_t{1} << 40;  // elements: sums and products of sizes stay within int64
 
 const Loops& loops(Isa isa) { return isa == Isa::kAvx512 ? avx512::kLoops : avx2::kLoops; }
 

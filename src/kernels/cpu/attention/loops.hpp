@@ -1,4 +1,4 @@
-// The inner part of fused attention for one tile of queries. Plain types only: sources by instruction set see this.
+// The inner loops of fused attention for one tile of queries. Plain types only: included by sources compiled per ISA.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ struct Tile {
   const float* k;
   const float* v;
   float* o;
-  int64_t q_row, q_step, k_row, k_step, v_row, o_row;  // rows are positions, steps go along the depth
+  int64_t q_row, q_step, k_row, k_step, v_row, o_row;  // rows are positions, steps run along the depth
   int64_t queries;                                     // of this tile, 1 to the tile's size
-  int64_t keys;                                        // seen by any query of this tile
+  int64_t keys;                                        // visible to any query of this tile
   int64_t depth, value_depth;
   float scale;
   const float* add_mask;     // null, or added to the scores
   const uint8_t* bool_mask;  // null, or 0 where a key is hidden
   int64_t mask_row, mask_step;
   int64_t causal_from;  // query i sees keys <= i + causal_from; INT64_MAX / 2: all
-  bool zero_hidden;     // a query that sees no key gives zeros, not NaN
+  bool zero_hidden;     // a query without a visible key gives zeros, not NaN
   float* scratch;
 };
 

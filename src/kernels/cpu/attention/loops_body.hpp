@@ -1,6 +1,6 @@
 // Attention for one tile of queries, written once; included by loops_avx2.cpp and loops_avx512.cpp, which set PERI_ISA.
-// Scores are kept transposed, [key][query]: only the queries are packed, keys and values are read where they lie with
-// any stride, and the softmax runs down the columns without crossing lanes.
+// Scores are kept transposed, [key][query]: only the queries are packed, keys and values are read in place with any
+// stride, and the softmax runs down the columns without crossing lanes.
 
 #include "kernels/cpu/attention/loops.hpp"
 #include "kernels/cpu/simd/math.hpp"
@@ -9,9 +9,9 @@ namespace peri::kernels::cpu::attention::PERI_ISA {
 
 using simd::PERI_ISA::F32;
 constexpr int64_t kLanes = F32::kLanes;
-constexpr int64_t kQueries = 64;              // of a tile: 64 keys of scores fill 16 KiB
-constexpr int64_t kPair = 2 * kLanes;         // queries of one register block
-constexpr int kKeys = kLanes == 16 ? 12 : 6;  // keys of one register block: 24 or 12 accumulators
+constexpr int64_t kQueries = 64;              // per tile: 64 keys of scores fill 16 KiB
+constexpr int64_t kPair = 2 * kLanes;         // queries per register block
+constexpr int kKeys = kLanes == 16 ? 12 : 6;  // keys per register block: 24 or 12 accumulators
 
 PERI_SIMD const float* key_row(const Tile& t, int64_t k) { return t.k + k * t.k_row; }
 
@@ -62,7 +62,7 @@ PERI_SIMD void all_scores(const Tile& t, const float* packed, float* scores) {
   }
 }
 
-// What is added to the scores of key k for queries i, i + 1, ... (lanes beyond the last query repeat it).
+// The addend of the score of key k for queries i, i + 1, ... (lanes beyond the last query repeat it).
 PERI_SIMD F32 mask_of(const Tile& t, int64_t k, int64_t i) {
   const F32 hidden = F32::set1(-__builtin_inff());
   F32 m = F32::zero();

@@ -1,6 +1,6 @@
-// Chains: a one-register machine. The value at hand stays in vector registers; what is read again later is put aside in
-// one group of L1, so a chain of any length reads and writes memory once (measured: passes over 4 KiB tiles leave the
-// memory idle while they compute, 0.35 to 0.6 of copy bandwidth).
+// Chains: a one-register machine. The current value stays in vector registers; values that are read again later are
+// stored in one group of L1, so that a chain of any length reads and writes memory once (measured: passes over 4 KiB
+// tiles leave the memory idle while they compute, 0.35 to 0.6 of copy bandwidth).
 #include "kernels/cpu/block/chain.hpp"
 
 #include <algorithm>
@@ -153,8 +153,8 @@ class Chains {
     most_streams_ = std::max<int64_t>(most_streams_, 2 * static_cast<int64_t>(ops_.size()));
   }
 
-  // Groups of four lines outrun the hardware's prefetcher: what streams from memory is asked for ahead, where a chain
-  // meets it first (block_bench, Zen 5, AVX-512: 8 arithmetic 0.69 of copy without, 0.90 with).
+  // Groups of four lines outrun the hardware's prefetcher: operands streamed from memory are prefetched where a chain
+  // first accesses them (block_bench, Zen 5, AVX-512: 8 arithmetic 0.69 of copy without, 0.90 with).
   void ask_ahead() {
     if (loops_.group * static_cast<int64_t>(sizeof(float)) < 256) return;
     std::vector<int> asked;

@@ -1,9 +1,9 @@
-// Stages of chains (see loops.hpp): each works on one group in registers and jumps to the next. Included after
+// Stages of chains (see loops.hpp): each processes one group in registers and jumps to the next. Included after
 // float_body.hpp.
 
 namespace peri::kernels::cpu::block::PERI_ISA {
 
-// Numbers of the vectors that make a group: as many as are passed in registers and leave enough to work with.
+// Indices of the vectors in a group: as many as are passed in registers and leave enough free ones.
 template <int... K>
 struct Numbers {
   static constexpr int kCount = sizeof...(K);
@@ -12,7 +12,7 @@ using Wide = Numbers<0, 1, 2, 3>;
 using Narrow = Numbers<0>;
 constexpr int64_t kGroup = Wide::kCount * F32::kLanes;
 
-// Floats that a stage asks for ahead of its group, where imm[k] says so for its operand k.
+// Prefetch distance of a stage in floats, applied where imm[k] says so for its operand k.
 constexpr int64_t kAhead = 1024;
 template <int kOperand, int kFloats, int kWrite = 0>
 PERI_SIMD void ask_ahead(const Stage* s, const float* p) {

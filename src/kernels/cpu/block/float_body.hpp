@@ -259,7 +259,7 @@ void i32_to_f32(const Call& call, int64_t n) {
   float* const dst = static_cast<float*>(call.dst);
   for (int64_t i = 0; i < n; ++i) dst[i] = static_cast<float>(a[i]);
 }
-// Towards zero; NaN is 0, beyond the range the nearest end.
+// Towards zero; NaN is 0, values out of range become the nearest limit.
 void f32_to_i32(const Call& call, int64_t n) {
   constexpr float kBelow = -2147483648.0F, kMaxInt32 = 2147483520.0F;  // the largest float below 2^31
   const float* const a = static_cast<const float*>(call.a);

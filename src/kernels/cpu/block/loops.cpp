@@ -1,4 +1,4 @@
-// Integer, bool, cast and f64 loops of block code, and the joining of reductions.
+// Integer, bool, cast and f64 loops of block code, and the merging of reductions.
 #include "kernels/cpu/block/kernels.hpp"
 
 #include <cmath>

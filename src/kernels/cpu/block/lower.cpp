@@ -69,7 +69,7 @@ class Lowering {
     return at;
   }
 
-  // A stored register is computed straight in the output if its bytes equal the output's and no input is read later, so
+  // A stored register is computed directly in the output if its bytes equal the output's and no input is read later, so
   // that an output may share its memory with an input.
   void find_direct_outputs() {
     int last_read = -1;

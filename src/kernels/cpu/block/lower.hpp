@@ -5,7 +5,7 @@
 
 namespace peri::kernels::cpu::block {
 
-// Whether an input lies over the whole space in its order.
+// Whether an input is dense over the whole space in its order.
 bool is_dense(const Plan& plan, size_t input);
 // Whether it is one element for the whole space.
 bool is_constant(const Plan& plan, size_t input);

@@ -1,5 +1,5 @@
-// A plan: block code bound to shapes and an instruction set. Pure data and pure functions: which loops run, over
-// which tiles, in which tasks. Tasks depend on the problem only, so the bits are the same for any number of threads.
+// A plan: block code bound to shapes and an instruction set. Pure data and pure functions: the loops, their tiles, the
+// tasks. Tasks depend on the problem only, so results are the same for any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,15 @@ using kernels::block::type_name;
 using kernels::block::type_size;
 using kernels::block::verify;
 
-// How the memory behind a slot is found for a tile that begins at flat position t.
+// The address of a slot for a tile that begins at flat position t.
 enum class Place : uint8_t {
   kDense,      // argument + t: the input is dense over the whole space
   kRow,        // argument + offset of the row and column: tile within one row, inner stride 1
   kRowScalar,  // one element of the argument for the whole tile (inner stride 0, tile within one row)
-  kScalar,     // one element of the argument, always
+  kScalar,     // the same single element of the argument for all tiles
   kConst,      // one element in `constants`
   kTile,       // scratch
-  kPeriodic,   // scratch, filled once a task: the input repeats with every tile
+  kPeriodic,   // scratch, filled once per task: the input repeats with every tile
   kOutput,     // output argument + t
   kGroup,      // scratch of one group of a chain: a scalar in all lanes, or an intermediate result
 };
@@ -55,10 +55,10 @@ struct ChainOp {
   StageRun run = nullptr, narrow = nullptr;
   int src[2] = {-1, -1};
   bool stores = false;    // src[0] is written
-  float imm[2] = {0, 0};  // of unary stages; of others: 1 where operand k is asked for ahead
+  float imm[2] = {0, 0};  // of unary stages; of others: 1 where operand k is prefetched
 };
 
-// One call over a tile. Gather and convert take the argument named by `argument`; spread fills a tile with one element.
+// One call over a tile. Gather and convert read the argument named by `argument`; spread fills a tile with one element.
 struct Step {
   StepKind kind = StepKind::kKernel;
   Kernel kernel = nullptr;
@@ -90,19 +90,19 @@ struct Plan {
   std::vector<int> input_bytes, output_bytes;  // element sizes
   std::vector<int64_t> dims;                   // collapsed; empty space: count == 0
   std::vector<std::vector<int64_t>> strides;   // [input][collapsed dim]
-  int64_t count = 0;                           // elements of the space
-  int64_t reduce_count = 1;                    // elements behind one reduced output
+  int64_t count = 0;                           // elements in the space
+  int64_t reduce_count = 1;                    // elements per reduced output
   int64_t block = 1;                           // tiles do not cross multiples of this
   int64_t tile = 1;                            // elements of a full tile
-  int64_t tiles = 1;                           // in all
-  int64_t unit = 1;                            // tiles that one task takes together
-  int64_t parts = 1;                           // > 1: each reduction is cut into so many tasks, joined by finish()
+  int64_t tiles = 1;                           // total
+  int64_t unit = 1;                            // tiles per task
+  int64_t parts = 1;  // > 1: each reduction is divided into this many tasks, merged by finish()
   int64_t tasks = 1;
   std::vector<Slot> slots;
   std::vector<Step> steps;
   std::vector<Constant> constants;
   int64_t scratch = 0;
-  int64_t tail = 0;  // scratch where the last, short group of a chain is worked on
+  int64_t tail = 0;  // scratch for the last, short group of a chain
   int reductions = 0;
   std::vector<Op> reduce_ops;
 };
@@ -119,7 +119,7 @@ Result<Plan> make_plan(const Code& program, const Space& space, Isa isa);
 int64_t task_count(const Plan& plan);
 int64_t scratch_bytes(const Plan& plan);    // for each running task, 64-byte aligned
 int64_t workspace_bytes(const Plan& plan);  // shared by all tasks of a run
-// Tasks may run at once and in any order. An output may be the very memory of an input that is dense over the space and
+// Tasks may run concurrently and in any order. An output may be the memory of an input that is dense over the space and
 // has elements of the same size; otherwise arguments must not overlap.
 void run_task(const Plan& plan, const Args& args, int64_t task, void* scratch);
 // Call once after all tasks have ended (does nothing unless workspace_bytes() > 0).

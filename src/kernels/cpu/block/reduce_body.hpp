@@ -1,5 +1,5 @@
-// Reduction loops of block code: four vector sums (or maxima) side by side, joined in one fixed order, so that the
-// bits depend on the tile's length only. Included after float_body.hpp.
+// Reduction loops of block code: four independent vector sums (or maxima), joined in one fixed order, so that results
+// depend on the tile's length only. Included after float_body.hpp.
 
 namespace peri::kernels::cpu::block::PERI_ISA {
 
@@ -13,7 +13,7 @@ PERI_SIMD F32 sweep(const float* x, int64_t n, F32 start, Take take, Join join) 
   }
   for (; i + F32::kLanes <= n; i += F32::kLanes) acc[0] = take(acc[0], F32::load(x + i));
   if (i < n) {
-    // Lanes beyond the end keep the start value, which is neutral.
+    // Lanes beyond the end keep the initial value, which is neutral.
     const F32 part = take(start, F32::load_n(x + i, n - i));
     float lanes[F32::kLanes];
     store(lanes, start);
@@ -101,15 +101,15 @@ Kernel find(const Key& key) {
 
 constexpr int32_t kLowLanes[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 
-// Vector by vector where rows are as long as one: it holds one row's value, or those of two rows that meet in it.
-// Stores that begin with each row would cross lines (block_bench, scale per channel 7x7, Zen 5: 0.75 of copy, so 0.9).
+// One vector at a time where rows are at least as long: it holds one row's value, or those of two adjacent rows. Stores
+// aligned to each row would cross cache lines (block_bench, scale per channel 7x7, Zen 5: 0.75 of copy, so 0.9).
 void spread_rows(const float* from, int64_t step, int64_t rows, int64_t width, float* to) {
   if (width < F32::kLanes) {
     for (int64_t r = 0; r < rows; ++r, to += width) store(to, F32::set1(from[r * step]));
     return;
   }
   F32 now = F32::set1(*from);
-  int64_t left = width;  // of the row at hand
+  int64_t left = width;  // of the current row
   const float* const end = to + rows * width;
   for (; to < end; to += F32::kLanes, left -= F32::kLanes) {
     if (left >= F32::kLanes) {

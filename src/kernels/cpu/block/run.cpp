@@ -1,4 +1,5 @@
-// The interpreter of block plans: walks a task's tiles and calls each step's loop; one branch a step, none an element.
+// The interpreter of block plans: iterates over a task's tiles and calls each step's loop; one branch per step, none
+// per element.
 #include <algorithm>
 #include <cstring>
 
@@ -7,7 +8,7 @@
 namespace peri::kernels::cpu::block {
 namespace {
 
-constexpr int kMaxDims = 64;
+constexpr int kMaxDims = 64;  // size of arrays on the stack
 
 struct Position {
   int64_t flat = 0;

@@ -1,4 +1,4 @@
-// Cells over sequences.
+// Recurrent cells over sequences.
 #include "kernels/cpu/cell/walk.hpp"
 
 #include <cctype>

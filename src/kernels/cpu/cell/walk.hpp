@@ -1,6 +1,6 @@
 // A recurrent cell over a sequence: the products of the inputs of all steps are one phase; then each step is a phase,
-// whose tasks each make a block of units: their gates' rows of R by the state, and the cell on the sums while they are
-// in cache. How products are made, and from what weights, is the kernel's.
+// whose tasks each compute a block of units: their gates' rows of R times the state, and the cell on the sums while
+// they are in cache. The form of products and weights is defined by the kernel.
 #pragma once
 
 #include <algorithm>
@@ -21,12 +21,12 @@ struct Shape {
   bool batch_first = false, first_reversed = false, coupled = false;
   float clip = std::numeric_limits<float>::infinity();
   Function functions[2][3] = {};
-  int outputs[3] = {-1, -1, -1};  // the place of y, y_h, y_c among the results; -1: not wanted
+  int outputs[3] = {-1, -1, -1};  // index of y, y_h, y_c among the results; -1: not wanted
 
   int64_t sums() const { return gates * hidden; }
   bool two_phases() const { return kind == Kind::kGruGates; }
   int64_t phases_a_step() const { return two_phases() ? 2 : 1; }
-  int64_t units = 16;  // of a block, the last of which may have fewer
+  int64_t units = 16;  // per block, the last of which may have fewer
   int64_t blocks() const { return (hidden + units - 1) / units; }
   int64_t units_of(int64_t block) const { return std::min(units, hidden - block * units); }
   int64_t row_of(int64_t b, int64_t t) const { return batch_first ? b * steps + t : t * batch + b; }
@@ -36,11 +36,11 @@ struct Shape {
   }
 };
 
-// How many units a block has, where a task is to have so many products at least. Of the cell alone, so that packed
-// weights serve every run.
+// Units per block such that a task has at least this many products. A function of the cell alone, so that packed
+// weights are valid for every run.
 int64_t units_of(const Shape& s, int64_t products, int64_t most_tasks);
-// The attributes of a cell, and the sizes and results that `p` says; kind, gates and sizes of weights are set already.
-// Refuses a function that there is no code for, an epilogue, weights that are not constant, and what is empty.
+// Reads the attributes of a cell, and the sizes and results of `p`; kind, gates and sizes of weights are set already.
+// Refuses unimplemented activation functions, an epilogue, weights that are not constant, and empty sizes.
 Status read_cell(const Problem& p, Shape* s);
 
 class Walk : public Instance {
@@ -52,7 +52,7 @@ class Walk : public Instance {
   void run_task(int phase, int64_t task, const Args& args) const override;
 
  protected:
-  // Tasks that together make the products of the inputs of a direction.
+  // Number of tasks that together compute the products of the inputs of a direction.
   virtual int64_t input_tasks() const = 0;
   // Task `part` of them, with biases: to[row of x][sums].
   virtual void multiply_inputs(int64_t d, int64_t part, float* to, const Args& args) const = 0;
@@ -60,7 +60,7 @@ class Walk : public Instance {
   // a GRU that scales the state, those with the new state's part of R.
   virtual const float* multiply_states(int64_t d, int64_t block, bool second, const float* states,
                                        const Args& args) const = 0;
-  // Of a row of such products.
+  // Row length of these products.
   int64_t width(bool second) const { return (second ? 1 : s_.two_phases() ? 2 : s_.gates) * s_.units; }
   static int64_t rounded(int64_t floats) { return (floats + 15) / 16 * 16; }
   const Shape& shape() const { return s_; }
@@ -68,7 +68,7 @@ class Walk : public Instance {
   const float* port(Port k, const Args& args) const { return ports_[k].f32(args); }
 
  private:
-  // Of a direction: products of the inputs, two states, the memory, the scaled state.
+  // Per direction: products of the inputs, two states, the memory, the scaled state.
   int64_t state_floats() const { return rounded(s_.batch * s_.hidden); }
   int64_t of_direction(int64_t d) const { return d * (rounded(s_.steps * s_.batch * s_.sums()) + 4 * state_floats()); }
   float* products(int64_t d, const Args& args) const {

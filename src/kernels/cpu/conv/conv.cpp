@@ -1,4 +1,4 @@
-// One task of a convolution by sums of products: the table of input pixels its rows read, then the sweep.
+// One task of a convolution as a product: the table of input pixels that its rows read, then the sweep.
 #include "kernels/cpu/conv/conv.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Convolution in float32 as an implicit product, NHWC: rows are output pixels, read through pointers to the input
-// pixels of each kernel tap, so nothing is copied; columns are output channels. Cut into tasks like a GEMM, with the
-// same promises.
+// pixels of each kernel tap, so nothing is copied; columns are output channels. Divided into tasks like a GEMM, with
+// the same guarantees.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ struct ConvPlan {
   ConvShape shape;
   Isa isa = Isa::kAvx2;
   ConvKind kind = ConvKind::kPointers;
-  PanelSplit panels;         // of one group's output channels
-  int64_t row_blocks = 0;    // kPointers: of all output pixels; kRows, kDepthwise: of the output rows of one image
-  int64_t panel_blocks = 0;  // kDepthwise: of the channels
+  PanelSplit panels;         // per group of output channels
+  int64_t row_blocks = 0;    // kPointers: over all output pixels; kRows, kDepthwise: over the output rows of one image
+  int64_t panel_blocks = 0;  // kDepthwise: over the channels
   bool pointwise = false;    // kPointers: output pixel i reads input pixel i and no other
   bool row_tiles = false;    // kPointers: tiles end with an output row, so that taps in the padding above and below are
                              // left out; blocks are of whole output rows
@@ -49,20 +49,20 @@ struct ConvArgs {
 
 // Why this shape is not offered, or empty.
 std::string refuse_conv(const ConvShape& shape);
-// Only for shapes that refuse_conv() lets pass.
-// What a setting asks of a task, each where the convolution is done in such pieces; 0: derived.
+// Only for shapes that refuse_conv() accepts. Settings of the work per task, for the forms of convolution that use such
+// pieces; 0: derived.
 struct ConvCut {
   int64_t pixels = 0, lines = 0, panels = 0;
 };
 ConvPlan plan_conv(const ConvShape& shape, Isa isa, ConvCut cut = {});
 std::string plan_text(const ConvPlan& plan);
 
-// Packed weights depend on oc, ic, kh, kw, groups and the Isa only: they serve every image size.
+// Packed weights depend on oc, ic, kh, kw, groups and the Isa only: they are valid for every image size.
 int64_t packed_conv_floats(const ConvShape& shape, Isa isa);
 // w: [oc, ic / groups, kh, kw]; packed: packed_conv_floats(shape, isa) floats, 64-byte aligned.
 void pack_conv_weights(const float* w, const ConvShape& shape, Isa isa, float* packed);
 
-// Runs one of plan.tasks. `scratch` is private to the running task. Any thread; needs a CPU that has plan.isa.
+// Runs one of plan.tasks. `scratch` is private to the running task. Thread-safe; needs a CPU that has plan.isa.
 void run_task(const ConvPlan& plan, const ConvArgs& args, int64_t task, float* scratch);
 
 }  // namespace peri::kernels::cpu

@@ -1,4 +1,4 @@
-// Which of the three ways a convolution takes, its task grid, and its packed weights.
+// The form of a convolution (one of three), its task grid, and its packed weights.
 #include <algorithm>
 #include <cstdio>
 

@@ -12,13 +12,13 @@ namespace peri::kernels::cpu {
 constexpr int kMaxDepthwiseColumns = 8;
 
 // y[o][c] = stage(sum over the kernel's rows and columns of x * w), each sum one chain of fused multiply-adds in
-// ascending (ky, kx) order, for `repeat` tiles side by side.
+// ascending (ky, kx) order, for `repeat` adjacent tiles.
 struct DepthwiseTile {
-  // Strided form: the tile's first input pixel, all of whose pixels exist; floats from row to row, pixel to pixel.
+  // Strided form: the tile's first input pixel, none in the padding; floats from row to row, from pixel to pixel.
   const float* x = nullptr;
   int64_t x_row = 0, x_pixel = 0;
-  // Table form (repeat = 1): input pixels, padding ones point at zeros. Sliding: [kh][(columns - 1) * sw + kw]; plain:
-  // [kh][kw][columns].
+  // Table form (repeat = 1): input pixels; those in the padding point to zeros. Sliding: [kh][(columns - 1) * sw + kw];
+  // plain: [kh][kw][columns].
   const float* const* pixels = nullptr;
   int64_t repeat = 1;
   int64_t kh = 0, kw = 0;    // rows of the kernel inside the image, all columns
@@ -31,8 +31,8 @@ struct DepthwiseTile {
 };
 using DepthwiseFn = void (*)(const DepthwiseTile&);
 
-// Indexed [columns - 1]. Sliding kernels read a pixel once for all outputs that need it: [kw is 3, 5][sw is 1, 2], dw
-// = 1.
+// Indexed [columns - 1]. Sliding kernels read a pixel once for all outputs that use it: [kw is 3, 5][sw is 1, 2], dw =
+// 1.
 struct DepthwiseTable {
   DepthwiseFn plain[kMaxDepthwiseColumns];  // any kernel, by table
   DepthwiseFn sliding[2][2][kMaxDepthwiseColumns];

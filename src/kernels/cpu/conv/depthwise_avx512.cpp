@@ -1,4 +1,4 @@
-// The depthwise tiles for this Isa; compiled with its flags and run only after isa.hpp said yes.
+// The depthwise tiles for this Isa; compiled with its flags and run only if isa.hpp selects it.
 #include "kernels/cpu/conv/depthwise_body.hpp"
 #include "kernels/cpu/simd/vec_avx512.hpp"
 

@@ -1,4 +1,4 @@
-// The text of the depthwise tiles, compiled once per Isa like gemm/tile_body.hpp.
+// Source of the depthwise tiles, compiled once per Isa like gemm/tile_body.hpp.
 #pragma once
 
 #include <utility>
@@ -103,7 +103,7 @@ void tile(const DepthwiseTile& g) {
   }
 }
 
-// Function templates named here, not read from a variable template: Clang does not take that as a constant.
+// The function templates are named here, not read from a variable template, which Clang does not accept as a constant.
 template <class V, int kWidth, int kStride, bool kTable, int... kColumns>
 constexpr void fill(DepthwiseFn (&to)[kMaxDepthwiseColumns], std::integer_sequence<int, kColumns...>) {
   ((to[kColumns] = &tile<V, kWidth, kStride, kColumns + 1, kTable>), ...);

@@ -1,4 +1,4 @@
-// Strips of two convolutions: their plans, weights block by block, and one task.
+// Strips of two convolutions: their plans, weights per block, and one task.
 #include "kernels/cpu/conv/pair.hpp"
 
 #include <algorithm>

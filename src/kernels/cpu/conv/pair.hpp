@@ -1,6 +1,6 @@
-// A pointwise convolution and the depthwise one behind it as one, float32, NHWC: a strip of rows of a block of channels
-// goes through both while it stands in L2, so that the wide tensor between them is never written. Rows at the seam of
-// two strips are computed twice.
+// A pointwise convolution followed by a depthwise one, fused, float32, NHWC: a strip of rows of a block of channels
+// passes through both while it is in L2, so that the wide tensor between them is never written to memory. Rows at the
+// border of two strips are computed twice.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 namespace peri::kernels::cpu {
 
 struct PairShape {
-  ConvShape first, second;  // second.ic == first.oc, second reads what first makes
+  ConvShape first, second;  // second.ic == first.oc, second reads the result of first
 };
 
 struct PairPlan {
   PairShape shape;
-  int64_t block = 0, blocks = 0;  // channels of a block; the last may have fewer
-  int64_t rows = 0, strips = 0;   // output rows of a strip; the last may have fewer
+  int64_t block = 0, blocks = 0;  // channels per block; the last may have fewer
+  int64_t rows = 0, strips = 0;   // output rows per strip; the last may have fewer
   // By strip, whole blocks first, then those of the last block.
   std::vector<ConvPlan> first, second;
   int64_t tasks = 0;
@@ -33,13 +33,13 @@ struct PairArgs {
   const float* x = nullptr;
   const float* w = nullptr;  // from pack_pair_weights
   float* y = nullptr;
-  Epilogue first, second;  // steps on single values and on columns only
+  Epilogue first, second;  // only steps on single values and on columns
 };
 
 // Why this pair is not offered, or empty.
 std::string refuse_pair(const PairShape& shape);
-// `block`: channels at once, a multiple of 16; `strip_bytes`: what the middle of a task may take. Only for shapes that
-// refuse_pair() lets pass. Results depend on neither.
+// `block`: channels per block, a multiple of 16; `strip_bytes`: limit of the intermediate tensor of a task. Only for
+// shapes that refuse_pair() accepts. Results depend on neither.
 PairPlan plan_pair(const PairShape& shape, int64_t block, int64_t strip_bytes, Isa isa);
 
 // Packed weights depend on the channels, the second kernel's size, the block and the Isa only.
@@ -48,7 +48,7 @@ int64_t packed_pair_floats(const PairShape& shape, int64_t block, Isa isa);
 void pack_pair_weights(const float* first, const float* second, const PairShape& shape, int64_t block, Isa isa,
                        float* packed);
 
-// Runs one of plan.tasks. `scratch` is private to the running task. Any thread.
+// Runs one of plan.tasks. `scratch` is private to the running task. Thread-safe.
 void run_task(const PairPlan& plan, const PairArgs& args, int64_t task, float* scratch);
 
 }  // namespace peri::kernels::cpu

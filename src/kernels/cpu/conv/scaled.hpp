@@ -6,10 +6,10 @@
 
 namespace peri::kernels::cpu {
 
-// packed: of a one-tap shape with one group, from pack_conv_weights; scale: [ic]; out: as packed.
+// packed: weights of a one-tap shape with one group, from pack_conv_weights; scale: [ic]; out: as packed.
 void scale_packed_weights(const float* packed, const ConvShape& shape, Isa isa, const float* scale, float* out);
 
-// The epilogue of result rows [row, ...).
+// The epilogue for result rows [row, ...).
 Epilogue from_row(Epilogue e, int64_t row);
 
 }  // namespace peri::kernels::cpu

@@ -1,13 +1,13 @@
-// Rows of a convolution whose groups have few channels, as they lie in planes: for each instruction set. Plain types
-// only: sources by instruction set see this.
+// Rows of a convolution whose groups have few channels, stored as planes, per instruction set. Plain types only:
+// included by sources compiled per ISA.
 #pragma once
 
 #include <cstdint>
 
 namespace peri::kernels::cpu::conv {
 
-// One row of up to kThinOuts planes of the result: y[o][i] = bias[o] + sum over taps t of w[o][t] * x[at[t] + i].
-// Reads up to kThinSlack floats beyond the last that counts.
+// One row of up to kThinOuts planes of the result: y[o][i] = bias[o] + sum over taps t of w[o][t] * x[at[t] + i]. Reads
+// up to kThinSlack floats beyond the last one used.
 struct ThinRow {
   const float* x = nullptr;
   const int64_t* at = nullptr;

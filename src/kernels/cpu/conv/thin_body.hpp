@@ -7,7 +7,7 @@ namespace peri::kernels::cpu::conv::PERI_ISA {
 namespace {
 using simd::PERI_ISA::F32;
 
-// kVectors vectors of columns of kOuts planes in registers; `n` of the columns are stored.
+// kVectors vectors of columns of kOuts planes in registers; `n` columns are stored.
 template <int kOuts, int kVectors>
 PERI_SIMD void tile(const ThinRow& r, int64_t column, int64_t n) {
   F32 sum[kOuts][kVectors];

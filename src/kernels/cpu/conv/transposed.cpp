@@ -1,4 +1,4 @@
-// The phases of a transposed convolution: which taps meet which outputs, their packed weights, and one task.
+// The phases of a transposed convolution: the taps that contribute to each output, their packed weights, and one task.
 #include "kernels/cpu/conv/transposed.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 // Measured: benchmarks/results/2026-11-22_constants.md.
 constexpr int64_t kBlockPixels = 256;
 
-// Along one axis: output o takes tap t where (o + cut - t * dilation) is a multiple of the stride; so a tap belongs to
+// Along one axis: output o uses tap t where (o + cut - t * dilation) is a multiple of the stride; so a tap belongs to
 // the residue t * dilation mod stride, an output to (o + cut) mod stride.
 struct Axis {
   int64_t taps, stride, dilation;

@@ -1,5 +1,6 @@
 // Transposed convolution in float32, NHWC, by stride phases: the outputs of one phase (oy mod sh, ox mod sw) are an
-// ordinary convolution with the taps that meet it, so every output is made once and no sum passes through memory.
+// ordinary convolution with the taps that contribute to it, so that every output is computed once and no sum passes
+// through memory.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ struct TransposedShape {
   int64_t n = 1, ih = 0, iw = 0, ic = 0;  // input
   int64_t oc = 0, kh = 1, kw = 1;
   int64_t sh = 1, sw = 1, dh = 1, dw = 1;            // strides, dilations
-  int64_t top = 0, left = 0, bottom = 0, right = 0;  // cut from the full result
+  int64_t top = 0, left = 0, bottom = 0, right = 0;  // cropped from the full result
   int64_t extra_h = 0, extra_w = 0;                  // output padding
   int64_t groups = 1;
 
@@ -24,8 +25,8 @@ struct TransposedShape {
 struct TransposedPlan {
   TransposedShape shape;
   Isa isa = Isa::kAvx2;
-  PanelSplit panels;       // of one group's output channels
-  int64_t row_blocks = 0;  // of all images' output rows
+  PanelSplit panels;       // of the output channels of one group
+  int64_t row_blocks = 0;  // of the output rows of all images
   int64_t panel_blocks = 0;
   int64_t tasks = 0;
   int64_t scratch_floats = 0;  // per running task, 64-byte aligned
@@ -40,7 +41,7 @@ int64_t packed_transposed_floats(const TransposedShape& shape, Isa isa);
 // w: [ic, oc / groups, kh, kw].
 void pack_transposed_weights(const float* w, const TransposedShape& shape, Isa isa, float* packed);
 
-// As for a convolution; args.epilogue without steps by row.
+// As for a convolution; args.epilogue must not contain steps by row.
 void run_task(const TransposedPlan& plan, const ConvArgs& args, int64_t task, float* scratch);
 
 }  // namespace peri::kernels::cpu

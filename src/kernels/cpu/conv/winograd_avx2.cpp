@@ -1,4 +1,4 @@
-// The Winograd transforms for this Isa; compiled with its flags and run only after isa.hpp said yes.
+// The Winograd transforms for this Isa; compiled with its flags and run only if isa.hpp selects it.
 #include "kernels/cpu/conv/winograd_body.hpp"
 #include "kernels/cpu/simd/vec_avx2.hpp"
 

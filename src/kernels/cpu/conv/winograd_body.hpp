@@ -1,4 +1,4 @@
-// The text of the Winograd transforms, compiled once per Isa like gemm/tile_body.hpp.
+// Source of the Winograd transforms, compiled once per Isa like gemm/tile_body.hpp.
 #pragma once
 
 #include "kernels/cpu/conv/winograd.hpp"

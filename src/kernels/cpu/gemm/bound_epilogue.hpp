@@ -1,4 +1,4 @@
-// A matched epilogue as the loops of cpu/ run it, with the pointers of a run.
+// A matched epilogue in the form that the loops of cpu/ execute, with the pointers of a run.
 #pragma once
 
 #include "kernels/cpu/gemm/epilogue.hpp"
@@ -7,7 +7,7 @@
 namespace peri::kernels {
 
 // The epilogue with its pointers: constants from `constants`, others from `args`. `ld` is the distance of result rows
-// in floats. It points into `m`, `constants` and `args`, which must outlive the use.
+// in floats. It points into `m`, `constants` and `args`, which must outlive it.
 cpu::Epilogue bind_epilogue(const MatchedEpilogue& m, std::span<const Tensor> constants, const Args& args, int64_t ld);
 
 }  // namespace peri::kernels

@@ -1,4 +1,4 @@
-// Which epilogue steps fit the register stage of a tile, and the builders of an epilogue.
+// Which epilogue steps the register stage of a tile covers, and the builders of an epilogue.
 #include "kernels/cpu/gemm/epilogue.hpp"
 
 #include <limits>

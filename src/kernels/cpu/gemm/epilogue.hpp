@@ -1,5 +1,5 @@
-// What happens to a GEMM's or convolution's sums before they leave L1: a short list of element-wise steps, applied in
-// order to each finished tile. Plain data; the pointers live in the arguments of one run.
+// The epilogue of a GEMM or convolution: a short list of element-wise steps, applied in order to each finished tile
+// while it is in L1. Plain data; the pointers are arguments of one run.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ struct PostOp {
   float a = 0, b = 0;
   const float* data = nullptr;
   int64_t ld = 0;
-  // Batched GEMM: what the data pointer advances by, in floats, per outer and inner batch index.
+  // Batched GEMM: by how many floats the data pointer advances per outer and inner batch index.
   int64_t outer_stride = 0, inner_stride = 0;
 };
 
 struct Epilogue {
-  static constexpr int kMaxOps = kMaxPostSteps + 1;  // and the bias
+  static constexpr int kMaxOps = kMaxPostSteps + 1;  // plus the bias
   int count = 0;
   PostOp ops[kMaxOps];
 };
 
-// Builders; they abort beyond kMaxOps (our own bug).
+// Builders; more than kMaxOps is an internal fault.
 Epilogue& add_bias(Epilogue& e, const float* data);
 Epilogue& add_residual(Epilogue& e, const float* data, int64_t ld);
 Epilogue& add_activation(Epilogue& e, Activation act, float a = 0, float b = 0);
@@ -42,7 +42,7 @@ struct RegisterStage {
   int64_t add_ld = 0;
   bool clip = false;
   float low = 0, high = 0;
-  int consumed = 0;  // how many of the ops this stage covers; the rest run as passes over the tile in L1
+  int consumed = 0;  // number of ops that this stage covers; the rest run as passes over the tile in L1
 };
 RegisterStage register_stage(const Epilogue& e);
 

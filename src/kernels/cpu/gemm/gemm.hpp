@@ -1,5 +1,5 @@
-// c = epilogue(a * b) in float32, batched, cut into tasks that any threads may run in any order. A plan is plain data
-// and a function of the problem alone; the bits of a result do not even depend on the plan (see tile.hpp).
+// c = epilogue(a * b) in float32, batched, divided into tasks that may run on any threads in any order. A plan is plain
+// data and a function of the problem alone; the bits of a result do not even depend on the plan (see tile.hpp).
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace peri::kernels::cpu {
 
-// How b stands in memory.
+// Storage of b.
 enum class BForm : uint8_t {
   kPacked,      // by pack_b, once, for a constant
-  kRowMajor,    // [k, n], rows ldb apart: packed by each task as it goes
+  kRowMajor,    // [k, n], rows ldb apart: packed by each task on the fly
   kTransposed,  // [n, k], rows ldb apart: the same
 };
 
@@ -31,9 +31,9 @@ struct GemmPlan {
   Isa isa = Isa::kAvx2;
   PanelSplit panels;
   int64_t m_blocks = 0;   // per product; block i is part_begin(m, m_blocks, i)
-  int64_t n_blocks = 0;   // per product, cut at panels
+  int64_t n_blocks = 0;   // per product, divided at panels
   int64_t k_block = 0;    // depth of a block of k
-  int64_t tile_rows = 0;  // most rows of a tile
+  int64_t tile_rows = 0;  // largest number of rows of a tile
   int64_t tasks = 0;
   int64_t scratch_floats = 0;  // per running task, 64-byte aligned
 };
@@ -42,7 +42,7 @@ struct GemmPlan {
 struct GemmArgs {
   const float* a = nullptr;  // row r at a + r * lda, its k floats contiguous
   int64_t lda = 0, a_outer = 0, a_inner = 0;
-  const float* b = nullptr;  // packed, or as BForm says; batch strides count for all forms
+  const float* b = nullptr;  // packed, or as BForm says; batch strides apply to all forms
   int64_t ldb = 0, b_outer = 0, b_inner = 0;
   float* c = nullptr;
   int64_t ldc = 0, c_outer = 0, c_inner = 0;
@@ -53,13 +53,13 @@ struct GemmArgs {
 GemmPlan plan_gemm(const GemmShape& shape, Isa isa, Cut cut = {});
 std::string plan_text(const GemmPlan& plan);
 
-// Packed form of one k x n matrix: depends on k, n and the Isa only, so that it serves every m.
+// Packed form of one k x n matrix: depends on k, n and the Isa only, so that it is valid for every m.
 int64_t packed_b_floats(int64_t k, int64_t n, Isa isa);
 // `b` is [k, n] (or [n, k] if transposed) with rows ldb apart; writes packed_b_floats(k, n, isa) floats at 64-byte
 // aligned `packed`.
 void pack_b(const float* b, int64_t ldb, bool transposed, int64_t k, int64_t n, Isa isa, float* packed);
 
-// Runs one of plan.tasks. `scratch` is private to the running task. Any thread; needs a CPU that has plan.isa.
+// Runs one of plan.tasks. `scratch` is private to the running task. Thread-safe; needs a CPU that has plan.isa.
 void run_task(const GemmPlan& plan, const GemmArgs& args, int64_t task, float* scratch);
 
 }  // namespace peri::kernels::cpu

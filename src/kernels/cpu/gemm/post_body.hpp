@@ -45,7 +45,7 @@ template <class V>
 void post(float* c, int64_t ldc, int64_t rows, int64_t cols, const PostOp* ops, int count, int64_t r0, int64_t c0) {
   for (int i = 0; i < count; ++i) {
     const PostOp& op = ops[i];
-    const float* const data = op.data;  // null where the step needs none: then nothing is added to it
+    const float* const data = op.data;  // null where the step has none: then no offset is added to it
     const float* column = data != nullptr ? data + c0 : nullptr;
     const float* row = data != nullptr ? data + r0 : nullptr;
     const float* both = data != nullptr ? data + r0 * op.ld + c0 : nullptr;

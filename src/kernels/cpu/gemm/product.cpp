@@ -1,4 +1,4 @@
-// The operands, their forms and the epilogue of a product.
+// The operands of a product, their forms, and its epilogue.
 #include "kernels/cpu/gemm/product.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Reads a matrix product with its epilogue as the shape of the kernels in cpu/gemm, or says what stands in the way.
+// Matches a matrix product with its epilogue as a shape of the kernels in cpu/gemm, or gives the reason for a refusal.
 #pragma once
 
 #include "kernels/cpu/gemm/gemm.hpp"
@@ -11,14 +11,14 @@ struct Product {
   MatchedEpilogue epilogue;
   int a = -1, b = -1;  // graph inputs
   bool b_transposed = false;
-  // Strides from product to product in elements: of the outer and the inner loop over them (GemmShape).
+  // Distances between products in elements: of the outer and the inner loop over them (GemmShape).
   int64_t a_batch = 0, b_batch = 0, a_inner = 0, b_inner = 0;
 
   // Pointers of a run; `packed`: the right side's packed form, null where it is an argument.
   cpu::GemmArgs args(const Args& args, const float* packed, std::span<const Tensor> constants, size_t output = 0) const;
 };
 
-// A float32 matmul or gemm and everything behind it.
+// A float32 matmul or gemm and its epilogue.
 Result<Product> read_product(const Problem& problem);
 
 }  // namespace peri::kernels

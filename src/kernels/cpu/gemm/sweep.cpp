@@ -9,8 +9,8 @@
 namespace peri::kernels::cpu {
 namespace {
 
-// How many panels a tile of the sweep spans from `panel` on: several where few rows would starve the FMA units, and so
-// that none is left by itself.
+// How many panels a tile of the sweep spans from `panel` on: several where few rows would not keep the FMA units busy,
+// and such that no single one is left over.
 int64_t panels_at_once(const Sweep& s, int64_t panel) {
   const int64_t most = s.tiles.rows(0), least = s.tiles.base, left = s.end_panel - panel;
   for (int64_t n = std::min<int64_t>(kMaxTilePanels, left); n > 1; --n) {

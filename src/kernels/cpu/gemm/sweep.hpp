@@ -1,5 +1,5 @@
 // One task's block of a product: every tile of some rows times some panels, panel by panel, so that a panel is read
-// from memory once and then stays in L2 while the rows pass over it.
+// from memory once and stays in L2 while the rows are multiplied with it.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace peri::kernels::cpu {
 
-// Rows shared out over the fewest tiles of at most `max_rows`, as evenly as can be, the larger ones first; either all
-// rows together, or each of `runs` equal runs of rows by itself.
+// Rows divided among the fewest tiles of at most `max_rows`, as evenly as possible, the larger ones first; either all
+// rows together, or each of `runs` equal runs of rows separately.
 struct TileSplit {
-  int64_t count = 0;                         // tiles in all
-  int64_t per_run = 0, base = 0, extra = 0;  // tiles of a run; rows of a tile; the first `extra` have one more
+  int64_t count = 0;                         // total number of tiles
+  int64_t per_run = 0, base = 0, extra = 0;  // tiles per run; rows per tile; the first `extra` have one more
   int64_t run_rows = 0;
   int64_t rows(int64_t tile) const { return base + (tile % per_run < extra ? 1 : 0); }
   int64_t begin(int64_t tile) const {
@@ -22,16 +22,15 @@ struct TileSplit {
 };
 TileSplit split_rows(int64_t rows, int64_t max_rows, int64_t runs = 1);
 
-// Item `i` of `parts` nearly equal parts of [0, total): begins here.
+// The first element of part `i` of `parts` nearly equal parts of [0, total).
 inline int64_t part_begin(int64_t total, int64_t parts, int64_t i) {
   return i * (total / parts) + (i < total % parts ? i : total % parts);
 }
 
-// How columns stand in panels: all panels are two vectors wide but the last, which is one vector wide where that
-// suffices. A packed matrix of depth k holds panel p at p * panel_columns * k, each panel [k][its width], missing
-// columns zero.
+// Columns in panels: all panels are two vectors wide except the last, which is one vector wide if that suffices. A
+// packed matrix of depth k holds panel p at p * panel_columns * k, each panel [k][its width], missing columns zero.
 struct PanelSplit {
-  int64_t columns = 0;        // wanted
+  int64_t columns = 0;        // in use
   int64_t panel_columns = 0;  // of a whole panel
   int64_t panels = 0;
   int64_t last_columns = 0;  // width of the last panel: panel_columns or half of it
@@ -43,19 +42,19 @@ struct PanelSplit {
 };
 PanelSplit split_columns(int64_t columns, int lanes);
 
-// Into how many blocks of rows and of panels one of `products` products is cut: enough tasks to share out evenly, none
-// so small that handing it out shows. Depends on the problem alone.
+// The number of blocks of rows and of panels into which each of `products` products is divided: enough tasks for an
+// even distribution, none so small that its overhead matters. Depends on the problem alone.
 struct Grid {
   int64_t row_blocks = 1, panel_blocks = 1;
 };
-// What a setting asks of a task, in place of what share_out() derives; 0: derived.
+// Settings of the work per task that replace what share_out() derives; 0: derived.
 struct Cut {
   int64_t rows = 0, panels = 0;
 };
 Grid share_out(int64_t rows, int64_t block_rows, int64_t depth, const PanelSplit& panels, int64_t products,
                Cut cut = {});
 
-// The kernel taps of a tile that are not padding for all its rows: the others add nothing and are left out.
+// The kernel taps of a tile that are not padding for all its rows: the others contribute nothing and are skipped.
 struct TapSpan {
   int32_t begin = 0, end = 0;
 };
@@ -66,21 +65,21 @@ struct Sweep {
   const float* const* rows =
       nullptr;  // per tile [all_taps][tile rows]: a tile beginning at row r has r * all_taps before
   int64_t all_taps = 1;
-  int64_t first_tap = 0, taps = 1;  // the taps wanted now
-  const TapSpan* spans = nullptr;   // per tile; null: every tile takes all taps
+  int64_t first_tap = 0, taps = 1;  // the taps to process now
+  const TapSpan* spans = nullptr;   // per tile; null: every tile uses all taps
   int64_t k = 0;                    // per tap
   PanelSplit panels;
   int64_t first_panel = 0, end_panel = 0;
   const float* b = nullptr;     // packed: row 0 of panel 0
   int64_t b_panel_stride = 0;   // floats from panel to panel
-  int64_t b_row0 = 0;           // the first row wanted
-  const float* next = nullptr;  // what is read after the last panel, to be fetched early; null: the panel after it
+  int64_t b_row0 = 0;           // the first row to process
+  const float* next = nullptr;  // what is read after the last panel, to be prefetched; null: the panel after it
   float* c = nullptr;           // element (first row of this block, column 0)
   int64_t ldc = 0;
   bool accumulate = false;  // c holds the sums of earlier blocks of k
   bool last = true;         // this is the last block of k: apply the epilogue
   const Epilogue* epilogue = nullptr;
-  int64_t row0 = 0, column0 = 0;  // where c stands in the whole result, for the epilogue
+  int64_t row0 = 0, column0 = 0;  // position of c in the whole result, for the epilogue
 };
 void run_sweep(const Sweep& s);
 

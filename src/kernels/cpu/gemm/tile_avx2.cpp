@@ -1,5 +1,5 @@
-// The register tiles for AVX2 with FMA: 6 x 16. Compiled with this Isa's flags; nothing here is run before isa.hpp said
-// yes.
+// The register tiles for AVX2 with FMA: 6 x 16. Compiled with this Isa's flags; nothing here runs unless isa.hpp
+// selects it.
 #include "kernels/cpu/simd/vec_avx2.hpp"  // first: math.hpp needs it
 
 #include "kernels/cpu/gemm/post_body.hpp"

@@ -1,4 +1,4 @@
-// The register tiles for AVX-512: 13 x 32. Compiled with this Isa's flags; nothing here is run before isa.hpp said yes.
+// The register tiles for AVX-512: 13 x 32. Compiled with this Isa's flags; nothing here runs unless isa.hpp selects it.
 #include "kernels/cpu/simd/vec_avx512.hpp"  // first: math.hpp needs it
 
 #include "kernels/cpu/gemm/post_body.hpp"
@@ -15,7 +15,7 @@ constexpr TileFn kTile = &tile_body::tile<V, kRows, kPerPanel, kPanels>;
 }  // namespace
 
 // Fourteen rows would use all 32 registers, but rows 4 KiB apart then collide in a 12-way L1: 250 against 261 GFLOP/s
-// at k = 1024, 3072, and even with thirteen elsewhere (Zen 5, one thread, 2026-11-21).
+// at k = 1024, 3072, and no faster than thirteen otherwise (Zen 5, one thread, 2026-11-21).
 constexpr TileTable kTable = {
     .lanes = V::kLanes,
     .max_rows = 13,

@@ -1,5 +1,5 @@
-// The text of the register tile, compiled once per Isa: included only by tile_<isa>.cpp, which supply the vector type
-// V. Everything is a template over V, whose name differs by Isa, so no symbol of one Isa can stand in for another's.
+// Source of the register tile, compiled once per Isa: included only by tile_<isa>.cpp, which supply the vector type V.
+// Everything is a template over V, whose name differs by Isa, so that no symbol of one Isa can replace another's.
 #pragma once
 
 #include "kernels/cpu/gemm/tile.hpp"
@@ -11,7 +11,7 @@ struct Sums {
   V at[kRows][kVectors];
 };
 
-// Where vector v of a tile's row stands: kPerPanel vectors per panel.
+// Position of vector v of a tile's row: kPerPanel vectors per panel.
 template <class V, int kPerPanel>
 [[gnu::always_inline]] inline const float* b_vector(const float* b, int64_t panel, int v) {
   return b + (v / kPerPanel) * panel + (v % kPerPanel) * V::kLanes;
@@ -53,7 +53,7 @@ template <class V, int kRows, int kVectors, int kPerPanel>
   }
 }
 
-// The register stage and the store. kWhole: all columns are wanted; otherwise each vector has its own count.
+// The register stage and the store. kWhole: all columns are stored; otherwise each vector has its own count.
 template <class V, int kRows, int kVectors, bool kWhole>
 [[gnu::always_inline]] inline void finish(const TileArgs& g, Sums<V, kRows, kVectors>& sums) {
   const auto read = [&](const float* p, int v) {

@@ -1,4 +1,4 @@
-// Channel-wise sums for AVX-512 with VNNI: four rows of the image are one operand of a product of bytes.
+// Depthwise sums for AVX-512 with VNNI: four rows of the image are one operand of a byte product.
 #include <immintrin.h>
 
 #include "kernels/cpu/integer/channels.hpp"

@@ -1,4 +1,4 @@
-// The loops for avx512, and how bytes become its vectors of int32.
+// The loops for avx512, and the conversion of bytes to its vectors of int32.
 #define PERI_ISA avx512
 #include "kernels/cpu/simd/vec_avx512.hpp"
 

@@ -6,7 +6,7 @@
 namespace peri::kernels::cpu::integer::PERI_ISA {
 namespace {
 
-// each(r, y, c, column, b_zero, times): for each row, its result, its sums, and what corrects them.
+// each(r, y, c, column, b_zero, times): for each row its result, its sums, and its corrections.
 template <class Y, class F>
 [[gnu::always_inline]] inline void each_row(const Block& k, const F& f) {
   for (int64_t r = 0; r < k.rows; ++r) f(r, static_cast<Y*>(k.y) + r * k.ldy, k.c + r * kGroup * kPanel);
@@ -20,7 +20,7 @@ template <class Y, class F>
                               static_cast<uint32_t>(zero) * static_cast<uint32_t>(row));
 }
 
-// store(y, j, sum): sums as they are meant.
+// store(y, j, sum): corrected sums.
 template <class Y, class F>
 [[gnu::always_inline]] inline void corrected(const Block& k, const Correction& by, const F& store) {
   const int32_t *const column = by.column, *const zero = by.b_zero;
@@ -44,12 +44,12 @@ void floats(const Block& k, const Correction& by) {
 using simd::PERI_ISA::F32;
 using simd::PERI_ISA::I32;
 constexpr int64_t kLanes = F32::kLanes, kRow = kGroup * kPanel;
-// Nearer than this to the middle of two whole numbers float32 does not tell which one is nearest. Where that matters
-// the product is below 320, its sum with the rest below 256: of the sum's conversion, the factor and the addition each
-// rounds by 2^-24 of that, and the rest by 2^-24 of at most kMaxRest (matched.cpp): 6e-5 in all.
+// Distance from the midpoint of two integers within which float32 cannot decide which one is nearer. Where that matters
+// the product is below 320, its sum with the rest below 256: conversion of the sum, factor and addition each round by
+// 2^-24 of that, and the rest by 2^-24 of at most kMaxRest (matched.cpp): 6e-5 in all.
 constexpr float kTie = 0.5F - 1e-4F;
 
-// `n` columns, at most a vector of them: all where kFull.
+// `n` columns, at most one vector: all lanes where kFull.
 template <bool kFull, class V, class T>
 PERI_SIMD V some(const T* p, int64_t n) {
   if constexpr (kFull) return V::load(p);
@@ -63,7 +63,7 @@ PERI_SIMD F32 numbers(const uint8_t* from, int64_t n) {
   return to_float(widen(kept));
 }
 PERI_SIMD F32 within(F32 v, F32 low, F32 high) { return min_second(high, max_second(low, v)); }
-// How far from a whole number: the most of each lane. Whether float32 does not tell for some lane.
+// Largest distance from an integer in each lane; whether float32 cannot decide for some lane.
 PERI_SIMD void more(F32* most, F32 v, F32 whole) { *most = max_second(*most, abs(v - whole)); }
 PERI_SIMD bool doubtful(F32 most) { return any(gt(most, F32::set1(kTie))); }
 
@@ -78,8 +78,8 @@ I32 exactly(I32 sum, int64_t n, const double* bias, const double* factor, double
   return I32::load(y);
 }
 
-// What is added, in registers: other bytes or numbers, and the bounds of the sum, those of its clip among them, in
-// units of the result.
+// What is added, in registers: other bytes or numbers, and the bounds of the sum, including those of its clip, in units
+// of the result.
 struct Other {
   const Added& a;
   I32 shift;
@@ -97,8 +97,8 @@ struct Other {
   }
 };
 
-// kVectors vectors of columns of a row; the last columns of all: one vector, of which `n` count. kSums: something is
-// added behind the rounding. Members, not fields of what is handed in: bytes that are stored could be those.
+// kVectors vectors of columns of a row; the last columns: one vector, of which `n` are used. kSums: something is added
+// after the rounding. Members, not fields of the argument: stores of bytes could alias those.
 template <int kVectors, bool kFull, bool kSums>
 struct Columns {
   const Block& k;
@@ -106,7 +106,7 @@ struct Columns {
   const Rounding& to;
   int64_t first, n;
   bool quick;
-  I32 start[kVectors], zero[kVectors];  // `start`: what is added to sums, where it is quick the bias too
+  I32 start[kVectors], zero[kVectors];  // `start`: added to the sums, in the fast path including the bias
   F32 factor[kVectors], rest[kVectors], low, high;
   Other other;
   Table table;
@@ -132,7 +132,7 @@ struct Columns {
     }
   }
 
-  // Whole numbers of the sums of row `r`, the zero point not yet added.
+  // Integers from the sums of row `r`, before the zero point is added.
   PERI_SIMD_MEMBER void round_sums(int64_t r, I32 (&y)[kVectors]) const {
     I32 sum[kVectors];
     F32 most = F32::zero();
@@ -151,7 +151,7 @@ struct Columns {
     }
   }
 
-  // y = round(clip((y + shift) * own + other) / y_scale); by the reciprocal where that tells. `at`: of the row.
+  // y = round(clip((y + shift) * own + other) / y_scale); by the reciprocal where that decides. `at`: of the row.
   PERI_SIMD_MEMBER void add(int64_t at, I32 (&y)[kVectors]) const {
     const Added& a = other.a;
     F32 sum[kVectors], most = F32::zero();
@@ -218,7 +218,7 @@ void look_up(const uint8_t* x, const uint8_t* by, uint8_t* y, int64_t n) {
   for (; j < n; ++j) y[j] = by[x[j]];
 }
 
-// So many channels from `first` on; a number that is known becomes vectors. kLanes 0: `n`.
+// This many channels from `first` on; a compile-time number becomes vectors. kLanes 0: `n`.
 template <class X, int64_t kLanes>
 [[gnu::always_inline]] inline void taps_at(const Taps& t, int64_t first, int64_t n, int32_t* y) {
   constexpr int64_t kMax = kLanes > 0 ? kLanes : 8;
@@ -249,7 +249,7 @@ template <class X>
     at += 8;
   }
   if (at == t.channels) return;
-  if (t.channels >= 8)  // the last ones again, with some that were summed before
+  if (t.channels >= 8)  // the last ones again, some of which were summed before
     taps_at<X, 8>(t, t.channels - 8, 8, y);
   else
     taps_at<X, 0>(t, at, t.channels - at, y);

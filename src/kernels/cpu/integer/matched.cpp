@@ -1,4 +1,4 @@
-// Matching, and values that are known when an instance is made.
+// Matching, and values that are known when an instance is created.
 #include "kernels/cpu/integer/matched.hpp"
 
 #include <algorithm>
@@ -247,8 +247,8 @@ Result<Fixed> Fixed::make(const Problem& p, const Matched& m, int64_t n, int64_t
   return f;
 }
 
-// Sums are at most so large, float32 holds every factor, and what is left of a bias in float32 is small beside the
-// bytes, or there is no quick way.
+// The fast path requires that sums are at most this large, float32 holds every factor, and the rest of a bias in
+// float32 is small relative to the bytes.
 void Fixed::find_quick(int64_t k) {
   constexpr double kMaxRest = 64;  // its product's round-off stays within what is kept free of ties (loops_body.hpp)
   const double most = 255.0 * 255.0 * static_cast<double>(k);

@@ -1,6 +1,6 @@
-// Sums of products of bytes, exact in int32: u8 rows times s8 columns, for each instruction set. Plain types only:
-// sources by instruction set see this. The right side lies in one form for all of them: panels of 16 columns, in each
-// the bytes of four steps of k of a column side by side, k filled up with zeros to a multiple of 64.
+// Sums of products of bytes, exact in int32: u8 rows times s8 columns, per instruction set. Plain types only: included
+// by sources compiled per ISA. The right side has the same form for all of them: panels of 16 columns, in each the
+// bytes of four steps of k of a column adjacent, k padded with zeros to a multiple of 64.
 #pragma once
 
 #include <cstdint>
@@ -8,35 +8,35 @@
 namespace peri::kernels::cpu::integer {
 
 constexpr int64_t kPanel = 16, kQuad = 4, kDepth = 64;
-constexpr int64_t kGroup = 4;  // panels that a call of Tiles::run may span
+constexpr int64_t kGroup = 4;  // largest number of panels in a call of Tiles::run
 
 struct TileArgs {
   const uint8_t* a = nullptr;  // rows of `lda` bytes
   int64_t lda = 0, rows = 0;
   const int8_t* b = nullptr;            // the first panel
   int64_t panel_bytes = 0, panels = 1;  // distance of panels; how many of them
-  int64_t k = 0;                        // steps of k that count
+  int64_t k = 0;                        // number of steps of k used
   int32_t* c = nullptr;                 // [rows][panels * 16], rows kGroup * kPanel apart
 };
 
-// What an instruction set needs of its arguments: the bytes of a row are read up to a multiple of `depth`, which are
-// zeros or meet zeros of b but must be readable; rows up to a multiple of `row_multiple` are read, and those of c
-// written.
+// Requirements of an instruction set on its arguments: the bytes of a row are read up to a multiple of `depth`; they
+// are zeros or are multiplied by zeros of b but must be readable; rows up to a multiple of `row_multiple` are read, and
+// those of c written.
 struct Tiles {
   void (*run)(const TileArgs& args);
   int64_t depth, row_multiple;
 };
 extern const Tiles kTilesAvx2, kTilesVnni, kTilesAmx;
 
-// From sums of a' w', a' = a (+ 128 where it is signed), w' = w (- 128 where it is unsigned), to those of
-// (a - a_zero) (w - b_zero): column j adds `column[j]`, row r times column j subtracts `rows[r] * b_zero[j]`.
+// Corrects sums of a' w', a' = a (+ 128 where it is signed), w' = w (- 128 where it is unsigned), to those of (a -
+// a_zero) (w - b_zero): column j adds `column[j]`, row r times column j subtracts `rows[r] * b_zero[j]`.
 struct Correction {
   const int32_t* column = nullptr;
   const int32_t* b_zero = nullptr;  // of w'; null: zero everywhere
   const int32_t* rows = nullptr;    // sums of a'; read where b_zero is not null
 };
-// What is added to bytes once they are rounded, as numbers, before they are bytes again: other bytes that lie as the
-// result does, or a number a column. y = saturate(round(clip((q - own_zero) * own_scale + other) / y_scale) + y_zero).
+// What is added to rounded bytes, as numbers, before they are rounded to bytes again: other bytes in the layout of the
+// result, or one number per column. y = saturate(round(clip((q - own_zero) * own_scale + other) / y_scale) + y_zero).
 struct Added {
   const uint8_t* x = nullptr;
   bool x_signed = false;
@@ -48,14 +48,13 @@ struct Added {
   int32_t y_zero = 0, y_low = 0, y_high = 255;
   bool any() const { return x != nullptr || column != nullptr; }
 };
-// Rounding into bytes: y = saturate(round((sum + bias) * factor) + zero), kept within [low, high]. In float64, in which
-// every step before the rounding is exact but the product, as in the reference; where float32 tells already to which
-// whole number a value is nearest, in that: there, where there is `quick_factor`, the bias is a whole number whose sum
-// with the sums is an int32, and a rest, which is added to the product.
-// `table`: 256 bytes that stand for those that come out; null: none.
+// Rounding to bytes: y = saturate(round((sum + bias) * factor) + zero), limited to [low, high]. In float64, where every
+// step before the rounding except the product is exact, as in the reference; where float32 already decides which
+// integer is nearest, in float32: there, where `quick_factor` is set, the bias is split into an integer whose sum with
+// the sums is an int32, and a rest, which is added to the product. `table`: 256 bytes that map the result; null: none.
 struct Rounding {
-  const double* factor = nullptr;  // one a column
-  const double* bias = nullptr;    // one a column
+  const double* factor = nullptr;  // one per column
+  const double* bias = nullptr;    // one per column
   const float* quick_factor = nullptr;
   const int32_t* quick_bias = nullptr;
   const float* quick_rest = nullptr;
@@ -69,8 +68,8 @@ struct Block {
   void* y = nullptr;
   int64_t ldy = 0;  // elements
 };
-// A channel-wise convolution's taps for one output pixel and all channels: sums of (x - x_zero) * w over `taps` rows of
-// bytes. Sums stay below 2^24 and float32 holds them: REQUIRES taps <= 256.
+// The taps of a depthwise convolution for one output pixel and all channels: sums of (x - x_zero) * w over `taps` rows
+// of bytes. Sums stay below 2^24 and are exact in float32: REQUIRES taps <= 256.
 struct Taps {
   const uint8_t* const* x = nullptr;  // [taps]; null: in the padding
   const float* w = nullptr;           // [taps][ldw]

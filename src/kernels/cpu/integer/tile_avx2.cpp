@@ -1,5 +1,5 @@
-// The tile for AVX2: bytes are widened to 16 bits and multiplied in pairs, which no pair of bytes makes overflow (the
-// products of bytes with a 16-bit sum of AVX2 would saturate).
+// The tile for AVX2: bytes are widened to 16 bits and multiplied in pairs, which cannot overflow for any pair of bytes
+// (AVX2's byte products with a 16-bit sum would saturate).
 #include <immintrin.h>
 
 #include <cstring>

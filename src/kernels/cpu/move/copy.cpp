@@ -11,7 +11,7 @@
 namespace peri::kernels::cpu::move {
 namespace {
 
-constexpr int64_t kMaxReach = int64_t{1} << 46;
+constexpr int64_t kMaxReach = int64_t{1} << 46;  // elements of up to 16 bytes: offsets stay within int64
 // Measured: benchmarks/results/2026-11-22_constants.md.
 constexpr int64_t kTaskBytes = 128 * 1024;
 constexpr int64_t kLine = 16;  // source elements of a transpose taken at once: a cache line of floats

@@ -1,6 +1,6 @@
 // Strided copy of elements of any type: transpose, layout change, slice (also with negative steps), concat, split and
-// expand are all one loop nest. Shape → plan → tasks. Dims are merged and ordered so that rows move by memcpy and
-// transposes go by blocks of cache lines.
+// expand are all one loop nest. Shape → plan → tasks. Dims are merged and ordered so that rows are copied by memcpy and
+// transposes by blocks of cache lines.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace peri::kernels::cpu::move {
 
-// to[to_offset + sum c[d] * to_strides[d]] = from[from_offset + sum c[d] * from_strides[d]] for all coordinates c.
-// Every place must lie within the sizes (in elements). Strides from may be 0 or negative; strides to must reach each
-// place once.
+// to[to_offset + sum c[d] * to_strides[d]] = from[from_offset + sum c[d] * from_strides[d]] for all coordinates c. All
+// positions must lie within the sizes (in elements). Strides of from may be 0 or negative; strides of to must reach
+// each position once.
 struct CopyShape {
   int element_bytes = 4;  // 1, 2, 4, 8 or 16
   std::vector<int64_t> dims;
@@ -28,7 +28,7 @@ struct CopyPlan {
   int element_bytes = 4;
   std::vector<int64_t> dims, from_strides, to_strides;  // outer dims, then the two of the inner loops
   int64_t from_offset = 0, to_offset = 0;
-  int64_t pieces = 1;  // of the last dim but one, for tasks
+  int64_t pieces = 1;  // of the second-to-last dim, for tasks
   int64_t units = 0, tasks = 0;
 };
 
@@ -40,7 +40,7 @@ void run_task(const CopyPlan& plan, const void* from, void* to, int64_t task);
 // Dense [dims] to dense, with output dim d taken from input dim perm[d]. An error unless perm is a permutation.
 Result<CopyShape> transpose_shape(int element_bytes, const std::vector<int64_t>& dims,
                                   const std::vector<int64_t>& perm);
-// A dense part of size `part` placed in a dense whole at `start`: one input of a concat.
+// A dense part of size `part` copied into a dense whole at `start`: one input of a concat.
 Result<CopyShape> place_shape(int element_bytes, const std::vector<int64_t>& whole, const std::vector<int64_t>& part,
                               const std::vector<int64_t>& start);
 // out[c] = in[start + c * step], dense both: a slice. Steps may be negative; `count` is the output's dims.

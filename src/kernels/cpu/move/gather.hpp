@@ -19,7 +19,7 @@ struct GatherPlan {
 };
 Result<GatherPlan> make_plan(const GatherShape& shape);
 int64_t task_count(const GatherPlan& plan);
-// An index outside [-axis, axis) is an error; nothing outside x is read and the row is left as it was.
+// An index outside [-axis, axis) is an error; nothing outside x is read and the row is left unchanged.
 Status run_task(const GatherPlan& plan, const void* x, const void* indices, void* y, int64_t task);
 
 // Each dim of dense x grows by before[d] and after[d] elements, or shrinks where they are negative.
@@ -30,15 +30,15 @@ struct PadShape {
   std::vector<int64_t> dims, before, after;
   uint64_t value = 0;  // the constant's bits, low bytes first
 };
-// Neighbours of a row of the last dim: `count` of them from input place `from` on, or the constant where that is -1.
+// A run of the last dim: `count` elements from input index `from` on, or the constant where that is -1.
 struct PadRun {
   int64_t from = 0, count = 0;
 };
 struct PadPlan {
   PadShape shape;
   std::vector<int64_t> out;                 // the output's dims
-  std::vector<std::vector<int64_t>> taken;  // [dim][output place]: input place, or -1: the constant
-  std::vector<PadRun> row;                  // the same of the last dim
+  std::vector<std::vector<int64_t>> taken;  // [dim][output index]: input index, or -1: the constant
+  std::vector<PadRun> row;                  // the same for the last dim, as runs
   int64_t units = 0, tasks = 0;             // a unit is a row of the last dim
 };
 Result<PadPlan> make_plan(const PadShape& shape);

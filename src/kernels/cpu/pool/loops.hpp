@@ -1,4 +1,4 @@
-// Loops of pooling and resize. Plain types only: sources by instruction set see this.
+// Loops of pooling and resize. Plain types only: included by sources compiled per ISA.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Loops {
   void (*join)(bool maximum, const float* base, int64_t rows, int64_t row, int64_t columns, int64_t column,
                float factor, float* y, int64_t n);
   // y[i] = factor * join of base[i * stride + k * step] over k < taps, for i < n. taps >= 1. Reads up to kSlack floats
-  // beyond the last that counts.
+  // beyond the last one used.
   void (*join_strided)(bool maximum, const float* base, int64_t stride, int64_t taps, int64_t step, float factor,
                        float* y, int64_t n);
   void (*scale)(const float* factors, float* y, int64_t n);  // y[i] *= factors[i]

@@ -50,7 +50,7 @@ PERI_SIMD void join_all(const float* base, int64_t rows, int64_t row, int64_t co
   }
 }
 
-// The same of a few rows, whose addresses stay in registers.
+// The same for a few rows, whose addresses stay in registers.
 template <class J, int kTaps>
 PERI_SIMD void join_few(const float* const* from, float factor, float* y, int64_t n) {
   const F32 f = F32::set1(factor);
@@ -137,7 +137,7 @@ void blend(const float* a, const float* b, float t, float* y, int64_t n) {
 }
 
 void blend_at(const float* x, const int32_t* index, const int32_t* next, const float* t, float* y, int64_t n) {
-  // t == 0 takes the point alone: a neighbour that is infinite must not make it NaN.
+  // t == 0 uses only the first point: an infinite second one must not make it NaN.
   for (int64_t i = 0; i < n; ++i)
     y[i] = t[i] == 0 ? x[index[i]] : __builtin_fmaf(x[next[i]], t[i], x[index[i]] * (1.0f - t[i]));
 }

@@ -1,5 +1,5 @@
-// Plans and tasks of pooling: NHWC joins the taps of a pixel over vectors of channels; NCHW joins rows, then along a
-// row.
+// Plans and tasks of pooling: NHWC reduces the taps of a pixel over vectors of channels; NCHW reduces rows, then along
+// the reduced row.
 #include "kernels/cpu/pool/pool.hpp"
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace peri::kernels::cpu::pool {
 namespace {
 
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
-// Rows of a result whose lines are joined before the first is read again: what was stored a moment ago in other vectors
-// than it is read in waits for the memory.
+// Number of result rows whose lines are reduced before the first is read again: a load that overlaps recent stores of
+// other vectors stalls.
 // Measured: benchmarks/results/2026-11-23_constants_tasks.md.
 constexpr int64_t kLines = 8;
 
@@ -37,8 +37,8 @@ Window window_of(const Extent& e, int64_t o) {
   return {begin + skip * e.dilation, std::max<int64_t>(0, below(e.in) - skip), below(e.in + e.pad_end)};
 }
 
-// The maximum of a window that lies in the padding as a whole, as the reference and ONNX Runtime have it: a number, so
-// that a product with zero behind it is zero.
+// The maximum of a window that lies completely in the padding, as in the reference and ONNX Runtime: finite, so that a
+// later product with zero is zero.
 constexpr float kEmptyMax = std::numeric_limits<float>::lowest();
 
 float factor_of(const Shape& s, const Window& d, const Window& h, const Window& w) {

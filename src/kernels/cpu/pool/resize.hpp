@@ -1,5 +1,5 @@
-// Nearest and linear resize of two spatial dims in f32, NCHW or NHWC. Which source points an output point takes is
-// data: a table for each dim, so every coordinate convention is served by the same loops.
+// Nearest and linear resize of two spatial dims in f32, NCHW or NHWC. The source points of an output point are data: a
+// table for each dim, so that every coordinate convention uses the same loops.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Taps {
   std::vector<int32_t> index, next;
   std::vector<float> t;
 };
-// How an output place becomes a source place, as ONNX names them; `scale` = out / in as the model states it.
+// Mapping of an output coordinate to a source coordinate, by its ONNX name; `scale` = out / in as the model states it.
 enum class Coordinates : uint8_t { kHalfPixel, kPytorchHalfPixel, kAlignCorners, kAsymmetric };
 enum class Nearest : uint8_t { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil, kSimple };  // the last: Upsample's
 // in >= 1 (else no taps) and scale > 0.
@@ -33,7 +33,7 @@ struct ResizePlan {
   Isa isa = Isa::kAvx2;
   int64_t units = 0, tasks = 0, scratch = 0;
   bool picks = false;  // rows of single elements
-  int repeat = 0;      // each of a row's elements so often; 0: by index
+  int repeat = 0;      // repetitions of each element of a row; 0: by index
 };
 Result<ResizePlan> make_plan(const ResizeShape& shape, Isa isa);
 int64_t task_count(const ResizePlan& plan);

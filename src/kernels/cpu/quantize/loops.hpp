@@ -1,14 +1,14 @@
-// Numbers into small integers and back, a row at a time, for each instruction set. Plain types only: sources by
-// instruction set see this.
+// Conversion of rows between floats and small integers, per instruction set. Plain types only: included by sources
+// compiled per ISA.
 #pragma once
 
 #include <cstdint>
 
 namespace peri::kernels::cpu::quantize {
 
-// A sum or a product of two rows of bytes, as bytes: with a' = (a ^ a_flip) - a_zero and b' likewise,
-// y[i] = round(clip(a' * a_scale + b' * b_scale, low, high)) + y_zero; of a product clip(a' * b' * a_scale, low, high).
-// Signed bytes are flipped by 128. REQUIRES: [low, high] + y_zero lies within the bytes of y.
+// A sum or a product of two rows of bytes, as bytes: with a' = (a ^ a_flip) - a_zero and b' likewise, y[i] =
+// round(clip(a' * a_scale + b' * b_scale, low, high)) + y_zero; for a product clip(a' * b' * a_scale, low, high).
+// Signed bytes are flipped by 128. REQUIRES: [low, high] + y_zero lies within the range of y.
 struct Pair {
   bool product = false;
   uint8_t a_flip = 0, b_flip = 0;
@@ -16,8 +16,8 @@ struct Pair {
   float a_scale = 1, b_scale = 1, low = 0, high = 0;
 };
 
-// y[i] = saturate(round(x[i] / scale) + zero_point), to nearest even, NaN to 0. `step` 0: scale and zero_point are one
-// for all n elements; 1: each has its own. A null zero_point is 0.
+// y[i] = saturate(round(x[i] / scale) + zero_point), to nearest even, NaN to 0. `step` 0: one scale and zero_point for
+// all n elements; 1: each has its own. A null zero_point is 0.
 struct Loops {
   void (*to_u8)(const float* x, const float* scale, const uint8_t* zero_point, int64_t step, uint8_t* y, int64_t n);
   void (*to_i8)(const float* x, const float* scale, const int8_t* zero_point, int64_t step, int8_t* y, int64_t n);
@@ -29,7 +29,7 @@ struct Loops {
   void (*from_u16)(const uint16_t* x, const float* scale, const uint16_t* zero_point, int64_t step, float* y,
                    int64_t n);
   void (*from_i16)(const int16_t* x, const float* scale, const int16_t* zero_point, int64_t step, float* y, int64_t n);
-  // The least and the greatest of the elements and zero; NaN counts for nothing.
+  // The minimum and maximum of the elements and zero; NaN is ignored.
   void (*range)(const float* x, int64_t n, float* low, float* high);
   void (*from_i32)(const int32_t* x, const float* scale, const int32_t* zero_point, int64_t step, float* y, int64_t n);
   // y[i] = x[i] / scale

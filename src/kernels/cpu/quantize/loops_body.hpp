@@ -15,8 +15,8 @@ Q quantized(float x, float scale, int32_t zero) {
   return static_cast<Q>(static_cast<int32_t>(kept == kept ? kept : 0.0F));
 }
 
-// x / scale, correctly rounded, from the reciprocal and two fused steps (Markstein), for numbers of which nothing is
-// lost on the way: quotients beyond kMaxQuotient saturate, whatever they are.
+// x / scale, correctly rounded, from the reciprocal and two fused steps (Markstein), for numbers without underflow on
+// the way: quotients beyond kMaxQuotient saturate in any case.
 struct Divisor {
   static constexpr float kMaxQuotient = 0x1p18F;
   F32 scale, reciprocal, low, high;
@@ -25,7 +25,7 @@ struct Divisor {
         reciprocal(F32::set1(1.0F / s)),
         low(F32::set1(-kMaxQuotient * s)),
         high(F32::set1(kMaxQuotient * s)) {}
-  // Not of a mantissa of ones, for which the proof does not hold.
+  // Not valid for a mantissa of all ones, for which the proof does not hold.
   static bool serves(float s) {
     uint32_t bits = 0;
     __builtin_memcpy(&bits, &s, sizeof bits);
@@ -36,7 +36,7 @@ struct Divisor {
     return fma(fnma(q, scale, kept), reciprocal, q);
   }
 };
-// The same as quantized(), by vectors.
+// The same as quantized(), in vectors.
 template <class Q>
 PERI_SIMD void quantize_vector(const Divisor& by, F32 x, int32_t zero, Q* y) {
   const F32 quotient = select(is_nan(x), F32::set1(static_cast<float>(-zero)), by.of(x));
@@ -87,7 +87,7 @@ void to(const float* x, const float* scale, const Q* zero, int64_t step, Q* y, i
   }
 }
 
-// Of int32 the difference may pass 2^24: it is rounded once, as a float64 is.
+// For int32 the difference may exceed 2^24: it is rounded once, as for a float64.
 template <class Q>
 float dequantized(Q x, float scale, Q zero) {
   if constexpr (sizeof(Q) < 4) return static_cast<float>(static_cast<int32_t>(x) - zero) * scale;
@@ -114,7 +114,7 @@ void quotients(const float* __restrict x, const float* __restrict scale, int64_t
   }
 }
 
-// NaN is passed over: of a comparison with it the second side stays.
+// NaN is skipped: a comparison with it keeps the second operand.
 void range(const float* x, int64_t n, float* low, float* high) {
   F32 least[4], most[4];
   for (int k = 0; k < 4; ++k) least[k] = most[k] = F32::zero();

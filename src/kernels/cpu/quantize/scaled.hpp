@@ -1,4 +1,4 @@
-// Which scale and zero point belong to which element of a quantised tensor, as runs of elements, and the loops of
+// The scale and zero point of each element of a quantised tensor, as runs of elements, and the loops of
 // quantize/loops.hpp by the type of the integers.
 #pragma once
 
@@ -9,27 +9,27 @@
 
 namespace peri::kernels::cpu::quantize {
 
-// x is [outer, extent, inner]. One scale: all of it is inner. Else element (o, e, i) has the scale e, or by blocks
-// (o, e / block, i) of [outer, blocks, inner].
+// x is [outer, extent, inner]. One scale: everything is inner. Else element (o, e, i) has the scale e, or by blocks (o,
+// e / block, i) of [outer, blocks, inner].
 struct Scaled {
   int64_t outer = 1, extent = 1, inner = 1;
   int64_t block = 0, blocks = 1;
   bool one = true;
   int64_t elements() const { return outer * extent * inner; }
-  // Elements from `at` on whose scales are `scale` (step 0) or `scale` and those behind it (step 1).
+  // Elements from `at` on with the scale `scale` (step 0), or with `scale` and those after it (step 1).
   struct Run {
     int64_t scale, step, n;
   };
   Run run_at(int64_t at) const;
-  // Whether runs are so short that a scale for each element is made before a part is done.
+  // Whether runs are so short that scales are first expanded to one per element.
   bool spreads() const { return block > 0 && block < kLongRun && inner == 1; }
-  // Of element `at`, where it spreads.
+  // Index of the scale of element `at`, where spreads().
   int64_t scale_at(int64_t at) const { return at / extent * blocks + at % extent / block; }
 
  private:
   static constexpr int64_t kLongRun = 64;
 };
-// to[k] = what belongs to element at + k, `from` being at that of element `at`. REQUIRES: s.spreads().
+// to[k] = the value for element at + k; `from` points to that of element `at`. REQUIRES: s.spreads().
 template <class T>
 void spread(const Scaled& s, int64_t at, int64_t n, const T* from, T* __restrict to) {
   constexpr int64_t kUsual = 8;
@@ -46,18 +46,18 @@ void spread(const Scaled& s, int64_t at, int64_t n, const T* from, T* __restrict
     left = std::min(s.block, s.extent - e);
   }
 }
-// The same for elements of a type of one, two or four bytes, `from` being at the first of all.
+// The same for values of one, two or four bytes; `from` points to the first of all.
 void spread(const Scaled& s, DType type, int64_t at, int64_t n, const void* from, void* to);
-// REQUIRES: `n` is a quantize_linear or a dequantize_linear with numbers as dims. Refuses what is empty or no form of
-// these.
+// REQUIRES: `n` is a quantize_linear or a dequantize_linear with constant dims. Refuses empty tensors and unsupported
+// forms.
 Result<Scaled> read_scaled(const ir::Node& n);
 
-// The loop into or from the type of the integers: u8, i8, u16, i16; i32 too for the second.
+// The loop to or from the integer type: u8, i8, u16, i16; i32 too for the second.
 void quantize_run(const Loops& l, DType type, const float* x, const float* scale, const void* zero, int64_t step,
                   void* y, int64_t n);
 void dequantize_run(const Loops& l, DType type, const void* x, const float* scale, const void* zero, int64_t step,
                     float* y, int64_t n);
-// `p` moved by `n` elements of a type of whole bytes; null stays null.
+// `p` advanced by `n` elements of a byte-sized type; null stays null.
 inline const void* moved(const void* p, DType type, int64_t n) {
   return p ? static_cast<const char*>(p) + n * dtype_size(type) : nullptr;
 }

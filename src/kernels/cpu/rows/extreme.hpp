@@ -1,5 +1,5 @@
-// The place of the extreme element along an axis, of any type, as the definition has it for NaN and equals: rows are
-// scanned in lanes, other axes in blocks of neighbouring columns.
+// The index of the extreme element along an axis, for any type, with the definition's rules for NaN and equals: rows
+// are scanned in lanes, other axes in blocks of adjacent columns.
 #pragma once
 
 #include <algorithm>
@@ -34,17 +34,17 @@ inline Result<Lines> read_lines(const ir::Node& n, int64_t otherwise) {
   return s;
 }
 
-// Whether a later element takes the place of the one held: more extreme, or equal where the last one counts. NaN is the
-// most extreme of all.
+// Whether a later element replaces the current one: more extreme, or equal where the last one counts. NaN is the most
+// extreme.
 template <bool Largest, bool Last, class T>
 bool takes(T later, T held) {
   const bool beyond = Largest ? later > held : later < held;
-  // Without branches, so that lanes go side by side.
+  // Without branches, so that it vectorises.
   if constexpr (Last) return beyond | (later == held) | (later != later);
   return beyond | ((later != later) & (held == held));
 }
 
-// Brings held elements up to date with those of row `k`.
+// Updates the current elements with those of row `k`.
 template <bool Largest, bool Last, class T>
 void advance(const T* x, int32_t k, int64_t count, T* best, int32_t* at) {
   for (int64_t l = 0; l < count; ++l) {
@@ -54,7 +54,7 @@ void advance(const T* x, int32_t k, int64_t count, T* best, int32_t* at) {
   }
 }
 
-// One row as rows of kLanes elements: each lane holds its best, then the best of the lanes.
+// One row as rows of kLanes elements: each lane finds its best, then the best of the lanes.
 template <bool Largest, bool Last, class T>
 int64_t scan_row(const T* x, int64_t n) {
   T best[kLanes];
@@ -74,7 +74,7 @@ int64_t scan_row(const T* x, int64_t n) {
   return index(winner);
 }
 
-// Up to kColumns neighbouring columns of a matrix with `stride` elements a row.
+// Up to kColumns adjacent columns of a matrix with `stride` elements per row.
 template <bool Largest, bool Last, class T>
 void scan_columns(const T* x, int64_t rows, int64_t stride, int64_t columns, int64_t* y) {
   T best[kColumns];
@@ -91,7 +91,7 @@ void scan_columns(const T* x, int64_t rows, int64_t stride, int64_t columns, int
   std::copy_n(at, columns, y);
 }
 
-// The places of one task's lines, `to` is where those of all lines begin.
+// The indices of one task's lines; `to` is the start of those of all lines.
 template <bool Largest, bool Last, class T>
 void scan(const Lines& s, int64_t task, const T* x, int64_t* to) {
   if (s.inner == 1) {

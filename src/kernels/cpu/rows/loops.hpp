@@ -1,5 +1,5 @@
-// Loops over rows, one set for each instruction set. Plain types only: sources by instruction set see this. Sums are
-// kept in vector lanes over fixed chunks and joined in double, so the bits depend on the length of the row only.
+// Loops over rows, one set per instruction set. Plain types only: included by sources compiled per ISA. Sums are kept
+// in vector lanes over fixed chunks and joined in double, so that results depend on the length of the row only.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Loops {
   // y = softmax(x * scale + mask) over n contiguous elements (log: its logarithm). mask_step 1, or 0 for one value; a
   // null mask is none. y may be x.
   void (*softmax)(const float* x, const float* mask, int64_t mask_step, float scale, bool log, float* y, int64_t n);
-  // The same over `axis` elements that lie `inner` apart, for `columns` neighbours at once.
+  // The same over `axis` elements `inner` apart, for `columns` adjacent lines at once.
   void (*softmax_columns)(const float* x, float scale, bool log, float* y, int64_t axis, int64_t inner,
                           int64_t columns);
   // y = (v - mean) / sqrt(variance + epsilon) * scale + bias, v = x + residual + residual_bias. Writes mean and
@@ -37,7 +37,7 @@ struct Loops {
   // y[c] = join over k of x[k * inner + c] * (weights ? weights[k] : 1), c < columns. kind: 0 sum, 1 max, 2 min.
   void (*join_axis)(int kind, const float* x, const float* weights, float* y, int64_t axis, int64_t inner,
                     int64_t columns, float factor);
-  // Bit i: element i of 64 is above `bound`, or below it; NaN always is, and where `bound` is NaN all are.
+  // Bit i: element i of 64 is above `bound`, or below it; always set for NaN, and for all elements if `bound` is NaN.
   uint64_t (*beyond)(const float* x, float bound, bool above);
 };
 

@@ -115,7 +115,7 @@ PERI_SIMD F32 input_of(const NormRow& r, int64_t i, int64_t lanes) {
   return v;
 }
 
-// The row to normalise: x itself, or x + residual kept in sum_out or y (read before it is overwritten).
+// The row to normalise: x itself, or x + residual stored in sum_out or y (read before it is overwritten).
 PERI_SIMD const float* settle_input(const NormRow& r) {
   if (r.residual == nullptr && r.residual_bias == nullptr) {
     if (r.sum_out != nullptr && r.sum_out != r.x)

@@ -1,5 +1,6 @@
-// Kernels over the rows of a tensor in f32: softmax, normalisations, joins over an axis. Each: shape → plan (pure data)
-// → task_count() tasks that may run at once and in any order; the bits do not depend on who runs them. No scratch.
+// Kernels over the rows of a tensor in f32: softmax, normalisations, reductions over an axis. Each: shape → plan (pure
+// data) → task_count() tasks that may run concurrently and in any order; results do not depend on the threads. No
+// scratch.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +10,9 @@
 
 namespace peri::kernels::cpu::rows {
 
-// softmax over the middle dim of [outer, axis, inner] of x * scale + mask; `log`: its logarithm. A row of nothing but
-// -Inf, or with NaN or +Inf, is NaN. The mask (inner == 1 only) is read at sum(coordinate[d] * mask_strides[d]) over
-// outer = mask_dims[0] * [1] * [2], plus mask_axis_stride (0 or 1) along the row. y may be x.
+// softmax over the middle dim of [outer, axis, inner] of x * scale + mask; `log`: its logarithm. A row of only -Inf, or
+// with NaN or +Inf, is NaN. The mask (inner == 1 only) is read at sum(coordinate[d] * mask_strides[d]) over outer =
+// mask_dims[0] * [1] * [2], plus mask_axis_stride (0 or 1) along the row. y may be x.
 struct SoftmaxShape {
   int64_t outer = 1, axis = 1, inner = 1;
   bool log = false;
@@ -31,7 +32,7 @@ struct SoftmaxArgs {
   const float* mask;
   float* y;
 };
-// `rows`: of a task, or blocks of columns; 0: derived.
+// `rows`: per task, or blocks of columns; 0: derived.
 Result<SoftmaxPlan> make_plan(const SoftmaxShape& shape, Isa isa, int64_t rows = 0);
 int64_t task_count(const SoftmaxPlan& plan);
 void run_task(const SoftmaxPlan& plan, const SoftmaxArgs& args, int64_t task);
@@ -49,7 +50,7 @@ struct NormPlan {
   Isa isa = Isa::kAvx2;
   int64_t tasks = 0;
 };
-struct NormArgs {  // null: absent, but for x and y
+struct NormArgs {  // null: absent, except x and y
   const float* x;
   const float* residual;
   const float* residual_bias;
@@ -60,7 +61,7 @@ struct NormArgs {  // null: absent, but for x and y
   float* mean_out;     // [rows] (0 for RMSNorm)
   float* inverse_out;  // [rows], 1 / sqrt(variance + epsilon)
 };
-// `rows`: of a task; 0: derived.
+// `rows`: per task; 0: derived.
 Result<NormPlan> make_plan(const NormShape& shape, Isa isa, int64_t rows = 0);
 int64_t task_count(const NormPlan& plan);
 void run_task(const NormPlan& plan, const NormArgs& args, int64_t task);
@@ -86,8 +87,8 @@ Result<GroupNormPlan> make_plan(const GroupNormShape& shape, Isa isa);
 int64_t task_count(const GroupNormPlan& plan);
 void run_task(const GroupNormPlan& plan, const GroupNormArgs& args, int64_t task);
 
-// Joins the middle dim of [outer, axis, inner] to [outer, inner]. kMean divides by axis. With weights [outer, axis],
-// kSum and kMean weigh the elements, and kMean divides by max(sum of weights, 1e-9): masked mean pooling.
+// Reduces the middle dim of [outer, axis, inner] to [outer, inner]. kMean divides by axis. With weights [outer, axis],
+// kSum and kMean weight the elements, and kMean divides by max(sum of weights, 1e-9): masked mean pooling.
 enum class Join : uint8_t { kSum, kMean, kMax, kMin };
 struct JoinShape {
   Join join = Join::kSum;

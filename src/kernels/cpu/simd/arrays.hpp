@@ -1,4 +1,4 @@
-// Every vector function as a loop over an array, for each instruction set: what tests and simple callers use.
+// Every vector function as a loop over an array, per instruction set: for tests and simple callers.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ enum class Function : uint8_t {
 };
 constexpr int kFunctionCount = static_cast<int>(Function::kNeg) + 1;
 
-// out[i] = f(in[i]), 0 <= i < n; in == out is allowed. The caller has checked that the CPU has the instruction set.
+// out[i] = f(in[i]), 0 <= i < n; in == out is allowed. The caller must check that the CPU has the instruction set.
 namespace avx2 {
 void apply(Function f, const float* in, float* out, int64_t n);
 void apply_pow(const float* x, const float* y, float* out, int64_t n);

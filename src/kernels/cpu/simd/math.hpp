@@ -43,7 +43,7 @@ PERI_SIMD V copy_sign(V magnitude, V sign) {
   return bit_or(abs(magnitude), sign_bit(sign));
 }
 
-// e^x = 2^n e^r, |r| <= ln(2)/2. r, n and e^r - 1.
+// e^x = 2^n e^r, |r| <= ln(2)/2: computes r, n and e^r - 1.
 template <class V>
 struct ExpParts {
   V n, r, expm1;
@@ -68,7 +68,7 @@ template <class V>
 PERI_SIMD V expm1(V x) {
   const V clipped = min_second(V::set1(89.0f), max_second(V::set1(-30.0f), x));
   const auto parts = exp_parts(clipped);
-  // 2^127 (2 e^r) - 1 near the overflow: the power is applied as two factors.
+  // 2^127 (2 e^r) - 1 near overflow: the power is applied as two factors.
   const V half = floor(parts.n * V::set1(0.5f));
   const V a = scale(V::set1(1.0f), half);
   const V b = scale(V::set1(1.0f), parts.n - half);
@@ -106,8 +106,8 @@ PERI_SIMD V log(V x) {
   return select(lt(x, V::zero()) | is_nan(x), V::set1(__builtin_nanf("")), y);
 }
 
-// tanh by polynomials on pieces of |x|, as many as a vector has lanes: a shuffle looks a coefficient up. The exponent
-// and first fraction bits of |x| + 1 number the piece. 2 ulp.
+// tanh by polynomials on pieces of |x|, as many as a vector has lanes: coefficients are looked up by a shuffle. The
+// exponent and first fraction bits of |x| + 1 select the piece. 2 ulp.
 template <class V>
 PERI_SIMD V tanh(V x) {
   using I = typename V::Int;
@@ -128,7 +128,7 @@ PERI_SIMD V tanh(V x) {
 // An odd function by pieces of equal length, centred at multiples of it; `most` is its end.
 template <int N, int kPieces, class V>
 PERI_SIMD V odd_by_pieces(const float (&c)[N][kPieces], float piece, float most, V x) {
-  const V round = V::set1(0x1.8p23f);                                  // a sum with it ends in the nearest integer
+  const V round = V::set1(0x1.8p23f);                                  // adding it rounds to the nearest integer
   const V a = min_second(V::set1((kPieces - 0.51f) * piece), abs(x));  // within the last piece
   const V number = fma(a, V::set1(1 / piece), round);
   const V t = fnma(number - round, V::set1(piece), a);
@@ -144,7 +144,7 @@ PERI_SIMD V erf(V x) {
     return odd_by_pieces(kErf8, 0.515625f, 1.0f, x);
 }
 
-// 1 / (1 + e^-x): 3 ulp, also where the answer is subnormal.
+// 1 / (1 + e^-x): 3 ulp, also where the result is subnormal.
 template <class V>
 PERI_SIMD V sigmoid(V x) {
   const V e = exp(-abs(x));
@@ -153,7 +153,7 @@ PERI_SIMD V sigmoid(V x) {
 }
 
 // Exact reduction of a large finite argument: r = x - k pi/2, |r| <= pi/4; returns k mod 4. Multiplies the 24-bit
-// mantissa by the 96 bits of 2/pi that matter (Payne and Hanek's method).
+// mantissa by the 96 relevant bits of 2/pi (Payne and Hanek's method).
 static __attribute__((noinline, unused)) int reduce_large(float x, float* r) {
   uint32_t bits;
   std::memcpy(&bits, &x, sizeof bits);
@@ -267,7 +267,7 @@ template <class V>
 PERI_SIMD V relu(V x) {
   return max_second(V::zero(), x);  // NaN passes; relu(-0) = -0
 }
-// x / (1 + e^-x): 4 ulp, also where the answer is subnormal. The power of two comes last.
+// x / (1 + e^-x): 4 ulp, also where the result is subnormal. The power of two is applied last.
 template <class V>
 PERI_SIMD V silu(V x) {
   const V one = V::set1(1.0f);

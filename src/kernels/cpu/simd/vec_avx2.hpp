@@ -1,6 +1,6 @@
-// AVX2 vectors: 8 floats, 8 int32, their masks, and two halves of 4 doubles. Names and meanings equal vec_avx512.hpp,
-// so a kernel body is written once. Include only in files compiled for AVX2, FMA and F16C (or more).
-// Everything is forced inline: a symbol of one instruction set never stands in for another's.
+// AVX2 vectors: 8 floats, 8 int32, their masks, and two halves of 4 doubles. Names and semantics equal vec_avx512.hpp,
+// so that a kernel body is written once. Include only in files compiled for AVX2, FMA and F16C (or more). Everything is
+// forced inline: a symbol of one instruction set never replaces another's.
 #pragma once
 
 #include <immintrin.h>
@@ -142,7 +142,7 @@ PERI_SIMD F32x8 look_up(const float (&table)[8], I32x8 index) {
 PERI_SIMD I32x8 to_int(F32x8 a) { return {_mm256_cvtps_epi32(a.v)}; }  // nearest even; out of range: INT_MIN
 PERI_SIMD I32x8 to_int_trunc(F32x8 a) { return {_mm256_cvttps_epi32(a.v)}; }
 PERI_SIMD F32x8 to_float(I32x8 a) { return {_mm256_cvtepi32_ps(a.v)}; }
-// x * 2^n, n integral and |n| <= 250, rounded once (x near 1): subnormal results are right.
+// x * 2^n, n integral and |n| <= 250, rounded once (x near 1): subnormal results are correct.
 PERI_SIMD F32x8 scale(F32x8 x, F32x8 n) {
   const __m256i whole = _mm256_cvtps_epi32(n.v);
   const __m256i half = _mm256_srai_epi32(whole, 1);
@@ -152,7 +152,7 @@ PERI_SIMD F32x8 scale(F32x8 x, F32x8 n) {
   const __m256 b = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23));
   return {_mm256_mul_ps(_mm256_mul_ps(x.v, a), b)};
 }
-// Lane trees in one fixed order: lane i with i+4, then i+2, then i+1.
+// Reduction over lanes in one fixed order: lane i with i+4, then i+2, then i+1.
 PERI_SIMD float sum_lanes(F32x8 a) {
   __m128 x = _mm_add_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
   x = _mm_add_ps(x, _mm_movehl_ps(x, x));
@@ -177,12 +177,12 @@ PERI_SIMD void store_bool(uint8_t* p, M32x8 m) {
   const __m128i bytes = _mm_and_si128(_mm_packs_epi16(half, half), _mm_set1_epi8(1));
   _mm_storel_epi64(reinterpret_cast<__m128i*>(p), bytes);
 }
-// Every other of 2 * kLanes neighbours, from the first on.
+// Every second of 2 * kLanes consecutive elements, starting with the first.
 PERI_SIMD F32x8 even_lanes(F32x8 a, F32x8 b) {
   const __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(a.v, b.v, _MM_SHUFFLE(2, 0, 2, 0)));
   return {_mm256_castpd_ps(_mm256_permute4x64_pd(pairs, _MM_SHUFFLE(3, 1, 2, 0)))};
 }
-// As many bytes as there are lanes, saturated.
+// One byte per lane, saturated.
 PERI_SIMD void store_bytes(uint8_t* p, I32x8 a) {
   const __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(a.v), _mm256_extracti128_si256(a.v, 1));
   _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(half, half));

@@ -1,6 +1,6 @@
-// AVX-512 vectors: 16 floats, 16 int32, their masks, and two halves of 8 doubles. Names and meanings equal
-// vec_avx2.hpp, so a kernel body is written once. Include only in files compiled for AVX-512 F, BW, DQ and VL.
-// Everything is forced inline: a symbol of one instruction set never stands in for another's.
+// AVX-512 vectors: 16 floats, 16 int32, their masks, and two halves of 8 doubles. Names and semantics equal
+// vec_avx2.hpp, so that a kernel body is written once. Include only in files compiled for AVX-512 F, BW, DQ and VL.
+// Everything is forced inline: a symbol of one instruction set never replaces another's.
 #pragma once
 
 #ifndef __clang__
@@ -19,7 +19,7 @@
 
 namespace peri::simd::avx512 {
 
-// Lane masks: one bit a lane.
+// Lane masks: one bit per lane.
 struct M32x16 {
   __mmask16 v;
 };
@@ -148,9 +148,9 @@ PERI_SIMD F32x16 look_up(const float (&table)[16], I32x16 index) {
 PERI_SIMD I32x16 to_int(F32x16 a) { return {_mm512_cvtps_epi32(a.v)}; }  // nearest even; out of range: INT_MIN
 PERI_SIMD I32x16 to_int_trunc(F32x16 a) { return {_mm512_cvttps_epi32(a.v)}; }
 PERI_SIMD F32x16 to_float(I32x16 a) { return {_mm512_cvtepi32_ps(a.v)}; }
-// x * 2^n, n integral and |n| <= 250, rounded once: subnormal results are right.
+// x * 2^n, n integral and |n| <= 250, rounded once: subnormal results are correct.
 PERI_SIMD F32x16 scale(F32x16 x, F32x16 n) { return {_mm512_scalef_ps(x.v, n.v)}; }
-// Lane trees in one fixed order: lane i with i+8, then i+4, i+2, i+1.
+// Reduction over lanes in one fixed order: lane i with i+8, then i+4, i+2, i+1.
 PERI_SIMD float sum_lanes(F32x16 a) {
   const __m256 y = _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
   __m128 x = _mm_add_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
@@ -174,12 +174,12 @@ PERI_SIMD M32x16 load_bool(const uint8_t* p) {
 PERI_SIMD void store_bool(uint8_t* p, M32x16 m) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_maskz_set1_epi8(m.v, 1));
 }
-// Every other of 2 * kLanes neighbours, from the first on.
+// Every second of 2 * kLanes consecutive elements, starting with the first.
 PERI_SIMD F32x16 even_lanes(F32x16 a, F32x16 b) {
   const __m512i from = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   return {_mm512_permutex2var_ps(a.v, from, b.v)};
 }
-// As many bytes as there are lanes, saturated.
+// One byte per lane, saturated.
 PERI_SIMD void store_bytes(uint8_t* p, I32x16 a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
                    _mm512_cvtusepi32_epi8(_mm512_max_epi32(a.v, _mm512_setzero_si512())));

@@ -1,5 +1,5 @@
-// Sums, products and extremes over runs of elements, for each instruction set: a run as one number, or several runs
-// place by place. Plain types only: sources by instruction set see this.
+// Sums, products and extremes over runs of elements, per instruction set: of a run to one number, or of several runs
+// element by element. Plain types only: included by sources compiled per ISA.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Joins {
   void (*places)(const void* x, int64_t n, void* y);
 };
 
-// Of f32, f64 and integers; bool counts as u8. Null pointers: there are none.
+// For f32, f64 and integers; bool counts as u8. Null pointers: not available.
 namespace avx2 {
 Joins find_joins(Join join, Elem of);
 }

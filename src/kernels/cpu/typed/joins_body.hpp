@@ -6,7 +6,7 @@ namespace {
 
 constexpr int64_t kLanes = 64;
 
-// What an element counts as, and how two of those become one: in types that wrap.
+// The value of an element, and the combination of two of them, in types that wrap.
 template <class T>
 struct Wide {
   using Type = T;
@@ -48,7 +48,7 @@ void places(const void* from, int64_t n, void* to) {
   for (int64_t i = 0; i < n; ++i) y[i] = two<J, T>(y[i], counted<J, T>(x[i]));
 }
 
-// Lanes side by side, then the lanes.
+// Independent lanes first, then across the lanes.
 template <Join J, class T>
 void run(const void* from, int64_t n, void* to) {
   const T* x = static_cast<const T*>(from);

@@ -1,5 +1,5 @@
-// Element-wise loops over runs of any element type, for each instruction set: what block code, whose registers are
-// those of float32, does not do. Plain types only: sources by instruction set see this.
+// Element-wise loops over runs of any element type, per instruction set, for what block code, with its float32
+// registers, cannot do. Plain types only: included by sources compiled per ISA.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace peri::kernels::cpu::typed {
 enum class Elem : uint8_t { kF32, kF64, kF16, kBF16, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kBool };
 
 enum class Op : uint8_t {
-  kCast,    // to an integer as Cast defines it: towards zero, then modulo the width
+  kCast,    // to an integer as Cast defines it: towards zero, then modulo 2^width
   kSelect,  // bool, T, T
   // T, T -> T; integers wrap, division by zero gives 0, max and min keep NaN
   kAdd,
@@ -45,7 +45,7 @@ enum class Op : uint8_t {
   kThresholded,  // above imm[0], else 0
   kShrink,       // bias imm[0], lambd imm[1]
   kLeaky,        // slope imm[0]
-  kElu,          // imm[0] below zero, the whole times imm[1]
+  kElu,          // times imm[0] below zero, the result times imm[1]
   kSqrt,         // floats
   kReciprocal,
   kExp,
@@ -70,7 +70,7 @@ enum class Op : uint8_t {
   kFloor,
   kCeil,
   kIsNan,  // float -> bool
-  kIsInf,  // imm[0]: positive counts, imm[1]: negative does
+  kIsInf,  // imm[0]: detects positive, imm[1]: negative infinity
 };
 
 struct Run {
@@ -81,8 +81,8 @@ struct Run {
 };
 using Loop = void (*)(const Run& run);
 
-// The loop of `op` on elements `of` with results `to`; null: there is none. Floats of 16 bits are cast to float32 and
-// from it, and selected, no more.
+// The loop of `op` on elements `of` with results `to`; null: not available. 16-bit floats are only cast to and from
+// float32, and selected.
 namespace avx2 {
 Loop find(Op op, Elem of, Elem to);
 }

@@ -7,7 +7,7 @@
 namespace peri::kernels::cpu::typed::PERI_ISA {
 namespace {
 
-// `n` of its own in every loop: a byte that is stored might be one of run.n, and the loop would go element by element.
+// A local `n` in every loop: a stored byte could alias run.n, and the loop would not be vectorised.
 template <class T, class R, auto F>
 void map1(const Run& run) {
   const T* __restrict a = static_cast<const T*>(run.a);
@@ -28,8 +28,8 @@ void map2(const Run& run) {
   R* __restrict y = static_cast<R*>(run.y);
   for (int64_t i = 0, n = run.n; i < n; ++i) y[i] = F(a[i], b[i]);
 }
-// A truth for each element: as wide as the elements first, then narrow; a loop of two widths takes several times as
-// long.
+// A truth value for each element: first as wide as the elements, then narrowed; a loop with two widths takes several
+// times as long.
 template <class T, auto F>
 void truths1(const Run& run) {
   using Wide = If<(sizeof(T) == 8), uint64_t, If<(sizeof(T) == 4), uint32_t, uint16_t>>;
@@ -57,7 +57,7 @@ void truths2(const Run& run) {
     for (int64_t i = 0; i < n; ++i) y[at + i] = static_cast<uint8_t>(wide[i]);
   }
 }
-// 0 or 1 of a byte, by a minimum of bytes.
+// 0 or 1 from a byte, by a minimum of bytes.
 [[gnu::always_inline]] inline uint8_t truth(uint8_t v) { return v < 1 ? v : uint8_t{1}; }
 template <class T>
 void select(const Run& run) {
@@ -80,7 +80,7 @@ void cast_to_bool(const Run& run) {
   else
     map1<uint8_t, uint8_t, truth>(run);
 }
-// A part at a time: most hold values that one instruction converts.
+// In parts: most contain only values that one instruction converts.
 template <class From, class To>
 void cast_to_integer(const Run& run) {
   using Between = If<(sizeof(To) < 8), int32_t, int64_t>;
@@ -125,7 +125,7 @@ void narrow_bf16(const Run& run) {
   }>(run);
 }
 
-// By way of a float32 whose last bit says whether any was lost: then the second rounding is the only one.
+// Through a float32 whose last bit records whether any bits were lost: the second rounding is then the only one.
 template <void (*kNarrow)(const Run&)>
 void narrow_f64(const Run& run) {
   constexpr int64_t kPart = 256;
@@ -189,7 +189,7 @@ Loop find_cast(Elem of, Elem to) {
 }
 
 // ---- numbers -------------------------------------------------------------------------------------------------------
-// What has the same bits whatever the sign, in the unsigned type.
+// Operations whose bits do not depend on the sign use the unsigned type.
 template <class U>
 Loop find_bits(Op op) {
   switch (op) {
@@ -235,7 +235,7 @@ Loop find_integer(Op op) {
   if (const Loop order = find_order<T>(op)) return order;
   return find_bits<U>(op);
 }
-// Whole powers, which wrap; of what is below zero the whole part of the fraction.
+// Integer powers, which wrap; of a negative exponent the integer part of the fraction.
 inline int64_t whole_power(int64_t x, int64_t y) {
   if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 != 0 ? -1 : 1) : 0;
   uint64_t out = 1, square = static_cast<uint64_t>(x);
@@ -243,7 +243,7 @@ inline int64_t whole_power(int64_t x, int64_t y) {
     if ((y & 1) != 0) out *= square;
   return static_cast<int64_t>(out);
 }
-// One exponent for all of a part is most usual: its bits are gone through once, for all elements side by side.
+// Usually all of a part has one exponent: its bits are iterated once, for all elements together.
 void whole_powers(const Run& run) {
   constexpr int64_t kPart = 256;
   const int64_t* __restrict a = static_cast<const int64_t*>(run.a);
@@ -325,7 +325,7 @@ void is_inf(const Run& run) {
   else
     truths1<T, [](T) { return false; }>(run);
 }
-// A part at a time: the roots of a part first, since a lone square root would ask for errno.
+// In parts: the roots of a part first, since a single square root would set errno.
 template <auto F>
 void arc(const Run& run) {
   constexpr int64_t kPart = 256;

@@ -1,5 +1,5 @@
-// A region of element-wise ops as typed loops over parts that stay in L1: which loop reads which slot, and how inputs
-// are brought to the shape of the outputs.
+// A region of element-wise ops as typed loops over parts that stay in L1: the slots that each loop reads, and the
+// broadcast of inputs to the shape of the outputs.
 #pragma once
 
 #include <string_view>
@@ -10,13 +10,13 @@
 
 namespace peri::kernels::cpu::typed {
 
-// Where a loop finds an operand: an input of the region (spread out to the outputs' shape as strides say, in elements
-// by merged dimension), what an earlier loop left, or an output.
+// The location of a loop's operand: an input of the region (broadcast to the outputs' shape by strides, in elements per
+// merged dimension), the result of an earlier loop, or an output.
 struct Slot {
   enum class Kind : uint8_t { kInput, kTemporary, kOutput } kind = Kind::kTemporary;
   int bytes = 0;                 // of an element
   size_t index = 0;              // of the source or the output
-  std::vector<int64_t> strides;  // of an input; empty: it lies as the outputs do
+  std::vector<int64_t> strides;  // of an input; empty: dense like the outputs
   bool one = false;              // an input of one element
 };
 struct Step {
@@ -33,7 +33,7 @@ struct Plan {
 };
 
 using Find = Loop (*)(Op op, Elem of, Elem to);
-// Refuses ops, types and shapes it has no loops for.
+// Refuses ops, types and shapes for which there is no loop.
 Result<Plan> make_plan(const Problem& problem, const Constants& constants, Find find);
 
 int64_t task_count(const Plan& plan);

@@ -16,7 +16,7 @@ struct Lanes {
   typedef T Vector __attribute__((vector_size(kVectorBytes)));
 };
 
-// kR rows of kVectors vectors of columns, in registers; rows of b stand `ldb` apart from `b` on.
+// kR rows of kVectors vectors of columns, in registers; rows of b are `ldb` apart, starting at `b`.
 template <class T, int64_t kR>
 void tile(const ProductArgs& g, int64_t row, int64_t column, const T* b, int64_t ldb) {
   using V = typename Lanes<T>::Vector;
@@ -54,7 +54,7 @@ void run(const ProductArgs& g) {
   for (; column + kColumns <= g.n; column += kColumns) {
     const T* b = static_cast<const T*>(g.b) + column;
     int64_t row = 0, ldb = g.ldb;
-    // Rows of b that lie far apart fall into few sets of the cache: what several tiles read is put together first.
+    // Rows of b that are far apart map to few sets of the cache: columns that several tiles read are packed first.
     if (g.scratch && g.m >= 2 * kRows) {
       T* const packed = static_cast<T*>(g.scratch);
       for (int64_t k = 0; k < g.k; ++k) std::memcpy(packed + k * kColumns, b + k * ldb, kColumns * sizeof(T));

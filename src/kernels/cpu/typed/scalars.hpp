@@ -1,5 +1,5 @@
-// One element at a time: what the loops of typed/loops_body.hpp repeat. Built-ins only, and nothing shared between
-// sources by instruction set.
+// Functions of one element, which the loops of typed/loops_body.hpp repeat. Only built-ins, and nothing shared between
+// sources compiled per ISA.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Choose<false, A, B> {
 template <bool Which, class A, class B>
 using If = typename Choose<Which, A, B>::Type;
 
-// The low bits of what a number is as an integer: NaN is 0, what is beyond 64 bits the nearest end.
+// The low bits of a number converted to an integer: NaN is 0, values beyond 64 bits the nearest limit.
 template <class T>
 uint64_t to_bits(T v, bool unsigned_64) {
   if (v != v) return 0;
@@ -70,9 +70,9 @@ PERI_FUNCTION(atanh, atanh)
 inline float exp_of(float v) { return __builtin_expf(v); }
 inline float tanh_of(float v) { return __builtin_tanhf(v); }
 
-// In float64 without branches, so that lanes go side by side: e^x = 2^n e^r with |r| <= ln(2) / 2.
+// In float64 without branches, so that it vectorises: e^x = 2^n e^r with |r| <= ln(2) / 2.
 constexpr double kInverseLn2 = 1.4426950408889634, kLn2High = 0x1.62e42fefap-1, kLn2Low = 0x1.cf79abc9e3b3ap-40;
-constexpr double kRounds = 0x1.8p52;  // what is added to it loses its fraction
+constexpr double kRounds = 0x1.8p52;  // adding it removes the fraction
 // n whole, 2^n normal.
 inline double power_of_two(double n) {
   return __builtin_bit_cast(double, __builtin_bit_cast(uint64_t, n + (0x1p52 + 1023)) << 52);
@@ -112,8 +112,8 @@ inline double asin_of(double v) { return __builtin_asin(v); }
 inline double acos_of(double v) { return __builtin_acos(v); }
 inline double atan_of(double v) { return __builtin_atan(v); }
 
-// In float32 without branches, so that lanes go side by side: series about zero, and the identities that bring an
-// argument there.
+// In float32 without branches, so that it vectorises: series about zero, and the identities that reduce an argument to
+// that range.
 inline float asin_near(float z, float square) {  // |z| <= 1/2, by the series of arcsine economised
   return z + z * square *
                  ((((4.2163199048e-2F * square + 2.4181311049e-2F) * square + 4.5470025998e-2F) * square +
@@ -152,7 +152,7 @@ inline float atan_of(float v) {
   return __builtin_copysignf(y, v);
 }
 
-// Exact: while a quotient of float32 stays below 2^26, no rounding of float64 moves it past a whole number, and all
+// Exact: while a quotient of float32 stays below 2^26, no rounding of float64 moves it past an integer, and all
 // products and differences fit.
 inline float remainder_near(float a, float b) {
   const double x = a, y = b, q = x / y;

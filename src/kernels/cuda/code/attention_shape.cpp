@@ -1,4 +1,4 @@
-// What a mask broadcasts over.
+// Broadcasting of masks.
 #include "kernels/cuda/code/attention_shape.hpp"
 
 namespace peri::kernels::cuda {

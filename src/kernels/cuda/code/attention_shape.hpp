@@ -1,4 +1,4 @@
-// The mask of an attention as text.
+// The source text of an attention's mask.
 #pragma once
 
 #include "kernels/cuda/code/signature.hpp"
@@ -6,7 +6,7 @@
 
 namespace peri::kernels::cuda {
 
-// What the mask makes of a `score` at b, h, i, j: a statement, "" without one.
+// A statement that applies the mask to a `score` at b, h, i, j; "" without one.
 Result<std::string> mask_text(const Problem& problem, const MatchedAttention& matched, Signature* signature);
 
 }  // namespace peri::kernels::cuda

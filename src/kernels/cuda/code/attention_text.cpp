@@ -1,5 +1,5 @@
-// A warp has 16 queries; keys and values pass by in blocks of 64, copied into shared memory while earlier ones are
-// worked on, with what a mask adds for a key beside them. Scores, their maximum and sum never leave registers.
+// A warp has 16 queries; keys and values are streamed in blocks of 64, copied into shared memory while earlier ones are
+// processed, together with the mask's addend for each key. Scores, their maximum and sum never leave registers.
 #include "kernels/cuda/code/attention_text.hpp"
 
 #include <string>

@@ -1,5 +1,5 @@
-// Block code, instruction by instruction; operands are read at coordinates of the result where they broadcast;
-// those of several neighbours that lie together in one access.
+// Block code, instruction by instruction; broadcast operands are read at coordinates of the result; adjacent contiguous
+// operands in one access.
 #include "kernels/cuda/code/chain.hpp"
 
 #include <algorithm>
@@ -155,8 +155,7 @@ struct Writer {
     hold += out + "  const PERI_INDEX c0 = rest;\n";
   }
 
-  // Whether the neighbours of program input `a` lie together, at a multiple of their number; at one place where they
-  // are the same element.
+  // Whether the adjacent elements of program input `a` are contiguous, aligned to their number; or a single element.
   bool together(size_t a) const {
     const std::vector<int64_t>& strides = space.strides[a];
     bool out = strides.back() == 1;

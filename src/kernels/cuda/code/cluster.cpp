@@ -1,4 +1,4 @@
-// PTX behind plain names.
+// PTX behind named functions.
 #include "kernels/cuda/code/cluster.hpp"
 
 namespace peri::kernels::cuda {

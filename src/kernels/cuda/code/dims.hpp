@@ -10,7 +10,7 @@ namespace peri::kernels::cuda {
 // The product of the sizes; 1 for none.
 int64_t elements_of(std::span<const int64_t> dims);
 int64_t numel_of(const ir::Value& v);
-// An axis below 0 counts from the end. Refuses one that a value of this rank does not have.
+// A negative axis counts from the end. Refuses one that is out of range for the rank.
 Result<size_t> axis_within(int64_t axis, size_t rank);
 
 }  // namespace peri::kernels::cuda

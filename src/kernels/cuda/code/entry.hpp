@@ -1,11 +1,11 @@
-// What every kernel file here ends with: a plan of launches becomes an entry of the list.
+// The common end of every kernel file here: a plan of launches becomes an entry of the registry.
 #pragma once
 
 #include "kernels/cuda/code/launch.hpp"
 
 namespace peri::kernels::cuda {
 
-// Launches with the errors that they may find in the data (LaunchArgument::From::kFault).
+// Launches with the errors that they may detect in the data (LaunchArgument::From::kFault).
 struct Planned {
   std::vector<KernelLaunch> launches = {};
   std::vector<Error> faults = {};
@@ -17,7 +17,7 @@ inline Result<std::unique_ptr<Instance>> instance_from(Planned planned) {
   return LaunchInstance::make(std::move(planned.launches), 0, std::move(planned.faults));
 }
 
-// kPlan(const Problem&) gives a result of either and refuses what it does not take: one offer that holds at every size.
+// kPlan(const Problem&) returns either of them and refuses other problems: one offer that is valid at every size.
 template <auto kPlan>
 Result<std::vector<Offer>> offer_of(const Problem& problem, const Target& target) {
   PERI_TRY(check_gpu(target));
@@ -30,7 +30,7 @@ Result<std::unique_ptr<Instance>> instance_of(const Problem& problem, std::strin
   return instance_from(std::move(planned));
 }
 
-// An own kernel of the executor "cuda".
+// An own kernel for the executor "cuda".
 inline Entry entry_of(std::string_view name, std::string_view takes, decltype(Kernel::offer) offer,
                       decltype(Kernel::instantiate) instantiate) {
   return {{.name = name,

@@ -1,5 +1,5 @@
-// Channels are shared among the blocks of a cluster; each makes the means, rows of the first product and factors of its
-// own, and reads the others' from their shared memory.
+// Channels are divided among the blocks of a cluster; each computes the means, rows of the first product and factors of
+// its own, and reads the others' from their shared memory.
 #include "kernels/cuda/code/excite_text.hpp"
 
 namespace peri::kernels::cuda {

@@ -1,4 +1,4 @@
-// The text of a squeeze-and-excite block in one launch, for names that cuda_excite.cpp defines.
+// Source text of a squeeze-and-excite block in one launch; cuda_excite.cpp defines the macros that it uses.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace peri::kernels::cuda {
 
-// Of a block: as many loads under way as a few kilobytes of weights and pixels take to come at once, one block a
+// Threads per block: enough concurrent loads to fetch a few kilobytes of weights and pixels at once, with one block per
 // multiprocessor.
 constexpr int64_t kExciteThreads = 512;
 std::string_view excite_text();  // the kernel peri_excite

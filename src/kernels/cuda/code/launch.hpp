@@ -1,5 +1,5 @@
-// Launches as pure data: what the executor "cuda" compiles, loads and enqueues for a problem, made without a GPU; and
-// calls of libraries, which it makes ready and enqueues by the same rules.
+// Launches as pure data: what the executor "cuda" compiles, loads and enqueues for a problem, created without a GPU;
+// and library calls, which it prepares and enqueues by the same rules.
 #pragma once
 
 #include <array>
@@ -17,62 +17,63 @@ class CudaDevice;
 namespace peri::kernels::cuda {
 
 struct LaunchArgument {
-  // kFault: the address of an int32 of the step, 0 as a run begins. A kernel that finds something wrong in the data
-  // stores k + 1 there, and the run ends with faults()[k] of its LaunchInstance; it touches no memory for that.
+  // kFault: the address of an int32 of the step that is 0 when a run begins. A kernel that detects an error in the data
+  // stores k + 1 there, and the run fails with faults()[k] of its LaunchInstance; the kernel must not access memory out
+  // of bounds in that case.
   enum class From : uint8_t { kInput, kOutput, kWorkspace, kPacked, kFault };
   From from = From::kInput;
-  size_t index = 0;  // of the graph's input or output, or of what is packed
+  size_t index = 0;  // of the graph's input or output, or of packed()
 };
 
-constexpr int kMaxCluster = 8;  // that every chip with clusters takes
+constexpr int kMaxCluster = 8;  // supported by every chip with clusters
 
-// One kernel: its parameters are the addresses of the arguments, then the sizes as 64-bit integers.
+// One kernel launch: its parameters are the addresses of the arguments, then the sizes as 64-bit integers.
 struct KernelLaunch {
-  std::string entry;  // its name in the text; begins with "peri_"
+  std::string entry;  // its name in the text, which begins with "peri_"
   std::string text;   // CUDA C++17, no header; a host compiler takes it too (see code/prelude.hpp)
   int64_t blocks = 1;
   int threads = 256;
   int64_t shared_bytes = 0;  // dynamic
-  // So many neighbours among the blocks read each other's shared memory (code/cluster.hpp): a divisor of their number,
-  // at most kMaxCluster, 1 on chips without clusters.
+  // Number of adjacent blocks that read each other's shared memory (code/cluster.hpp): a divisor of the number of
+  // blocks, at most kMaxCluster, 1 on chips without clusters.
   int cluster = 1;
   std::vector<LaunchArgument> arguments = {};
   std::vector<int64_t> sizes = {};
-  // Of a kernel that others wrote (kernels/outside): what stands in `text`, the other axes of the grid, and the order
-  // of parameters: k >= 0 is the address of argument k, else it is size -1 - k, of whose bytes the kernel reads as many
-  // as its type has. None: as above.
+  // For outside kernels (kernels/outside): the form of `text`, the other axes of the grid, and the order of parameters:
+  // k >= 0 is the address of argument k, else it is size -1 - k, of which the kernel reads as many bytes as its type
+  // has. Empty: as above.
   enum class Form : uint8_t { kSource, kPtx, kCubin };
   Form form = Form::kSource;
   std::array<int64_t, 2> more_blocks = {1, 1};
   std::vector<int> order = {};
 };
 
-constexpr size_t kWorkspaceAlignment = 256;  // as much as any library asks for (static_assert where it is used)
+constexpr size_t kWorkspaceAlignment = 256;  // the largest that any library requires (static_assert where it is used)
 
-// Work of a library that is ready for a device. Any thread, several at once.
+// A library call prepared for a device. Thread-safe.
 class LibraryWork {
  public:
   virtual ~LibraryWork() = default;
   virtual size_t workspace_bytes() const { return 0; }
-  // Enqueues it, also into a capture, and waits for nothing. `at`: the call's arguments, in order; `workspace`: of that
-  // many bytes, aligned to kWorkspaceAlignment.
+  // Enqueues it, also during capture, without waiting. `at`: the call's arguments, in order; `workspace`: of the stated
+  // size, aligned to kWorkspaceAlignment.
   virtual Status enqueue(std::span<const device::Argument> at, device::Address workspace, void* stream) const = 0;
 };
-// A call of a library in place of a kernel of our own: how it is made ready, on the device alone, and what it is given.
+// A library call in place of an own kernel: its preparation, which needs the device only, and its arguments.
 struct LibraryCall {
-  std::vector<LaunchArgument> arguments;  // no workspace among them
+  std::vector<LaunchArgument> arguments;  // without the workspace
   std::function<Result<std::unique_ptr<const LibraryWork>>(device::cuda::CudaDevice& device)> make;
 };
 
-// A weight in another form, that launches read on the device: made of what the step was given when it goes up, so that
-// launches and their texts are the same with and without it.
+// A weight in another form for launches: packed when the step's weights are uploaded, so that launches and their texts
+// are the same for all weights.
 struct PackedWeight {
-  size_t input = 0;  // of the graph, constant
+  size_t input = 0;  // of the graph; a constant
   std::function<Result<Tensor>(const Tensor& weight)> make;
 };
 
-// What is done for a problem with concrete dims: calls of libraries, then launches, one after the other. Nothing of it
-// runs on the CPU.
+// The work for a problem with concrete dims: library calls, then launches, one after the other. Nothing of it runs on
+// the CPU.
 class LaunchInstance final : public Instance {
  public:
   explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace, std::vector<Error> faults)
@@ -87,7 +88,7 @@ class LaunchInstance final : public Instance {
                                                 std::vector<PackedWeight> packed = {});
   const std::vector<KernelLaunch>& launches() const { return launches_; }
   const std::vector<LibraryCall>& calls() const { return calls_; }
-  const std::vector<Error>& faults() const { return faults_; }  // none: no launch takes kFault
+  const std::vector<Error>& faults() const { return faults_; }  // empty: no launch takes kFault
   // The same bytes at every size of a step.
   const std::vector<PackedWeight>& packed() const { return packed_; }
   size_t workspace_bytes() const override { return workspace_; }
@@ -104,20 +105,20 @@ class LaunchInstance final : public Instance {
 
 // Refuses a target that neither is nor has a GPU of NVIDIA's from sm_80 on.
 Status check_gpu(const Target& target);
-// What bounds the work that a GPU does at once. Guesses of times (Offer::guess_ms) are made with it: only the one of
-// tiles.cpp is fitted to launches. The others are rules of thumb with round constants; they say which ten candidates
-// are tried first, and count as times only in plans for a machine that is not here, whose proof says so.
+// The limits of the work that a GPU does at once, used for estimates of times (Offer::guess_ms): only those of
+// tiles.cpp are fitted to measured launches. The others are rough formulas with round constants; they decide which ten
+// candidates are tried first, and count as times only in plans for another machine, whose proof says so.
 struct GpuLimits {
-  int multiprocessors = 0;   // as the target says; of a large one where it does not
-  int64_t shared_bytes = 0;  // that a block may have
-  int threads = 0;           // of a multiprocessor at once
+  int multiprocessors = 0;   // from the target; that of a large GPU where the target does not say
+  int64_t shared_bytes = 0;  // limit per block
+  int threads = 0;           // limit of concurrent threads per multiprocessor
   bool clusters = false;     // blocks may read each other's shared memory
 };
 GpuLimits limits_of(const Target& target);
-// One offer, row-major everywhere, that any such GPU runs.
+// One offer, row-major everywhere, valid on every supported GPU.
 std::vector<Offer> plain_offer(const Problem& problem);
 
-// Blocks of so many threads for so many elements; kernels step over the rest where there are more than a grid takes.
+// Number of blocks of `threads` threads for `elements` elements; kernels loop where that exceeds a grid.
 int64_t blocks_for(int64_t elements, int threads);
 constexpr int64_t kMaxBlocks = int64_t{1} << 30;  // a grid has up to 2^31 - 1
 

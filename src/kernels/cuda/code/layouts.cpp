@@ -1,4 +1,4 @@
-// Layouts put into copies of graphs.
+// Layouts set in copies of graphs.
 #include "kernels/cuda/code/layouts.hpp"
 
 namespace peri::kernels::cuda {

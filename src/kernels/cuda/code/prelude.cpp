@@ -1,5 +1,5 @@
-// Element types as bits, and the arithmetic of block code: the rules for NaN, infinity and integers are those of
-// the CPU's loops.
+// Element types as bits, and the arithmetic of block code: the rules for NaN, infinity and integers are those of the
+// CPU's loops.
 #include "kernels/cuda/code/prelude.hpp"
 
 namespace peri::kernels::cuda {

@@ -1,4 +1,4 @@
-// The text: 256 threads, each with every 16th row and column of a tile, operands staged in shared memory.
+// The source text: 256 threads, each with every 16th row and column of a tile, operands staged in shared memory.
 #include "kernels/cuda/code/product.hpp"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ constexpr double kLaunchNs = 2500;       // a guess, as below
 int64_t blocks_of(Tile t, int64_t batch, int64_t m, int64_t n) {
   return batch * ((m + t.m - 1) / t.m) * ((n + t.n - 1) / t.n);
 }
-// A guess in ns, no result of a measurement (see launch.hpp): a step of 16 along the depth waits for memory, or for the
-// other blocks of its multiprocessor; parts are joined by a launch of its own.
+// An estimate in ns, not a measurement (see launch.hpp): a step of 16 along the depth waits for memory, or for the
+// other blocks of its multiprocessor; parts are reduced by a separate launch.
 double guess(Tile t, int split, const Product& p, const GpuLimits& gpu) {
   constexpr double kWait = 700, kLaunch = 2500, kBytesPerNs = 2000;
   const double work = 0.18 * t.m * t.n + 3.2 * (t.m + t.n);

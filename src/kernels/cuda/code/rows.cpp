@@ -1,4 +1,4 @@
-// Lanes of a warp first, then warps through shared memory.
+// Reduction over the lanes of a warp first, then over warps through shared memory.
 #include "kernels/cuda/code/rows.hpp"
 
 #include <algorithm>

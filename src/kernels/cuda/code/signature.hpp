@@ -1,43 +1,43 @@
-// The parameters of a kernel in the making, and what its text needs of element types.
+// The parameters of a kernel under construction, and the source text of element types.
 #pragma once
 
 #include "kernels/cuda/code/launch.hpp"
 
 namespace peri::kernels::cuda {
 
-// How elements of a type stand in memory: "float", "unsigned short", ... Refuses types that kernels do not know.
+// The C++ type of stored elements: "float", "unsigned short", ... Refuses types that kernels do not support.
 Result<std::string> stored_type(DType dtype);
-// An expression of an element read from memory as a register of f32, i32, i64 or bool, and back.
+// Expressions that convert an element in memory to a register of f32, i32, i64 or bool, and back.
 std::string loaded(DType dtype, const std::string& element);
 std::string stored(DType dtype, const std::string& value);
-// A statement that reads 2 or 8 neighbours, aligned as a whole up to 16 bytes, into an array of floats, and back: f32,
-// f16, bf16.
+// A statement that reads 2 or 8 adjacent elements, aligned to their total size up to 16 bytes, into an array of floats,
+// and back: f32, f16, bf16.
 std::string load_wide(int width, DType dtype, const std::string& from, const std::string& array);
 std::string store_wide(int width, DType dtype, const std::string& to, const std::string& array);
-// "float", "int", "peri_i64", "bool": what a register of that type is called.
+// "float", "int", "peri_i64", "bool": the C++ type of such a register.
 std::string register_type(DType dtype);
 
-// Parameters in the order in which they were asked for: addresses, then sizes. Every function of the text takes all of
-// them (PERI_PARAMETERS) and hands them on (PERI_PASS). No result shares memory with an argument.
+// Parameters in the order in which they were requested: addresses, then sizes. Every function of the text takes all of
+// them (PERI_PARAMETERS) and passes them on (PERI_PASS). No result shares memory with an argument.
 class Signature {
  public:
   // The name of the parameter.
   Result<std::string> input(const Problem& problem, size_t index);
   Result<std::string> output(const Problem& problem, size_t index);
-  // From now on output(problem, 0) is the step's result of this number, for a part of its problem.
+  // From now on output(problem, 0) is the step's result `first`, for a part of its problem.
   void begin_results(size_t first) { first_result_ = first; }
   std::string workspace();
-  // An expression: every address asked for so far is a multiple of 16.
+  // A boolean expression: every address requested so far is a multiple of 16.
   std::string aligned() const;
-  std::string fault();               // the address of the word for what is wrong in the data
+  std::string fault();               // the address of the error word (LaunchArgument::From::kFault)
   std::string packed(size_t index);  // 16-bit elements of LaunchInstance::packed()
   std::string size(int64_t value);
-  // Values of a region's own constant as a table of the text; its name.
+  // Stores a region's own constant as a table in the text; returns its name.
   Result<std::string> table(const Tensor& values);
-  // A parameter, or a table for a constant that stands inside the region. Refuses what the region computes.
+  // A parameter, or a table for a constant inside the region. Refuses values that the region computes.
   Result<std::string> value(const Problem& problem, const ir::Value& v);
 
-  // The whole text: the prelude, indexes of the width that `most_elements` needs, the parameters, the body.
+  // The whole text: the prelude, indexes as wide as `most_elements` requires, the parameters, the body.
   std::string text(int64_t most_elements, const std::string& body) const;
   // A launch of the kernel `entry` of the text with the parameters so far.
   KernelLaunch launch(std::string entry, std::string text, int64_t blocks, int threads) const;
@@ -52,9 +52,9 @@ class Signature {
   std::vector<int64_t> sizes_;
 };
 
-// Bytes of operands of the result's size that stand beside the anchor's own, for an element of the result.
+// Bytes of operands of the result's size other than the anchor's own, per element of the result.
 double chain_bytes(const Problem& problem);
-// The most elements of any value of a problem.
+// The largest number of elements of any value of a problem.
 int64_t most_elements(const Problem& problem);
 
 }  // namespace peri::kernels::cuda

@@ -1,5 +1,5 @@
-// What kernels for squeeze-and-excite blocks share: two pointwise convolutions of one pixel, one behind the other, and
-// the image that the result is a factor of.
+// Shared by the kernels of squeeze-and-excite blocks: two consecutive pointwise convolutions of one pixel, and the
+// image that the result scales.
 #pragma once
 
 #include "kernels/cuda/code/conv_shape.hpp"
@@ -7,15 +7,15 @@
 
 namespace peri::kernels::cuda {
 
-// A convolution that is a product of the channels of one pixel with weights of the model; refuses others.
+// A convolution of one pixel, that is, a product of its channels with constant weights; refuses others.
 Result<ConvShape> read_one_pixel(const Problem& problem);
-// What is done with `v`, an element of the first node's result, as an expression.
+// An expression for the steps applied to `v`, an element of the first node's result.
 Result<std::string> behind_product(const ir::Graph& graph);
 // A macro NAME(K): the element `K` of a convolution's bias, "0.0f" without one.
 Result<std::string> bias_of(const Problem& problem, const ir::Node& conv, const char* name, Signature* signature);
 
-// Of the nodes from `begin` on: where the second convolution begins and ends with what follows it, what it reads and
-// gives; the image that its result is a factor of, if there is one.
+// For the nodes from `begin` on: the range of the second convolution with its epilogue, its input and result; the image
+// that its result scales, if there is one.
 struct SqueezeParts {
   size_t second = 0, end = 0;
   const ir::Value *middle = nullptr, *result = nullptr, *image = nullptr;

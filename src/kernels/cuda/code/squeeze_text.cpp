@@ -1,7 +1,7 @@
-// What takes time is to wait for memory, not to compute: a thread asks for all that it reads first, of both products
-// and of the image, before it waits for any of it. Rows of a product are shared by a few lanes each, so that all rows
-// of a block are under way at once. The blocks of a cluster hand each other their rows of the first product: each
-// stores them into the memory of all.
+// The time is spent waiting for memory, not computing: a thread issues all of its loads first, for both products and
+// the image, before it waits for any of them. Each row of a product is divided among a few lanes, so that all rows of a
+// block are processed concurrently. The blocks of a cluster exchange their rows of the first product: each stores them
+// into the memory of all.
 #include "kernels/cuda/code/squeeze_text.hpp"
 
 namespace peri::kernels::cuda {

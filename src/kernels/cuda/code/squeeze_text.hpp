@@ -1,11 +1,11 @@
-// The text of two products of one pixel, one behind the other, for names that cuda_squeeze.cpp defines.
+// Source text of two consecutive products of one pixel; cuda_squeeze.cpp defines the macros that it uses.
 #pragma once
 
 #include <string_view>
 
 namespace peri::kernels::cuda {
 
-// Threads of a block.
+// Threads per block.
 constexpr int kSqueezeThreads = 512;
 
 std::string_view squeeze_text();

@@ -1,4 +1,4 @@
-// Choice of tiles, and the numbers that their text is written for.
+// Choice of tiles, and the constants in their text.
 #include "kernels/cuda/code/tiles.hpp"
 
 #include <algorithm>
@@ -40,11 +40,11 @@ int64_t shared_bytes(const Tile& t, int64_t tk, int64_t stages, int64_t k, bool 
   return std::max(loop, end);
 }
 
-// A guess in ns, its constants fitted to 1,200 launches of an H200: a block's step along the depth takes what the
-// tensor cores or the way from L2 need where several share a multiprocessor, and waits for memory where it is alone;
-// memory bounds the whole; parts are joined by a launch of its own, or at the end by the blocks of a cluster (which is
-// not fitted: meetings of a cluster, a tile that a block reads of the others, clusters that share multiprocessors). The
-// first ten by it hold the best but for 0.4 %, the first alone but for 7.7 %:
+// An estimate in ns, its constants fitted to 1,200 launches on an H200: a block's step along the depth takes the time
+// of the tensor cores or of the transfer from L2 where several share a multiprocessor, and waits for memory where it is
+// alone; memory bandwidth bounds the whole; parts are reduced by a separate launch, or at the end by the blocks of a
+// cluster (not fitted: barriers of a cluster, a tile that a block reads of the others, clusters that share
+// multiprocessors). The first ten by it contain the best except for 0.4 %, the first alone except for 7.7 %:
 // benchmarks/results/2026-11-22_trials_cuda.md.
 double guess(const Tile& t, int64_t split, bool cluster, const TiledProduct& p, const GpuLimits& gpu) {
   constexpr double kLaunch = 1217, kWait = 128, kMacsPerNs = 1410, kBytesPerNs = 53, kEnd = 1236, kEndOfElement = 0.089;

@@ -1,5 +1,5 @@
-// Tiles lie in shared memory in rows of 16-byte chunks, whose order within a row turns with the row: eight rows that a
-// matrix is read from never meet in a bank. Loops over a tile have trip counts of the text.
+// Tiles are stored in shared memory in rows of 16-byte chunks, whose order within a row is permuted by the row index:
+// the eight rows that are read as a matrix have no bank conflicts. Loops over a tile have constant trip counts.
 #include "kernels/cuda/code/tiles_text.hpp"
 
 #include <string>
