@@ -233,6 +233,34 @@ class Interruptions(Package):
 
         self.raises(KeyboardInterrupt, lambda: peri.build(DIGITS, threads=1, cache=False, progress=progress))
 
+    def test_ctrl_c_ends_a_run(self):
+        engine, many = peri.Engine(self.folder / "digits.engine", threads=1), np.repeat(IMAGES, 8192, axis=0)
+
+        def is_cut():
+            place = np.full((len(many), 10), np.nan, np.float32)
+            sender = threading.Timer(0.1, lambda: signal.raise_signal(signal.SIGINT))
+            sender.start()
+            try:
+                engine.run(many, outputs={"logits": place})
+                sender.join()
+            except KeyboardInterrupt:
+                return bool(np.isnan(place).all())  # the last step writes it
+
+        self.assertTrue(any(is_cut() for _ in range(3)))
+        np.testing.assert_array_equal(engine.run(IMAGES)["logits"], self.logits)
+
+    def test_another_handler_of_ctrl_c_lets_a_run_end(self):
+        heard, many = [], np.repeat(IMAGES, 2048, axis=0)
+        own = signal.signal(signal.SIGINT, lambda *_: heard.append(1))
+        try:
+            sender = threading.Timer(0.05, lambda: signal.raise_signal(signal.SIGINT))
+            sender.start()
+            np.testing.assert_array_equal(self.engine.run(many)["logits"][:8], self.engine.run(many[:8])["logits"])
+            sender.join()
+        finally:
+            signal.signal(signal.SIGINT, own)
+        self.assertEqual(heard, [1])
+
     def test_a_verification_ends_when_asked(self):
         asked = []
         self.raises(peri.CancelledError, lambda: self.engine.verify(dims={"batch": 8000}, stop=lambda: asked.append(1) or len(asked) > 20))
