@@ -31,6 +31,10 @@ class Runs(Package):
         for given in ({"image": IMAGES}, [IMAGES], (IMAGES,), IMAGES, Foreign(IMAGES), IMAGES.tolist(), list(IMAGES)):
             np.testing.assert_array_equal(self.engine.run(given)["logits"], self.logits)
 
+    def test_the_version_is_exported_to_type_checkers(self):
+        self.assertEqual(peri.__version__, (SOURCE / "VERSION").read_text().strip())
+        self.assertIn("__version__", peri.__annotations__)
+
     def test_ports(self):
         port = self.engine.inputs[0]
         self.assertEqual((port.name, port.dtype, port.shape, port.dims), ("image", "f32", (-1, 1, 8, 8), ("batch", "1", "8", "8")))
