@@ -30,8 +30,9 @@ void heard(int number, siginfo_t* info, void* context) {
 }
 
 bool raises_interrupt() {
-  const nb::module_ module = nb::module_::import_("_signal");
-  return module.attr("getsignal")(SIGINT).is(module.attr("default_int_handler"));
+  const auto of = [](const char* name) { return nb::object(nb::module_::import_("_signal").attr(name)).release(); };
+  static const nb::handle ask = of("getsignal"), raises = of("default_int_handler");  // as long as the process
+  return ask(SIGINT).is(raises);
 }
 }  // namespace
 
