@@ -122,6 +122,7 @@ if(TARGET peri_package)
     ENVIRONMENT "PYTHONPATH=${CMAKE_BINARY_DIR}/python")
   add_test(NAME python/wheel COMMAND "${CMAKE_SOURCE_DIR}/tests/package/wheel.sh" "${CMAKE_BINARY_DIR}" "${CMAKE_SOURCE_DIR}")
   set_tests_properties(python/wheel PROPERTIES LABELS cpu TIMEOUT 600)
+  set_tests_properties(package python/wheel PROPERTIES RESOURCE_LOCK install)  # both link the archive, in one place of the build
 endif()
 
 # tests/programs/*.cpp: one program bin/<stem> each, for people and suites; no test by itself.

@@ -4,6 +4,7 @@
 #include "api/session_device.hpp"
 #include "base/plural.hpp"
 #include "build/open.hpp"
+#include "build/request.hpp"
 #include "exec/weights/packed_files.hpp"
 
 namespace peri::api {
@@ -171,6 +172,7 @@ extern "C" {
 peri_error* peri_session_create(const peri_engine* engine, int threads, peri_session** out) {
   return peri::api::guarded([&]() -> peri::Status {
     if (!engine || !out) return peri::usage("peri_session_create needs an engine and a place for the session");
+    if (threads != 0) PERI_TRY(peri::build::threads_of(threads));
     auto made = std::make_unique<peri_session>();
     PERI_ASSIGN(made->session, peri::runtime::Session::create(engine->engine, threads));
     made->session->stop_when([&work = made->work] { return work.load() == peri::api::Work::kCancelledCall; });

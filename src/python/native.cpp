@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/convert.hpp"
+#include "python/interrupt.hpp"
 #include "python/lock.hpp"
 
 namespace peri::python {
@@ -185,7 +186,9 @@ nb::list run(Session& s, const nb::list& inputs, const nb::list& outputs) {
   std::vector<View> in, out;
   for (nb::handle array : inputs) in.push_back(view_of(array));
   for (nb::handle array : outputs) out.push_back(array.is_none() ? View{} : view_of(array));
+  const Interruptible heard(s);
   Result<std::vector<View>> made = unlocked([&] { return s.run(in, out); });
+  heard.check();
   const size_t count = take(std::move(made)).size();
   nb::list arrays;
   for (size_t k = 0; k < count; ++k)
@@ -200,7 +203,9 @@ nb::list tokenize(Session& s, const std::vector<std::string>& texts) {
 }
 
 nb::object embed(Session& s, const std::vector<std::string>& texts) {
+  const Interruptible heard(s);
   Result<View> made = unlocked([&] { return s.embed(texts); });
+  heard.check();
   return copy_of(take(std::move(made)));
 }
 

@@ -97,6 +97,25 @@ TEST_F(Misuse, SizesThatNoneMayHave) {
   refused({{"batch", 2}, {"batch", 3}}, "dimension 'batch' is given twice");
 }
 
+TEST_F(Misuse, NumbersOfThreadsThatNoneMayHave) {
+  const std::string model = std::string(peri::tests::kSourceDir) + "/models/digits_cnn.onnx";
+  peri_build_options o = {};
+  o.struct_size = sizeof o;
+  o.no_tune = o.no_verify = o.no_cache = 1;
+  peri_engine* engine = nullptr;
+  ASSERT_EQ(peri_engine_build(model.c_str(), &o, &engine), nullptr);
+  for (const int threads : {-1, -1000000, 1025, 1 << 30}) {
+    peri_session* session = nullptr;
+    peri_error* const error = peri_session_create(engine, threads, &session);
+    EXPECT_EQ(session, nullptr) << threads;
+    EXPECT_EQ(peri_error_get_kind(error), PERI_ERROR_USAGE) << threads;
+    EXPECT_NE(std::string(peri_error_get(error, PERI_ERROR_TEXT)).find("number of threads"), std::string::npos);
+    peri_error_free(error);
+    peri_session_free(session);
+  }
+  peri_engine_free(engine);
+}
+
 TEST_F(Misuse, OneSessionInManyThreadsIsAnErrorAndNoCrash) {
   const std::vector<float> want = answer();
   std::atomic<int> right{0}, busy{0}, other{0};

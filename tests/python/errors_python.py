@@ -1,4 +1,5 @@
 """What the Python package says of calls that are wrong, and of engines that are closed."""
+import errno
 import os
 import pickle
 
@@ -70,7 +71,12 @@ class Errors(Package):
     def test_kinds(self):
         engine, name = self.engine, self.folder / "none.onnx"
         self.raises(peri.FileError, lambda: peri.build(name), "none.onnx")
-        self.raises(OSError, lambda: peri.Engine(name), "none.onnx")
+        error = self.raises(OSError, lambda: peri.Engine(name), "none.onnx")
+        self.assertEqual((error.errno, error.strerror, error.filename), (errno.ENOENT, os.strerror(errno.ENOENT), str(name)))
+        again = pickle.loads(pickle.dumps(error))
+        self.assertEqual((str(again), again.errno, again.filename), (str(error), error.errno, str(name)))
+        self.assertNotIn("Errno", str(error))
+        self.assertIsNone(peri.FileError("all is lost").errno)
         self.raises(peri.InvalidError, lambda: peri.Engine(DIGITS), "digits_cnn.onnx")
         self.raises(peri.UsageError, lambda: peri.build(DIGITS, dims={"width": 3}, **QUICK), "width", "batch")
         self.raises(peri.UsageError, lambda: peri.build(DIGITS, io_dtype="f8", **QUICK), "f8")

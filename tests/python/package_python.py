@@ -31,6 +31,10 @@ class Runs(Package):
         for given in ({"image": IMAGES}, [IMAGES], (IMAGES,), IMAGES, Foreign(IMAGES), IMAGES.tolist(), list(IMAGES)):
             np.testing.assert_array_equal(self.engine.run(given)["logits"], self.logits)
 
+    def test_the_version_is_exported_to_type_checkers(self):
+        self.assertEqual(peri.__version__, (SOURCE / "VERSION").read_text().strip())
+        self.assertIn("__version__", peri.__annotations__)
+
     def test_ports(self):
         port = self.engine.inputs[0]
         self.assertEqual((port.name, port.dtype, port.shape, port.dims), ("image", "f32", (-1, 1, 8, 8), ("batch", "1", "8", "8")))
@@ -232,6 +236,34 @@ class Interruptions(Package):
             signal.raise_signal(signal.SIGINT)
 
         self.raises(KeyboardInterrupt, lambda: peri.build(DIGITS, threads=1, cache=False, progress=progress))
+
+    def test_ctrl_c_ends_a_run(self):
+        engine, many = peri.Engine(self.folder / "digits.engine", threads=1), np.repeat(IMAGES, 8192, axis=0)
+
+        def is_cut():
+            place = np.full((len(many), 10), np.nan, np.float32)
+            sender = threading.Timer(0.1, lambda: signal.raise_signal(signal.SIGINT))
+            sender.start()
+            try:
+                engine.run(many, outputs={"logits": place})
+                sender.join()
+            except KeyboardInterrupt:
+                return bool(np.isnan(place).all())  # the last step writes it
+
+        self.assertTrue(any(is_cut() for _ in range(3)))
+        np.testing.assert_array_equal(engine.run(IMAGES)["logits"], self.logits)
+
+    def test_another_handler_of_ctrl_c_lets_a_run_end(self):
+        heard, many = [], np.repeat(IMAGES, 2048, axis=0)
+        own = signal.signal(signal.SIGINT, lambda *_: heard.append(1))
+        try:
+            sender = threading.Timer(0.05, lambda: signal.raise_signal(signal.SIGINT))
+            sender.start()
+            np.testing.assert_array_equal(self.engine.run(many)["logits"][:8], self.engine.run(many[:8])["logits"])
+            sender.join()
+        finally:
+            signal.signal(signal.SIGINT, own)
+        self.assertEqual(heard, [1])
 
     def test_a_verification_ends_when_asked(self):
         asked = []

@@ -60,11 +60,11 @@ class Client {
 };
 
 inline std::string post(const std::string& path, const std::string& body, const std::string& fields = "") {
-  return "POST " + path + " HTTP/1.1\r\n" + fields + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
-         body;
+  return "POST " + path + " HTTP/1.1\r\nHost: a\r\n" + fields + "Content-Length: " + std::to_string(body.size()) +
+         "\r\n\r\n" + body;
 }
 inline std::string get(const std::string& path, const std::string& fields = "") {
-  return "GET " + path + " HTTP/1.1\r\n" + fields + "\r\n";
+  return "GET " + path + " HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n";
 }
 
 }  // namespace peri::serve

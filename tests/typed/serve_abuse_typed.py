@@ -36,11 +36,31 @@ class Abuse(Served):
                            (b"GET /v2 HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n", "400"),
                            (post(b"", b"Content-Length: 7"), "400"), (post(b"", b"Transfer-Encoding: chunked"), "400"),
                            (post(length=10**15), "413"), (post(b"", b"Expect: 200-maybe"), "400"),
-                           (b"POST /v2/models/add/infer HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", "400"),
-                           (b"POST /v2/models/add/infer HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 70000, "413"),
-                           (b"POST /v2/models/add/infer HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + b"40000\r\n" + b"a" * 0x40000, "413")):
+                           (b"POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", "400"),
+                           (b"POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 70000, "413"),
+                           (b"POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + b"40000\r\n" + b"a" * 0x40000, "413")):
             said = self.raw(data)
             self.assertEqual(self.status(said), want, data[:80])
+        self.alive()
+
+    def test_host_and_empty_lines(self):
+        """RFC 9112: one Host field, and line ends before a request are passed over, however they come."""
+        self.serve()
+        live = b"GET /v2/health/live HTTP/1.%d\r\n%bConnection: close\r\n\r\n"
+        host = b"Host: a\r\n"
+        for version, fields, want in ((1, b"", "400"), (1, host * 2, "400"), (0, host * 2, "400"), (0, b"", "200"), (1, host, "200")):
+            said = self.raw(live % (version, fields))
+            self.assertEqual(self.status(said), want, (version, fields))
+            self.assertEqual(b"Host field" in said, want == "400", said)
+        for lines in (b"\r\n", b"\r\n" * 3, b"\r\n" * 50_000):
+            self.assertEqual(self.status(self.raw(lines + live % (1, host))), "200", len(lines))
+        behind = post(GOOD.encode()) + b"\r\n" + post(GOOD.encode()) + b"\r\n" + live % (1, host)
+        self.assertEqual(self.raw(behind).count(b"HTTP/1.1 200"), 3)
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
+            for byte in b"\r\n\r\n" + live % (1, host):
+                s.sendall(bytes([byte]))
+            self.assertTrue(s.recv(1000).startswith(b"HTTP/1.1 200"))
+        self.assertEqual(self.status(self.raw(b"\r" + live % (1, host))), "400")
         self.alive()
 
     def test_bodies_that_are_none(self):
@@ -119,10 +139,10 @@ class Abuse(Served):
                     body = GOOD.replace("[1,2,3,4]", f"[{k},{k},{k},{k}]").encode()
                     if k % 3 == 0:
                         chunks = b"".join(b"%x\r\n%s\r\n" % (len(c), c) for c in (body[:k], body[k:]) if c)
-                        sent += b"POST /v2/models/add/infer HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+                        sent += b"POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
                     else:
                         sent += post(body, b"X: " + b"x" * rng.randrange(3000))
-                sent += b"GET /v2 HTTP/1.1\r\nConnection: close\r\n\r\n"
+                sent += b"GET /v2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
                 cuts = sorted(rng.randrange(len(sent)) for _ in range(pieces - 1))
                 with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
                     threading.Thread(target=lambda: [s.sendall(sent[a:b]) for a, b in zip([0, *cuts], [*cuts, len(sent)])]).start()
@@ -147,7 +167,7 @@ class Abuse(Served):
         time.sleep(0.3)
         for s in held:
             s.close()
-        self.wait_for(lambda: self.raw(b"GET /v2/health/live HTTP/1.1\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 200"))
+        self.wait_for(lambda: self.raw(b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 200"))
 
     def test_memory_is_given_back(self):
         self.serve()

@@ -178,6 +178,8 @@ class Budget(Served):
         small = bomb(rows=1000)
         self.assertEqual(self.post(*small)[0], 200)
         self.stop()
+        said = self.ends(2, "serve", "--model-repository", self.repository, "--max-body-bytes", "2001", "--max-total-body-bytes", "2000")
+        self.assertIn("--max-total-body-bytes is less than --max-body-bytes", said)
         self.serve("--max-total-body-bytes", 2000)
         body = json.dumps(self.rows([[1, 2, 3, 4]])).encode()
         said = self.raw(b"POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))

@@ -238,7 +238,7 @@ class Hostile(Served):
         many = b"GET /metrics HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n"
         sent = [(b"GET /metrics HTTP/1.1\r\nA: " + b"a" * 100_000 + b"\r\n\r\n", 431), (many, 431), (b"\x16\x03\x01\x02\x00\x01", 400), (b"\0" * 5000, 400),
                 (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400), (request(b"", b"Transfer-Encoding: gzip", path=b"/metrics", sized=False), 400),
-                (b"POST /dashboard/data HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\n", 413), (b"GET /metrics HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 70_000, 413)]
+                (b"POST /dashboard/data HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n", 413), (b"GET /metrics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 70_000, 413)]
         sent += [(rng.randbytes(rng.randrange(1, 3000)), None) for _ in range(40)]
         sent += [(b"GET /metrics HTTP/1.1\r\nHost: a\r\n" + rng.randbytes(200) + b"\r\n\r\n", None) for _ in range(20)]
         for port, unix in ((self.metrics_port, None), (None, manage)):

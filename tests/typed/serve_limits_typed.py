@@ -110,6 +110,16 @@ class Limits(Served):
             self.refused("shared memory of clients is not taken", lambda: client.register_cuda_shared_memory("a", base64.b64encode(bytes(64)), 0, 4))
         for method, path, want in (("POST", "/v2/health/live", 405), ("GET", "/v2/repository/index", 405), ("POST", "/v2/systemsharedmemory/status", 405)):
             self.assertEqual(self.ask(method, path)[0], want, path)
+        read, post = "GET, HEAD", "POST"
+        for method, path, allowed in (("POST", "/v2/health/live", read), ("GET", "/v2/repository/index", post), ("DELETE", "/v2", read), ("POST", "/v2", read),
+                                      ("GET", "/v2/models/add/infer", post), ("PUT", "/v2/models/add/versions/1/infer", post), ("PUT", "/v2/logging", "GET, HEAD, POST"),
+                                      ("PATCH", "/v2/models/infer", read), ("GET", "/v2/models/add/generate", post), ("POST", "/v2/models/add/config", read),
+                                      ("GET", "/v2/cudasharedmemory/register", post), ("GET", "/v1/embeddings", post), ("DELETE", "/v1/models", read),
+                                      ("PUT", "/v2/trace/setting", "GET, HEAD, POST")):
+            status, _, fields = self.ask(method, path)
+            self.assertEqual((status, fields.get("Allow")), (405, allowed), (method, path))
+        self.assertEqual(self.ask("POST", "/metrics", port=self.metrics_port)[2].get("Allow"), read)
+        self.assertNotIn("Allow", self.ask("GET", "/v2")[2])
         self.assertIn("'inputs': member is missing", self.infer("add", "{}")[1]["error"])
         self.assertIn("'x': wrong kind of JSON value: expected number, found string", self.infer("add", self.rows([["a", 2, 3, 4]]))[1]["error"])
         self.assertIn("version 9 is not found", self.ask("GET", "/v2/models/add/versions/9")[1].decode())

@@ -133,7 +133,7 @@ class Settings(Served):
         self.assertEqual(self.ask("POST", "/v2/logging", '{"log_info":false}')[0], 403)
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(str(socket_path))
-            s.sendall(b'POST /v2/logging HTTP/1.1\r\nConnection: close\r\nContent-Length: 18\r\n\r\n{"log_info":false}')
+            s.sendall(b'POST /v2/logging HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 18\r\n\r\n{"log_info":false}')
             said = b"".join(iter(lambda: s.recv(65536), b""))
         self.assertIn(b'"log_info":false', said)
         self.assertFalse(self.clients()[0].get_log_settings()["log_info"])
@@ -143,7 +143,7 @@ class Settings(Served):
         self.put("add")
         self.serve("--inline-us", 0, "--http-socket", self.folder / "http.sock")
         body = json.dumps(self.rows([[1, 2, 3, 4]])).encode()
-        request = b"POST /v2/models/add/infer HTTP/1.%d\r\nContent-Length: " + str(len(body)).encode() + b"\r\n\r\n" + body
+        request = b"POST /v2/models/add/infer HTTP/1.%d\r\nHost: a\r\nContent-Length: " + str(len(body)).encode() + b"\r\n\r\n" + body
         for version in (1, 0):
             for _ in range(20):
                 said = self.raw(request % version, shut=True)

@@ -240,7 +240,7 @@ class Watch(Served):
 
     def test_drain_answers_what_was_taken(self):
         self.put("slow", config="max_batch_size: 8\ndynamic_batching { max_queue_delay_microseconds: 5000000 }\n")
-        self.serve()
+        self.serve("--canary-secs", 0)  # a canary in the queue would end the delay early
         said = []
         asking = [threading.Thread(target=lambda: said.append(self.infer("slow", self.rows([[1, 2, 3, 4]]))[0])) for _ in range(3)]
         for t in asking:

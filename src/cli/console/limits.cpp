@@ -54,6 +54,10 @@ Result<serve::HttpLimits> http_limits(const Arguments& a) {
   PERI_TRY(read(a, "--max-body-bytes", 1, int64_t{1} << 40, &out.body_bytes));
   out.all_body_bytes = std::max(out.body_bytes, out.all_body_bytes);
   PERI_TRY(read(a, "--max-total-body-bytes", 1, int64_t{1} << 42, &out.all_body_bytes));
+  if (a.has("--max-body-bytes") && out.all_body_bytes < out.body_bytes)
+    return usage("--max-total-body-bytes is less than --max-body-bytes: no body of that size would be taken")
+        .expecting("at least " + std::to_string(out.body_bytes))
+        .but_found(std::to_string(out.all_body_bytes));
   PERI_TRY(read(a, "--max-chunks", 1, 1 << 30, &out.chunks));
   PERI_TRY(read(a, "--max-connections", 1, 1000000, &out.connections));
   PERI_TRY(read(a, "--min-bytes-per-s", 1, int64_t{1} << 40, &out.body_bytes_per_s));

@@ -3,7 +3,7 @@
     engine = peri.build("model.onnx", dims={"batch": 8}, output="model.engine")
     answers = engine.run({"image": images})
 """
-from ._native import version as __version__
+from ._native import version as _version
 from .engine import Engine, Port, add_kernel, build, compare, inspect
 from .errors import (
     AccuracyError,
@@ -20,6 +20,8 @@ from .errors import (
     UsageError,
 )
 from .results import Comparison, Explanation, Measurement, Record, Verification
+
+__version__: str = _version  # assigned, as type checkers take an imported name for private
 
 __all__ = [
     "AccuracyError", "CancelledError", "Comparison", "Engine", "Error", "Explanation", "FileError", "InternalError",

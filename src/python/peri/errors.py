@@ -1,4 +1,6 @@
 """The exceptions of peri: an Error of a kind, with the parts of the message as attributes."""
+import errno
+import os
 import re
 
 
@@ -38,10 +40,24 @@ class UnsupportedError(Error, NotImplementedError):
     code = "unsupported"
 
 
+# The operating system's numbers, by the words that end its messages.
+_NUMBERS = {os.strerror(number): number for number in errno.errorcode}
+
+
 class FileError(Error, OSError):
-    """A file could not be read or written."""
+    """A file could not be read or written. `errno`, `strerror` and `filename` are those of an OSError; None if unknown."""
 
     code = "io"
+
+    def __init__(self, text: str, message: str = "", file: str = "", *rest: str):
+        super().__init__(text, message, file, *rest)
+        words = self.message.rsplit(": ", 1)[-1]
+        if words in _NUMBERS:
+            self.errno, self.strerror = _NUMBERS[words], words
+        self.filename = file or None
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # and not "[Errno 2] ..."
 
 
 class AccuracyError(Error):

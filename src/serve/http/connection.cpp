@@ -51,6 +51,7 @@ void Connection::begin() {
   state_ = State::kHead;
   head_alone_ = false;
   parser_.begin();
+  skip_empty_lines();
   if (begin_ == end_ && !reading_) begin_ = end_ = 0;
   allow(end_ > begin_ ? shared_.limits.header_ms : shared_.limits.idle_ms);
 }
@@ -82,10 +83,17 @@ void Connection::compact(size_t to) {
   begin_ = to;
 }
 
+// Clients may send a line end behind a body (RFC 9112, 2.2). REQUIRES: no request has begun.
+void Connection::skip_empty_lines() {
+  while (end_ - begin_ >= 2 && std::memcmp(buffer_.get() + begin_, "\r\n", 2) == 0) begin_ += 2;
+}
+
 bool Connection::parse_head() {
+  if (!parser_.begun()) skip_empty_lines();
   if (begin_ == end_) return false;
   if (!parser_.begun()) {  // from here on views point into the buffer
     if (!reading_) compact(0);
+    if (end_ - begin_ == 1 && buffer_.get()[begin_] == '\r') return false;  // half of a line end
     start_ = begin_;
     allow(shared_.limits.header_ms);
     first_byte_ns_ = told_ns_;
@@ -120,6 +128,9 @@ bool Connection::start_body() {
   head_alone_ = parser_.head().request.method == "HEAD";
   body_want_ = chunked ? 0 : parser_.content_length().value_or(0);
   body_have_ = 0;
+  const int hosts = parser_.head().hosts;
+  if (hosts > 1 || (hosts == 0 && !parser_.old()))
+    return refuse(400, "a request of HTTP/1.1 has one Host field: expected 1, found " + std::to_string(hosts));
   if (parser_.head().unknown_expectation) return refuse(400, "the only expectation known is 100-continue");
   if (body_want_ > limits.body_bytes)
     return refuse(

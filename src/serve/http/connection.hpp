@@ -85,6 +85,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void begin();
   void advance();
   void compact(size_t to);
+  void skip_empty_lines();
   bool parse_head();
   bool start_body();
   bool fill_body();

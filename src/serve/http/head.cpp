@@ -82,7 +82,9 @@ bool RequestHead::count() {
 
 bool RequestHead::take(std::string_view name, std::string_view value) {
   if (!count()) return false;
-  if (same_field(name, "content-type")) {
+  if (same_field(name, "host")) {
+    ++hosts;
+  } else if (same_field(name, "content-type")) {
     request.content_type = value;
   } else if (same_field(name, "content-encoding")) {
     // Two fields are a list of two, which none of ours is.

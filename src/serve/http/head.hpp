@@ -7,7 +7,7 @@ namespace peri::serve {
 
 struct RequestHead {
   HttpRequest request;
-  int most_fields = 100, fields = 0;
+  int most_fields = 100, fields = 0, hosts = 0;
   uint32_t chunks = 0;
   bool too_many = false, expect_continue = false, unknown_expectation = false;
 

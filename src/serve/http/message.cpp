@@ -49,6 +49,12 @@ HttpReply error_reply(int status, std::string_view message) {
   return out;
 }
 
+HttpReply wrong_method(std::string_view methods, std::string_view message) {
+  HttpReply out = error_reply(405, message);
+  out.allow = methods;
+  return out;
+}
+
 static std::string_view reason_of(int status) {
   switch (status) {
     case 200: return "OK";
@@ -91,6 +97,7 @@ void write_head(const HttpReply& reply, After after, std::string* out) {
     number(static_cast<uint64_t>(reply.retry_after_s));
   }
   if (!reply.authenticate.empty()) out->append("\r\nWWW-Authenticate: ").append(reply.authenticate);
+  if (!reply.allow.empty()) out->append("\r\nAllow: ").append(reply.allow);
   out->append("\r\nContent-Length: ");
   number(reply.body_bytes());
   if (after == After::kClosed) out->append("\r\nConnection: close");

@@ -65,6 +65,7 @@ struct HttpReply {
   std::optional<uint64_t> json_bytes;  // Inference-Header-Content-Length
   int64_t retry_after_s = 0;
   std::string_view authenticate = "";      // WWW-Authenticate, of static storage
+  std::string_view allow = "";             // Allow, of static storage
   bool close = false;                      // the connection ends with it
   std::shared_ptr<const void> until_sent;  // let go when the reply is written, or is lost
 
@@ -72,6 +73,9 @@ struct HttpReply {
 };
 // {"error": message} with a status.
 HttpReply error_reply(int status, std::string_view message);
+// 405. `methods`: those that the path takes, of static storage.
+HttpReply wrong_method(std::string_view methods, std::string_view message);
+constexpr std::string_view kRead = "GET, HEAD", kPost = "POST", kReadOrPost = "GET, HEAD, POST";
 // What a reply says of its connection.
 enum class After : uint8_t {
   kOpen,      // open, the default of HTTP/1.1

@@ -121,6 +121,15 @@ void Api::reply(Work& work, HttpReply reply) {
   --open_;  // from here on whoever drains may end what the exchange was of
 }
 
+// The methods that a path below /v2 takes, if it is one.
+static std::string_view methods_of(std::span<const std::string_view> path) {
+  const std::string_view last = path.back();
+  if (last == "logging" || last == "setting") return kReadOrPost;
+  const bool work = last == "infer" || last == "generate" || last == "generate_stream";
+  if ((work && path.size() > 3) || last == "register" || last == "unregister") return kPost;
+  return path.size() > 1 && path[1] == "repository" ? kPost : kRead;
+}
+
 void Api::route(const std::shared_ptr<Work>& work) {
   const HttpRequest& r = work->exchange->request();
   std::deque<std::string> decoded;
@@ -132,10 +141,11 @@ void Api::route(const std::shared_ptr<Work>& work) {
     return reply(
         *work,
         error_reply(404, "no such path: this server speaks KServe v2, below /v2, and OpenAI's embeddings, below /v1"));
-  if (!get && r.method != "POST") return reply(*work, error_reply(405, "only GET and POST are known"));
+  if (!get && r.method != "POST") return reply(*work, wrong_method(methods_of(path), "only GET and POST are known"));
   if (path.size() == 1)
-    return reply(*work, get ? text_reply(describe_server()) : error_reply(405, "GET asks for the server's metadata"));
-  if (is(1, "health") && !get) return reply(*work, error_reply(405, "health is asked for by GET"));
+    return reply(*work,
+                 get ? text_reply(describe_server()) : wrong_method(kRead, "GET asks for the server's metadata"));
+  if (is(1, "health") && !get) return reply(*work, wrong_method(kRead, "health is asked for by GET"));
   if (is(1, "health") && is(2, "live") && path.size() == 3) return reply(*work, bare_reply(200));
   if (is(1, "health") && is(2, "ready") && path.size() <= 4) {
     const int status = readiness(path.size() == 4 ? path[3] : "");
@@ -145,7 +155,7 @@ void Api::route(const std::shared_ptr<Work>& work) {
   if (is(1, "logging") && path.size() == 2) return route_logging(work);
   if (is(1, "models")) return route_models(work, std::span(path).subspan(2));
   if (is(1, "systemsharedmemory") || is(1, "cudasharedmemory")) return route_shared(work, path.back());
-  if (is(1, "repository") && get) return reply(*work, error_reply(405, "the repository takes POST"));
+  if (is(1, "repository") && get) return reply(*work, wrong_method(kPost, "the repository takes POST"));
   if (is(1, "repository")) return route_repository(work, std::span(path).subspan(2));
   reply(*work, error_reply(404, "no such path"));
 }
@@ -166,7 +176,7 @@ void Api::route_models(const std::shared_ptr<Work>& work, std::span<const std::s
   if (what == "trace" && version.empty() && path.size() == 2 && path[1] == "setting") return route_traces(work, name);
   if (path.size() > 1) return reply(*work, error_reply(404, "no such path"));
   if (what == "infer") {
-    if (get) return reply(*work, error_reply(405, "inference takes POST"));
+    if (get) return reply(*work, wrong_method(kPost, "inference takes POST"));
     return infer(work, name, version);
   }
   int status = 404;
@@ -175,7 +185,7 @@ void Api::route_models(const std::shared_ptr<Work>& work, std::span<const std::s
   if (what == "ready")
     return reply(*work, bare_reply(served && !draining_ && served->model->trouble().empty() ? 200 : 400));
   if (what == "generate" || what == "generate_stream") {
-    if (get) return reply(*work, error_reply(405, "texts take POST"));
+    if (get) return reply(*work, wrong_method(kPost, "texts take POST"));
     if (!served) return reply(*work, error_reply(status, why));
     const TextForm form = what == "generate" ? TextForm::kGenerate : TextForm::kGenerateStream;
     auto request = read_texts(*work, form);
@@ -183,7 +193,7 @@ void Api::route_models(const std::shared_ptr<Work>& work, std::span<const std::s
     return texts(work, form, served, std::move(*request));
   }
   if (what != "" && what != "config" && what != "stats") return reply(*work, error_reply(404, "no such path"));
-  if (!get) return reply(*work, error_reply(405, "this path takes GET"));
+  if (!get) return reply(*work, wrong_method(kRead, "this path takes GET"));
   if (!served) return reply(*work, error_reply(status, why));
   if (what.empty())
     return reply(*work,
@@ -293,8 +303,13 @@ void Api::route_openai(const std::shared_ptr<Work>& work, std::span<const std::s
     return reply(*work, served ? text_reply(show_model(*served))
                                : openai_error(status, why, status == 404 ? "model_not_found" : ""));
   }
-  if (path.size() != 1 || path[0] != "embeddings") return reply(*work, openai_error(404, "no such path"));
-  if (work->exchange->request().method != "POST") return reply(*work, openai_error(405, "embeddings take POST"));
+  const bool models = !path.empty() && path[0] == "models" && path.size() <= 2;
+  if (!models && (path.size() != 1 || path[0] != "embeddings")) return reply(*work, openai_error(404, "no such path"));
+  if (models || work->exchange->request().method != "POST") {
+    HttpReply no = openai_error(405, models ? "models are read by GET" : "embeddings take POST");
+    no.allow = models ? kRead : kPost;
+    return reply(*work, std::move(no));
+  }
   auto request = read_texts(*work, TextForm::kEmbeddings);
   if (!request.ok()) return reply(*work, openai_error(status_of(request.error()), told(request.error())));
   ServedPtr served = repository_.find(request->model, "", &status, &why);

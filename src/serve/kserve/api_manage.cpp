@@ -134,9 +134,10 @@ void Api::route_traces(const std::shared_ptr<Work>& work, std::string_view model
 // Memory of clients is never mapped: there are no regions, all of which may be forgotten.
 void Api::route_shared(const std::shared_ptr<Work>& work, std::string_view what) {
   const bool get = work->exchange->request().method == "GET";
-  if (what == "status") return reply(*work, get ? text_reply("[]") : error_reply(405, "this path takes GET"));
+  if (what == "status") return reply(*work, get ? text_reply("[]") : wrong_method(kRead, "this path takes GET"));
   if (get)
-    return reply(*work, error_reply(what == "register" || what == "unregister" ? 405 : 404, "no such path for GET"));
+    return reply(*work, what == "register" || what == "unregister" ? wrong_method(kPost, "this path takes POST")
+                                                                   : error_reply(404, "no such path"));
   if (what == "unregister") return reply(*work, bare_reply(200));
   reply(*work, what == "register" ? error_reply(501, "shared memory of clients is not taken: send tensors in requests")
                                   : error_reply(404, "no such path"));

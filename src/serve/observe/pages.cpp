@@ -7,7 +7,7 @@ void answer_pages(const Api& api, const std::shared_ptr<Exchange>& exchange) {
   if (uint32_t tenant = 0; !api.admitted(*exchange, false, &tenant)) return;
   const HttpRequest& r = exchange->request();
   const std::string_view path = r.target.substr(0, r.target.find('?'));
-  if (r.method != "GET") return exchange->reply(error_reply(405, "this port takes GET"));
+  if (r.method != "GET") return exchange->reply(wrong_method(kRead, "this port takes GET"));
   HttpReply reply;
   if (path == "/metrics") {
     reply.content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
