@@ -38,7 +38,7 @@ class FileUses {
   struct Use {
     std::string what, path;
     const FileKind* kind = nullptr;  // null: the file is read
-    bool part = false;                // one of several files of a model
+    bool part = false;               // one of several files of a model
   };
   Status check_apart(const Use& written, size_t at) const;
   std::vector<Use> uses_;
