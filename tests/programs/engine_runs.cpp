@@ -1,9 +1,8 @@
-// engine_runs ENGINE [--runs N] [--sessions N] [--seed N] [SIZES ...]: runs an engine at each of SIZES
-// ("batch=8,sequence=64"; those it was tuned for first) N times in each of several sessions, from memory of the host,
-// from the second run on into memory that the caller holds. Runs take turns over copies of the inputs, so that no run
-// finds them in a core's own cache: preparing a size evicts them from it, and a caller's next input is seldom the last.
-// Prints one JSON object: see write_times(); how many kernels NVRTC compiled and the cache gave, and in how many runs a
-// bit was another than in the first. Status 1 where one was.
+// engine_runs ENGINE [--runs N] [--sessions N] [--seed N] [SIZES ...]: runs an engine at each of SIZES ("batch=8"; the
+// tuned ones first) N times in each of several sessions, from memory of the host, from the second run on into memory
+// that the caller holds. Runs take turns over copies of the inputs, so that none finds them in a core's own cache,
+// which preparing a size evicts. Prints one JSON object: see write_times(); how many kernels NVRTC compiled and the
+// cache gave, and in how many runs a bit was another than in the first. Status 1 where one was.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
