@@ -13,7 +13,19 @@ namespace {
 
 using Change = std::function<int64_t(int64_t)>;
 
-bool possible(const ir::Graph& graph, const DimBinding& sizes) { return exec::bind_region(graph, sizes, true).ok(); }
+// Each value must have the shape that inference with symbols gave it, as regions within the graph state it: at a size
+// of 1 a broadcast can go the other way.
+bool possible(const ir::Graph& graph, const DimBinding& sizes) {
+  const auto bound = exec::bind_region(graph, sizes, true);
+  if (!bound.ok() || bound->values().size() != graph.values().size()) return bound.ok();
+  for (size_t k = 0; k < graph.values().size(); ++k) {
+    const auto &stated = graph.values()[k]->type.shape, &found = bound->values()[k]->type.shape;
+    if (!stated || !found || !is_const(*found)) continue;
+    const auto dims = eval(*stated, sizes), there = eval(*found, sizes);
+    if (dims.ok() && there.ok() && *dims != *there) return false;
+  }
+  return true;
+}
 
 // All dimensions changed, else the first that can be changed alone.
 std::optional<DimBinding> changed(const ir::Graph& graph, const DimBinding& from, const std::vector<Change>& changes) {
