@@ -69,7 +69,8 @@ Result<std::vector<double>> range_of(const Arguments& arguments, std::string_vie
         .expecting(format("FIRST:LAST:STEP or one number, from %g to %g, at most 1000 of them", low, high))
         .but_found(text);
   std::vector<double> out;
-  for (double x = v[0]; x <= v[1] + 1e-9 * v[2]; x += v[2]) out.push_back(x);
+  const auto steps = static_cast<int64_t>((v[1] - v[0]) / v[2] + 1e-9);
+  for (int64_t k = 0; k <= steps; ++k) out.push_back(v[0] + static_cast<double>(k) * v[2]);
   return out;
 }
 
@@ -106,7 +107,10 @@ Result<std::map<std::string, std::vector<int64_t>>> shapes_of(const Arguments& a
       good = read.ec == std::errc() && d >= 0 && d <= int64_t{1} << 28;
       dims.push_back(d);
       at = read.ptr;
-      if (at < end) good = good && (*at == ',' || *at == 'x') && ++at < end;
+      if (at == end) break;
+      good = good && (*at == ',' || *at == 'x');
+      ++at;
+      good = good && at < end;
     }
     if (!good) return usage("--shape is not NAME:DIM,DIM,...").but_found(item);
     if (!out.emplace(item.substr(0, colon), dims).second)

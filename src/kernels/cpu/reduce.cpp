@@ -130,9 +130,12 @@ template <class T>
 T ended(const Shape& s, T v) {
   switch (s.kind->end) {
     case End::kMean:
-      if constexpr (std::is_floating_point_v<T>) return v / static_cast<T>(s.count());
-      if constexpr (std::is_same_v<T, uint64_t>) return v / static_cast<uint64_t>(s.count());
-      return static_cast<T>(static_cast<int64_t>(v) / s.count());  // of which a narrow type may not hold the count
+      if constexpr (std::is_floating_point_v<T>)
+        return v / static_cast<T>(s.count());
+      else if constexpr (std::is_same_v<T, uint64_t>)
+        return v / static_cast<uint64_t>(s.count());
+      else
+        return static_cast<T>(static_cast<int64_t>(v) / s.count());  // a narrow type may not hold the count
     case End::kRoot: {
       if constexpr (std::is_floating_point_v<T>) return static_cast<T>(std::sqrt(static_cast<double>(v)));
       return static_cast<T>(v > 0 ? static_cast<int64_t>(std::sqrt(static_cast<double>(v))) : 0);

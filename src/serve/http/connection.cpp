@@ -356,7 +356,7 @@ void Connection::last() {
     tls_->end();
     (void)write_tls_output();
   }
-  socket_.shutdown(Socket::shutdown_send, ec);
+  (void)socket_.shutdown(Socket::shutdown_send, ec);
   allow(1000);
   read();
 }

@@ -59,7 +59,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
   void start() {
     boost::system::error_code ec;
-    socket_.non_blocking(true, ec);
+    (void)socket_.non_blocking(true, ec);
     begin();
     advance();
   }

@@ -151,7 +151,7 @@ class Server final : public HttpServer {
   template <class Acceptor>
   void take_rest(Acceptor& acceptor) {
     error_code ec;
-    acceptor.non_blocking(true, ec);
+    (void)acceptor.non_blocking(true, ec);
     accept_rest(kBacklog, [&] {
       Loop& loop = *loops_[next_++ % loops_.size()];
       typename Acceptor::protocol_type::socket socket(loop.context);
