@@ -128,7 +128,8 @@ Result<Explanation> explain(const Json& proof, bool compare) {
   Explanation out;
   PERI_TRY(take_rates(proof, compare, &out));
   for (const Json& s : proof_items(proof, "steps")) PERI_TRY(take_step(s, &out));
-  if (out.steps.empty()) return invalid("the proof has no steps");
+  if (out.steps.empty() && !proof.find("steps"))
+    return invalid("the proof has no list of steps").advise("build the engine again, which writes its proof");
   for (const ExplainedStep& step : out.steps) {
     if (out.timed && !step.evidence.timed()) continue;
     out.floor += step.floor.value_or(0);

@@ -52,6 +52,13 @@ class Answers(Typed):
         answer = json.loads(self.peri("run", model, "-i", "x=x.npy", "--json", "-", *QUICK).stdout)["answers"]["y"]
         self.assertEqual([answer[key] for key in ("min", "max", "mean", "nan", "inf")], [None, None, None, 4, 0])
 
+    def test_an_engine_without_steps_is_explained(self):
+        model = self.save("same.onnx", [helper.make_node("Identity", ["x"], ["y"])], [4])
+        self.ends(0, "build", model, "-o", "same.engine", *QUICK)
+        self.assertIn("0 steps", self.ends(0, "explain", "same.engine"))
+        self.ends(0, "explain", "same.engine", "--json", "same.json", "--quiet")
+        self.assertEqual(json.loads((self.folder / "same.json").read_text())["steps_timed"], 0)
+
     def test_every_step_is_explained_by_what_it_reads(self):
         table = numpy_helper.from_array(numpy.ones((40000, 64), numpy.float32), "table")
         shape = numpy_helper.from_array(numpy.array([-1, 8, 8]), "s")
