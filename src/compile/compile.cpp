@@ -180,7 +180,6 @@ plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds
 
 }  // namespace
 
-// Weights are stored in the type asked for, else in the 16-bit type that most elements of the model's own have.
 // How many elements of float constants each type has; on a device, in a graph without them, how many inputs.
 static std::map<DType, int64_t> float_elements(const ir::Graph& graph, bool on_device) {
   std::map<DType, int64_t> out;
@@ -192,6 +191,7 @@ static std::map<DType, int64_t> float_elements(const ir::Graph& graph, bool on_d
   return out;
 }
 
+// Weights are stored in the type asked for, else in the 16-bit type that most of the model's elements have.
 static passes::Precision precision_of(const ir::Graph& graph, bool on_device, DType asked) {
   if (asked != DType::kInvalid) return {asked, true};
   DType own = DType::kInvalid;

@@ -37,8 +37,9 @@ class Tokenizer {
  public:
   struct State;  // the contents of the file, tokenizer_state.hpp
 
-  // Parses the text of a tokenizer.json. kUnsupported names a model, normalizer, pre-tokenizer or post-processor that
-  // is not implemented; kInvalid names the field that is wrong. The caller adds the file's name.
+  // Parses the text of a tokenizer.json. kUnsupported names the type of its model, normalizer, pre-tokenizer or
+  // post-processor that this class does not take; kInvalid names the field that is wrong. The caller adds the file's
+  // name.
   static Result<Tokenizer> from_json(std::string_view json);
 
   // Errors: kInvalid for a text that is not UTF-8, and for a truncation that is impossible (OnlySecond without a pair).

@@ -238,18 +238,32 @@ class Watch(Served):
             self.assertIn(want, said)
             self.assertIn("mine.yaml", said)
 
-    def test_drain_answers_what_was_taken(self):
-        self.put("slow", config="max_batch_size: 8\ndynamic_batching { max_queue_delay_microseconds: 5000000 }\n")
-        self.serve("--canary-secs", 0)  # a canary in the queue would end the delay early
+    def batch_that_waits(self, *flags):
+        """Three requests that wait for others, for the longest delay that there is, so that a slow machine has time to send them."""
+        self.put("slow", config="max_batch_size: 8\ndynamic_batching { max_queue_delay_microseconds: 60000000 }\n")
+        self.serve("--canary-secs", 0, *flags)
         said = []
         asking = [threading.Thread(target=lambda: said.append(self.infer("slow", self.rows([[1, 2, 3, 4]]))[0])) for _ in range(3)]
         for t in asking:
             t.start()
         self.wait_for(lambda: self.metric("peri_open_requests ") == 3)
+        return asking, said
+
+    def test_drain_answers_what_was_taken(self):
+        asking, said = self.batch_that_waits()
         self.assertIn("PASSED serve: 3 inferences", self.stop())
         for t in asking:
             t.join()
         self.assertEqual(said, [200] * 3)
+
+    def test_a_model_that_is_unloaded_answers_what_was_taken(self):
+        start = time.monotonic()
+        asking, said = self.batch_that_waits("--model-control-mode", "explicit", "--load-model", "slow")
+        self.assertEqual(self.ask("POST", "/v2/repository/models/slow/unload")[0], 200)
+        for t in asking:
+            t.join()
+        self.assertEqual(said, [200] * 3)
+        self.assertLess(time.monotonic() - start, 50)  # the delay is 60 s
 
     def test_drain_answers_what_had_come(self):
         """Requests that lie in the kernel when the signal comes: on connections that were open, and on new ones."""

@@ -42,6 +42,18 @@ def first_object(text):
     return json.JSONDecoder().raw_decode(text[text.index("{") :])[0]
 
 
+class Phases:
+    """Prints each part as it ends, so that the output of a test that ran out of time says what the time went into."""
+
+    def __init__(self, name):
+        self.name, self.start = name, time.monotonic()
+
+    def ended(self, part):
+        now = time.monotonic()
+        print(f"{self.name}: {part} {now - self.start:.1f} s", flush=True)
+        self.start = now
+
+
 class Network:
     def __init__(self, a, name, scratch):
         self.a, self.name, self.folder = a, name, pathlib.Path(scratch)
@@ -78,8 +90,11 @@ def dims_of(a, model):
 
 
 def built_and_run(network, wrong):
-    a, engine, flags = network.a, network.folder / "engine", ["--dtype", a_type(network.a)]
-    row = {"network": network.name, "cold": network.build(engine, *flags), "cached": network.build(engine, *flags)}
+    a, engine, flags, phases = network.a, network.folder / "engine", ["--dtype", a_type(network.a)], Phases(network.name)
+    row = {"network": network.name, "cold": network.build(engine, *flags)}
+    phases.ended("cold build")
+    row["cached"] = network.build(engine, *flags)
+    phases.ended("cached build")
     given = [word for name in network.inputs() for word in ("--input", f"{name}=random:1")]
     row["run_s"] = []
     for n in (1, 2):
@@ -88,14 +103,17 @@ def built_and_run(network, wrong):
     for file in sorted((network.folder / "out1").glob("*.npy")):
         if not filecmp.cmp(file, network.folder / "out2" / file.name, shallow=False):
             wrong.append(f"{network.name}: {file.stem} of two processes are different bits")
+    phases.ended("runs")
     dims = dims_of(a, network.model)
     batch = next((d for d in dims if "seq" not in d), None)
     sequence = next((d for d in dims if "seq" in d), None)
     sizes = [s.format(b=batch, s=sequence) for s in (TEXTS if sequence else IMAGES)] if batch else []
     runs = lambda sessions, each, *at: first_object(call([a.engine_runs, engine, "--sessions", sessions, "--runs", each, *at], network.environment)[1])
     row["first_runs"] = runs(SESSIONS, RUNS, *sizes)
+    phases.ended("first runs of sizes")
     if a.bits:  # engine_runs ends with status 1 where they are not
         row["same_bits"] = runs(2, (a.bits + 1) // 2)["sizes"][0]["runs"]
+        phases.ended(f"{a.bits} runs")
     miss = lambda what, got, bar: wrong.append(f"{network.name}: {what} {got:.3g}, at most {bar:g}") if got > bar else None
     miss("build with empty caches, s", row["cold"]["seconds"], COLD.get(network.name, 1e9))
     miss("cached build, s", row["cached"]["seconds"], CACHED)
@@ -114,8 +132,10 @@ def built_and_run(network, wrong):
             sys.exit(f"answers.py: exit code {done.returncode}: {done.stderr[-800:].strip()}")
         if done.returncode:
             wrong.append(f"{network.name}: an answer is too far off")
+        phases.ended("answers")
     if a.own:
         own_beside_default(network, engine, row, wrong)
+        phases.ended("own kernels")
     return row
 
 

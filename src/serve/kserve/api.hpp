@@ -38,8 +38,8 @@ class Api {
   // What a request without a key gets, where one is asked for: before its body is read. What is not refused keeps the
   // key that was found, so that handle() looks for none again.
   std::optional<HttpReply> refusal(HttpRequest& request) const;
-  // From now on the server is live and not ready.
-  void drain() { draining_ = true; }
+  // From now on the server is live and not ready, and no request waits for others to join its batch.
+  void drain();
   int64_t open() const { return open_; }  // requests not answered yet
   // Metrics in OpenMetrics' text form.
   std::string metrics() const;

@@ -5,6 +5,11 @@
 
 namespace peri::serve {
 
+void Api::drain() {
+  draining_ = true;
+  for (const ServedPtr& s : repository_.all()) s->model->expect_no_more();
+}
+
 int Api::readiness(std::string_view model) const {
   const auto well = [](const ServedPtr& s) { return s->model->trouble().empty(); };
   int status = 404;

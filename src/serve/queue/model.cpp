@@ -188,6 +188,14 @@ bool Model::step(std::unique_lock<std::mutex>& lock) {
   return true;
 }
 
+void Model::expect_no_more() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    scheduler_.end_delay();
+  }
+  wake_.notify_all();
+}
+
 void Model::work() {
   t_working_for = this;
   std::unique_lock<std::mutex> lock(mutex_);

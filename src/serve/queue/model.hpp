@@ -99,6 +99,8 @@ class Model {
   // Whether work is in progress and none was completed for this long, and for longer than the runs should take
   // together. Must be called often, since each result depends on the previous call.
   bool stuck(int64_t now, int64_t for_ns) const;
+  // The requests that wait are the last ones: none waits for others to join its batch any more.
+  void expect_no_more();
   // For lack of memory: halves the largest batch size. It grows back with successful batches.
   void make_batches_smaller();
   // Why it should not be used now; empty: no fault.

@@ -90,6 +90,8 @@ class Scheduler {
   std::optional<int64_t> expiry_ns() const;
   // Limits the rows of batches from now on, for lack of memory; 0, or all that the policy allows: no limit.
   void limit_rows(int64_t rows);
+  // From now on no request waits for others: a batch is what is there.
+  void end_delay() { policy_.max_delay_ns = 0; }
   int64_t row_limit() const { return row_limit_; }
   int64_t waiting() const { return waiting_; }
   const QueuePolicy& policy() const { return policy_; }

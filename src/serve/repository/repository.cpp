@@ -94,6 +94,7 @@ void Repository::collect() {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto held = std::stable_partition(
         retired_.begin(), retired_.end(), [](const ServedPtr& s) { return s.use_count() > 1 || s->model->open() > 0; });
+    for (auto at = retired_.begin(); at != held; ++at) (*at)->model->expect_no_more();
     over.assign(std::make_move_iterator(held), std::make_move_iterator(retired_.end()));
     retired_.erase(held, retired_.end());
     for (const ServedPtr& s : over) answered_ += s->model->statistics().success.count;
