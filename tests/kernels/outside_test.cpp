@@ -161,6 +161,37 @@ TEST(OutsidePattern, IsFoundAtItsSizes) {
     EXPECT_FALSE(at(other).ok()) << other;
 }
 
+// Sums and softmax of 16 bits are float32 between casts when the passes are through: a pattern of 16 bits is found
+// there.
+TEST(OutsidePattern, Of16BitsIsFoundInFloat32BetweenCasts) {
+  const ir::Graph pattern =
+      parsed("graph { input x: f16[n,c]; input w: f16[n,c]; a = sub(x, w); y = softmax(a) {axis=1}; output y }");
+  const auto at = [&](const std::string& text) {
+    const ir::Graph g = parsed(text);
+    return match(pattern, {&g, std::vector<bool>(g.inputs.size(), false)});
+  };
+  const std::string inputs = "graph { input p: f16[3,7]; input q: f16[3,7]; ";
+  for (const char* one : {
+           "t = sub(q, p); r = softmax(t); output r }",
+           "t = sub(q, p); u = cast(t) {to=1}; v = softmax(u); r = cast(v) {to=3}; output r }",
+           "e = cast(q) {to=1}; f = cast(p) {to=1}; t = sub(e, f); v = softmax(t); r = cast(v) {to=3}; output r }",
+       }) {
+    const auto m = at(inputs + one);
+    ASSERT_TRUE(m.ok()) << one << m.error().text();
+    EXPECT_EQ(m->inputs, (std::vector<size_t>{1, 0}));
+  }
+  for (const std::string& other : {
+           inputs + "t = sub(q, p); u = cast(t) {to=1}; v = softmax(u); output v }",
+           inputs + "t = sub(q, p); u = cast(t) {to=1}; v = softmax(u); r = cast(v) {to=3}; output r; output u }",
+           inputs + "t = sub(q, p); u = cast(t) {to=2}; v = softmax(u); r = cast(v) {to=3}; output r }",
+           std::string("graph { input p: f32[3,7]; input q: f32[3,7]; t = sub(q, p); v = softmax(t); r = cast(v) "
+                       "{to=3}; output r }"),
+           std::string("graph { input p: bf16[3,7]; input q: bf16[3,7]; e = cast(q) {to=1}; f = cast(p) {to=1}; t = "
+                       "sub(e, f); v = softmax(t); r = cast(v) {to=3}; output r }"),
+       })
+    EXPECT_FALSE(at(other).ok()) << other;
+}
+
 class OutsideFiles : public testing::Test {
  protected:
   void SetUp() override {

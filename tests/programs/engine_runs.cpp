@@ -1,8 +1,9 @@
-// engine_runs ENGINE [--runs N] [--sessions N] [--seed N] [SIZES ...]: runs an engine at each of SIZES ("batch=8"; the
-// tuned ones first) N times in each of several sessions, from memory of the host, from the second run on into memory
-// that the caller holds. Runs take turns over copies of the inputs, so that none finds them in a core's own cache,
-// which preparing a size evicts. Prints one JSON object: see write_times(); how many kernels NVRTC compiled and the
-// cache gave, and in how many runs a bit was another than in the first. Status 1 where one was.
+// engine_runs ENGINE [--runs N] [--sessions N] [--seed N] [--resident] [SIZES ...]: runs an engine at each of SIZES
+// ("batch=8"; the tuned ones first) N times in each of several sessions, from memory of the host, from the second run
+// on into memory that the caller holds. Runs take turns over copies of the inputs, so that none finds them in a core's
+// own cache, which preparing a size evicts. --resident: from the second run on without copies, on the first run's
+// inputs where they lie on the device. Prints one JSON object: see write_times(); how many kernels NVRTC compiled and
+// the cache gave, and in how many runs a bit was another than in the first. Status 1 where one was.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -24,16 +25,20 @@ struct Call {
   std::string engine;
   int64_t runs = 20, sessions = 9;  // a size has one second run in each session
   uint64_t seed = 7;
+  bool resident = false;
   std::vector<std::string> sizes;
 };
 Result<Call> call_of(int count, char** words) {
-  if (count < 2) return usage("engine_runs ENGINE [--runs N] [--sessions N] [--seed N] [SIZES ...]");
+  if (count < 2) return usage("engine_runs ENGINE [--runs N] [--sessions N] [--seed N] [--resident] [SIZES ...]");
   Call out;
   out.engine = words[1];
   for (int k = 2; k < count; ++k) {
     const std::string word = words[k];
-    if (word.starts_with("--") && k + 1 == count) return usage("%s needs a number", word.c_str());
-    if (word == "--runs")
+    if (word == "--resident")
+      out.resident = true;
+    else if (word.starts_with("--") && k + 1 == count)
+      return usage("%s needs a number", word.c_str());
+    else if (word == "--runs")
       out.runs = std::max<int64_t>(3, std::atoll(words[++k]));
     else if (word == "--sessions")
       out.sessions = std::clamp<int64_t>(std::atoll(words[++k]), 1, 100);
@@ -80,14 +85,20 @@ struct Times {
 
 constexpr size_t kCopies = 8;  // of 0.6 MB or more for an image: above a core's second-level cache
 
-Status run_size(runtime::Session& session, std::span<const std::vector<Tensor>> copies, int64_t runs,
+Status run_size(runtime::Session& session, std::span<const std::vector<Tensor>> copies, const Call& call,
                 std::vector<Tensor>* expected, Times* times, int64_t* differ) {
   std::vector<Tensor> held;
   std::vector<runtime::View> views;
+  const int64_t runs = call.runs;
   for (int64_t k = 0; k < runs + 2; ++k) {
     if (k == runs) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(times->runs[0]));
     const std::vector<Tensor>& inputs = copies[static_cast<size_t>(k) % copies.size()];
     const int64_t start = now_ns();
+    if (k > 0 && call.resident) {
+      PERI_TRY(session.run_resident({}));
+      (k < runs ? times->runs : times->rested).push_back(seconds_since(start) * 1e3);
+      continue;
+    }
     PERI_ASSIGN(std::vector<Tensor> out, k == 0 ? session.run(inputs) : session.run(inputs, views));
     (k < runs ? times->runs : times->rested).push_back(seconds_since(start) * 1e3);
     if (k == 0) {
@@ -138,8 +149,7 @@ Status run_size(const std::shared_ptr<const runtime::Engine>& engine, std::span<
   std::vector<Tensor> expected;
   std::vector<Times> times;
   int64_t differ = 0;
-  for (runtime::Session* s : sessions)
-    PERI_TRY(run_size(*s, copies, call.runs, &expected, &times.emplace_back(), &differ));
+  for (runtime::Session* s : sessions) PERI_TRY(run_size(*s, copies, call, &expected, &times.emplace_back(), &differ));
   const auto after = code_counts(p);
   *other_bits += differ;
   w->begin_object().field("sizes", sizes.empty() ? "tuned" : sizes);

@@ -240,6 +240,50 @@ TEST_F(OutsideKernel, AGraphOf16BitsWithoutWeightsKeepsThem) {
   EXPECT_NE(refusals(*b, name).find("ptxas error: broken ptx"), std::string::npos) << refusals(*b, name);
 }
 
+// Thread 0 of a block computes a row; float16 as bits, which the host's compiler lacks.
+constexpr const char* kSoftmax = R"(
+static float wide(unsigned short h) {
+  const int e = h >> 10 & 31, m = h & 1023;
+  const float f = e == 31 ? m ? NAN : INFINITY : e ? ldexpf(1024 + m, e - 25) : ldexpf(m, -24);
+  return h >> 15 ? -f : f;
+}
+static unsigned short narrow(float f) {  // of 0 to 1 or NaN
+  int e;
+  if (!(f >= 0)) return 0x7e00;
+  if (f < 6.2e-5f) return (unsigned short)nearbyintf(ldexpf(f, 24));
+  frexpf(f, &e);
+  return (unsigned short)(((e + 14) << 10) + (int)nearbyintf(ldexpf(f, 11 - e)) - 1024);
+}
+extern "C" __global__ void peri_outside_soft(const unsigned short* x, unsigned short* y, int c) {
+  if (threadIdx.x) return;
+  x += (long long)blockIdx.x * c;
+  y += (long long)blockIdx.x * c;
+  float largest = -INFINITY, sum = 0;
+  for (int i = 0; i < c; ++i) largest = fmaxf(largest, wide(x[i]));
+  for (int i = 0; i < c; ++i) sum += expf(wide(x[i]) - largest);
+  for (int i = 0; i < c; ++i) y[i] = narrow(expf(wide(x[i]) - largest) / sum);
+}
+)";
+
+// The passes leave a softmax of 16 bits as float32 between casts: a pattern of the softmax alone takes the three nodes.
+TEST_F(OutsideKernel, ASoftmaxOf16BitsIsChosen) {
+  static const Folder kFiles;
+  std::ofstream(kFiles.path / "soft.cu") << kSoftmax;
+  const std::string manifest = (kFiles.path / "soft.json").string();
+  std::ofstream(manifest)
+      << "{\"name\": \"outside_soft\", \"version\": 1, \"source\": {\"cuda\": \"soft.cu\"}, \"chips\": [\"sm_80+\"], "
+      << "\"entry\": \"peri_outside_soft\", \"threads\": 32, \"grid\": [\"n\"], \"arguments\": [\"x\", \"y\", \"i32 "
+         "c\"], "
+      << "\"pattern\": \"graph { input x: f16[n,c]; y = softmax(x); output y }\"}";
+  const auto k = kernels::outside::add(manifest);
+  ASSERT_TRUE(k.ok()) << k.error().text();
+  const auto b = built(0, "", "cuda", "graph { input x: f16[batch,40]; y = softmax(x); output y }");
+  ASSERT_TRUE(b.ok()) << b.error().text();
+  ASSERT_EQ(b->compiled.steps.size(), 1U) << refusals(*b, "outside_soft");
+  EXPECT_TRUE(b->compiled.steps[0].chosen.starts_with("outside_soft")) << b->compiled.steps[0].chosen;
+  EXPECT_TRUE(b->verdict.right());
+}
+
 // An engine whose only step is a kernel from outside, as source and as PTX: each of the driver's calls fails in turn.
 // It is told, the next run is right, and nothing is left behind.
 TEST_F(OutsideKernel, AnyCallOfTheDriverThatFailsIsToldAndTheNextRunIsRight) {

@@ -2,13 +2,14 @@
 """Whole answers of an engine on a GPU beside a float64 run of the model by other code: onnx's reference evaluator, its slow
 operators replaced by numpy's products.
 
-    answers.py NAME ... [--dtype f16,bf16,f32] [--seeds 4] [--batch N] [--backend cuda] [--build-flags ...] [--engine ENGINE] [--json FILE]
+    answers.py NAME ... [--dtype f16,bf16,f32] [--seeds 4] [--batch N | --also-batch N] [--backend cuda] [--build-flags ...] [--engine ENGINE] [--json FILE]
 
 --engine: of the first type, instead of a build of it. Batch 1: over all seeds the root of the mean square and the largest error are at most 1.5 times those of the same run with
 every input, weight and value rounded to the type (32 times in float32, whose sums round at each addition, which that run does
 not). --batch N: the engine is built for N and judged there, step by step on
 the inputs that each step had; the answers to the first image, the last and one between lie beside their own of batch 1 as
-far as both may err, and are held like batch 1. Of the digits models the accuracy on the
+far as both may err, and are held like batch 1. --also-batch N: beside batch 1, an engine of the first type is built for N
+without tuning; its images are those of the seeds in turns, so that each has a reference and its own answer of batch 1. Of the digits models the accuracy on the
 test images is that of float64 within one image. Models are made whole from $MODELS (models/ of the sources); $WORK is for scratch.
 Exit code 3 where an answer is too far off, 77 without numpy and onnx.
 """
@@ -276,15 +277,16 @@ def accuracy(a, engine, reference, folder, sources):
 class Engine:
     """Of one type, with what is found of it."""
 
-    def __init__(self, a, dtype, model, path, folder, given):
-        self.a, self.dtype, self.file, self.folder = a, dtype, given or folder / f"{dtype}.engine", folder
+    def __init__(self, a, dtype, model, path, folder, given=None, batch=1):
+        self.a, self.dtype, self.batch, self.file, self.folder = a, dtype, batch, given or folder / f"{dtype}-{batch}.engine", folder
         self.times, self.ours, self.theirs, self.largest, self.wrong = DTYPES[dtype][3], {}, {}, {}, []
         batch_name = model.graph.input[0].type.tensor_type.shape.dim[0].dim_param
         start = time.monotonic()
         if not given:
-            flags = a.build_flags.split() + (["--dims", f"{batch_name}={a.batch}"] if a.batch > 1 else [])
+            flags = a.build_flags.split() if batch == a.batch else ["--no-tune"]
+            flags += ["--dims", f"{batch_name}={batch}"] if batch > 1 else []
             call(a.peri, "build", path, "-o", self.file, "--backend", a.backend, "--dtype", dtype, "--quiet", *flags)
-        self.report = {"name": path.stem, "dtype": dtype, "batch": a.batch, "build_s": time.monotonic() - start, "seeds": []}
+        self.report = {"name": path.stem, "dtype": dtype, "batch": batch, "build_s": time.monotonic() - start, "seeds": []}
 
     def answer(self, inputs):
         return answer_of(self.a.peri, self.file, inputs, self.folder)
@@ -301,16 +303,16 @@ class Engine:
             apart, room = float(np.abs(alone[out] - got[out]).max()), 2 * self.times * self.theirs[out][-1]["largest"]
             print(f"  {out} image {k}: {apart:.3g} beside its own of batch 1, room {room:.3g}", flush=True)
             if not apart <= room:
-                self.wrong.append(f"{out}: image {k} of {self.a.batch} is {apart:.3g} off its own of batch 1")
+                self.wrong.append(f"{out}: image {k} of {self.batch} is {apart:.3g} off its own of batch 1")
 
     def told(self, reference, sources):
         for out in self.ours:
             self.wrong += held(out, self.ours[out], self.theirs[out], self.largest[out] or 1, self.times)
-        if self.report["name"].startswith("digits"):
+        if self.report["name"].startswith("digits") and self.batch == self.a.batch:
             self.wrong += accuracy(self.a, self.file, reference, self.folder, sources)
         r = self.report
         r["wrong"] = self.wrong
-        print(f"{r['name']} {self.dtype} batch {self.a.batch}: {'; '.join(self.wrong) or 'right'} (built in {r['build_s']:.1f} s, references of {r['reference_s']:.1f} s)", flush=True)
+        print(f"{r['name']} {self.dtype} batch {self.batch}: {'; '.join(self.wrong) or 'right'} (built in {r['build_s']:.1f} s, references of {r['reference_s']:.1f} s)", flush=True)
         return r
 
 
@@ -321,7 +323,7 @@ def judged(a, name, scratch):
     call(sys.executable, sources / "materialize.py", "--out", folder, name)
     path = folder / f"{name}.onnx"
     model = onnx.load(path)
-    engines = [Engine(a, d, model, path, folder, a.engine if k == 0 else None) for k, d in enumerate(a.dtype.split(","))]
+    engines = [Engine(a, d, model, path, folder, a.engine if k == 0 else None, a.batch) for k, d in enumerate(a.dtype.split(","))]
     reference = Reference(model)
     chosen = sorted({0, a.batch // 2, a.batch - 1})
     inputs_of = {seed: made_inputs(model, a.batch, seed) for seed in range(1, a.seeds + 1)}
@@ -342,9 +344,23 @@ def judged(a, name, scratch):
             if a.batch > 1 and seed == 1:
                 for e, all_of in zip(engines, got):
                     e.hold_image(k, {n: x[k : k + 1] for n, x in all_of.items()}, e.answer(image))
+    if a.also_batch:
+        engines.append(batched(a, engines[0], model, path, folder, images, runs))
     for e in engines:
         e.report["reference_s"] = spent
     return [e.told(reference, sources) for e in engines]
+
+
+def batched(a, single, model, path, folder, images, runs):
+    """An engine for a batch of the images of all seeds in turns, each held to its reference and to its answer by `single`."""
+    out = Engine(a, single.dtype, model, path, folder, batch=a.also_batch)
+    keys = [list(images)[k % len(images)] for k in range(a.also_batch)]
+    got = out.answer({n: np.concatenate([images[key][n] for key in keys]) for n in images[keys[0]]})
+    for k, key in enumerate(keys):
+        image = {n: x[k : k + 1] for n, x in got.items()}
+        out.hold(key[0], image, runs[key, None], runs[key, single.dtype])
+        out.hold_image(k, image, single.answer(images[key]))
+    return out
 
 
 def main():
@@ -353,6 +369,7 @@ def main():
     p.add_argument("--dtype", default="f16", help=f"of {', '.join(DTYPES)}, by commas (default: %(default)s)")
     p.add_argument("--seeds", type=int, default=4)
     p.add_argument("--batch", type=int, default=1)
+    p.add_argument("--also-batch", type=int, default=0, metavar="N")
     p.add_argument("--backend", default="cuda")
     p.add_argument("--build-flags", default="", help="of peri build, beside the backend and the type")
     p.add_argument("--engine", help="of the one network in the first type")
@@ -361,6 +378,8 @@ def main():
     a = p.parse_args()
     if a.engine and len(a.names) > 1:
         p.error("--engine is of one network")
+    if a.also_batch and a.batch > 1:
+        p.error("--also-batch is beside batch 1")
     if unknown := [d for d in a.dtype.split(",") if d not in DTYPES]:
         p.error(f"no type {', '.join(unknown)}")
     wrong = 0

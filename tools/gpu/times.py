@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """What builds, loads and first runs of networks take on this machine, each in a process of its own, beside their bars.
 
-    times.py NAME ... [--backend cuda] [--bits RUNS] [--answers f16,bf16,f32 [--seeds 4]] [--own] [--json FILE] [--dry]
+    times.py NAME ... [--backend cuda] [--bits RUNS] [--answers f16,bf16,f32 [--seeds 4] [--also-batch N]] [--own] [--json FILE] [--dry]
 
 For each network in float16 at batch 1: a build with empty caches (ours and the driver's lie in a fresh folder), the same
 again, `peri run` of the engine from exec to exit twice, whose answers have the same bits, and first runs of other batches
 or lengths in one process (engine_runs). Counted: trials of candidates, texts that NVRTC compiled (files that came to the
 cache), sizes at which it compiled. The second run of a size beside later ones: the median over fresh sessions. Of the same
 engine: --bits: so many runs give the same bits. --answers: answers.py judges it, and engines of the other types, which
-are built without tuning. --own: beside it one of our own kernels alone (--provider peri), which may take 3 times as long,
+are built without tuning; so is one for a batch of N. --own: beside it one of our own kernels alone (--provider peri), which may take 3 times as long,
 and whether all steps of that provider are on the device in three types. --dry: bars are printed, not held. Models are made
 whole from $MODELS; $WORK is for scratch. Exit code 4 where a bar is missed, 77 without numpy and onnx.
 """
@@ -125,7 +125,7 @@ def built_and_run(network, wrong):
         miss(f"texts compiled at {s['sizes']}", s["compiled"], 0)
         miss(f"second run at {s['sizes']} over later ones", second_over_later(s), SECOND)
     if a.answers:
-        words = [sys.executable, pathlib.Path(__file__).with_name("answers.py"), network.name, "--dtype", a.answers, "--seeds", a.seeds, "--backend", a.backend]
+        words = [sys.executable, pathlib.Path(__file__).with_name("answers.py"), network.name, "--dtype", a.answers, "--seeds", a.seeds, "--also-batch", a.also_batch, "--backend", a.backend]
         done = subprocess.run([*map(str, words), "--engine", str(engine), "--build-flags=--no-tune --no-verify", "--peri", a.peri], capture_output=True, text=True, env=network.environment)
         print(done.stdout, end="", flush=True)
         if done.returncode not in (0, 3):
@@ -193,6 +193,7 @@ def main():
     p.add_argument("--bits", type=int, default=0, metavar="RUNS")
     p.add_argument("--answers", metavar="TYPES", help="float16 first")
     p.add_argument("--seeds", type=int, default=4)
+    p.add_argument("--also-batch", type=int, default=0, metavar="N")
     p.add_argument("--peri", default="peri")
     p.add_argument("--engine-runs", default="engine_runs")
     p.add_argument("--json")

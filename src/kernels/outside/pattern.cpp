@@ -1,10 +1,14 @@
-// A region matches if both graphs, traversed from the outputs to the inputs, have the same nodes.
+// A region matches if both graphs, traversed from the outputs to the inputs, have the same nodes. Where the pattern
+// computes in 16 bits, the region may compute in float32 between casts, as set_precision leaves sums and softmax: its
+// inputs and outputs are the pattern's, and what the kernel computes between them is held to the region.
 #include "kernels/outside/pattern.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <map>
 #include <set>
+
+#include "kernels/weights/widened.hpp"
 
 namespace peri::kernels::outside {
 
@@ -49,6 +53,14 @@ bool same_attrs(const ir::Node& a, const ir::Node& b) {
   });
 }
 
+// The conversion between a narrow type and float32 that made the value; null: none.
+const ir::Node* precision_cast(const ir::Value& v, DType narrow) {
+  const ir::Node* const n = v.producer;
+  if (!n || n->op != "cast" || !is_narrow_float(narrow)) return nullptr;
+  const DType from = n->in(0)->type.dtype, to = v.type.dtype;
+  return (from == narrow && to == DType::kF32) || (from == DType::kF32 && to == narrow) ? n : nullptr;
+}
+
 struct Matcher {
   const ir::Graph& problem;
   std::map<const ir::Value*, const ir::Value*> seen = {};  // of the pattern's
@@ -73,6 +85,11 @@ struct Matcher {
 
   Status value(const ir::Value* p, const ir::Value* a) {
     if (!p || !a) return p == a ? Status(Ok{}) : Status(refused("another number of operands"));
+    if (!p->producer || p->producer->op != "cast")
+      while (const ir::Node* const cast = precision_cast(*a, p->type.dtype)) {
+        nodes.insert(cast);
+        a = cast->in(0);
+      }
     if (const auto [it, fresh] = seen.emplace(p, a); !fresh)
       return it->second == a ? Status(Ok{}) : Status(refused("other operands"));
     if (p->constant) {
@@ -95,11 +112,15 @@ struct Matcher {
 
 Result<Match> match(const ir::Graph& pattern, const Problem& problem) {
   const ir::Graph& g = *problem.graph;
-  if (g.nodes.size() != pattern.nodes.size() || g.outputs.size() != pattern.outputs.size())
+  if (g.nodes.size() < pattern.nodes.size() || g.outputs.size() != pattern.outputs.size())
     return refused("not the pattern's number of nodes and outputs");
   Matcher m{g};
   for (size_t k = 0; k < g.outputs.size(); ++k) {
     if (!g.outputs[k]->type.layout.row_major()) return refused("a result that is not row-major");
+    if (g.outputs[k]->type.dtype != pattern.outputs[k]->type.dtype)
+      return refused("a result of another type")
+          .expecting(dtype_name(pattern.outputs[k]->type.dtype))
+          .but_found(dtype_name(g.outputs[k]->type.dtype));
     PERI_TRY(m.value(pattern.outputs[k], g.outputs[k]));
   }
   if (m.nodes.size() != g.nodes.size()) return refused("not the same nodes");

@@ -9,7 +9,8 @@ struct Match {
   DimBinding sizes;            // of the pattern's named dimensions
   std::vector<size_t> inputs;  // for each input of the pattern its index in the problem
 };
-// The same nodes over values of the same types, operands in the same order. Outputs in the order of the pattern's;
+// The same nodes over values of the same types, operands in the same order; where the pattern has values of 16 bits
+// between its inputs and outputs, also over float32 values between casts. Outputs in the order of the pattern's;
 // inputs in any order. A refusal names the first difference.
 Result<Match> match(const ir::Graph& pattern, const Problem& problem);
 
