@@ -62,7 +62,7 @@ with tempfile.TemporaryDirectory() as scratch:
     expect("types side by side", answers[:-2] + ["f32,bf16", "--seeds", "1", "--build-flags=--no-tune"], 0, "digits_cnn f32 batch 1: right", "digits_cnn bf16 batch 1: right")
     expect("a wrong answer", answers + ["--seeds", "1"], 3, "largest error", WRONG="1")
     expect("a wrong image", answers + ["--seeds", "1", "--batch", "8"], 3, "image 4 of 8", WRONG="1")
-    expect("a wrong image beside batch 1", answers + ["--seeds", "1", "--also-batch", "2"], 3, "image 0 of 2", "batch 2: ", WRONG="1")
+    expect("a wrong image beside batch 1", answers + ["--seeds", "1", "--also-batch", "2"], 3, "image 1 of 2", "batch 2: ", WRONG="1")
 
     times = [PYTHON, TOOLS / "times.py", "digits_cnn", "--backend", "null"]
     whole = ["--bits", "40", "--answers", "f32", "--seeds", "2", "--also-batch", "3", "--own"]

@@ -334,8 +334,10 @@ def judged(a, name, scratch):
     wanted = [(at, dtype) for at in images for dtype in (None, *(e.dtype for e in engines))]
     runs = dict(zip(wanted, beside_each_other(reference, [(images[at], dtype) for at, dtype in wanted])))
     spent = time.monotonic() - start
+    alone = {}
     for seed, inputs in inputs_of.items():
         got = [e.answer(inputs) for e in engines]
+        alone[seed] = got[0]
         for k in chosen:
             image, exact = images[seed, k], runs[(seed, k), None]
             for e, all_of in zip(engines, got):
@@ -345,21 +347,21 @@ def judged(a, name, scratch):
                 for e, all_of in zip(engines, got):
                     e.hold_image(k, {n: x[k : k + 1] for n, x in all_of.items()}, e.answer(image))
     if a.also_batch:
-        engines.append(batched(a, engines[0], model, path, folder, images, runs))
+        engines.append(batched(a, engines[0], model, path, folder, images, runs, alone))
     for e in engines:
         e.report["reference_s"] = spent
     return [e.told(reference, sources) for e in engines]
 
 
-def batched(a, single, model, path, folder, images, runs):
-    """An engine for a batch of the images of all seeds in turns, each held to its reference and to its answer by `single`."""
+def batched(a, single, model, path, folder, images, runs, alone):
+    """An engine for a batch of the images of all seeds in turns, each held to its reference and to its answer alone, by `single`."""
     out = Engine(a, single.dtype, model, path, folder, batch=a.also_batch)
     keys = [list(images)[k % len(images)] for k in range(a.also_batch)]
     got = out.answer({n: np.concatenate([images[key][n] for key in keys]) for n in images[keys[0]]})
     for k, key in enumerate(keys):
         image = {n: x[k : k + 1] for n, x in got.items()}
         out.hold(key[0], image, runs[key, None], runs[key, single.dtype])
-        out.hold_image(k, image, single.answer(images[key]))
+        out.hold_image(k, image, alone[key[0]])
     return out
 
 
