@@ -1,9 +1,7 @@
 // engine_runs ENGINE [--runs N] [--sessions N] [--seed N] [--resident] [SIZES ...]: runs an engine at each of SIZES
-// ("batch=8"; the tuned ones first) N times in each of several sessions, from memory of the host, from the second run
-// on into memory that the caller holds. Runs take turns over copies of the inputs, so that none finds them in a core's
-// own cache, which preparing a size evicts. --resident: from the second run on without copies, on the first run's
-// inputs where they lie on the device. Prints one JSON object: see write_times(); how many kernels NVRTC compiled and
-// the cache gave, and in how many runs a bit was another than in the first. Status 1 where one was.
+// ("batch=8"; the tuned ones first) N times in several sessions, from memory of the host, over copies of the inputs in
+// turns, so that none is in a core's cache; with --resident from the second run on without copies. Prints one JSON
+// object: see write_times(), and in how many runs a bit was another than in the first. Status 1 where one was.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
