@@ -15,8 +15,8 @@ namespace peri::serve {
 // too, with one request of each sequence at a time, so that its models receive them in order.
 void queue_ensemble(const ModelConfig& config, const FindModel& find, ModelOptions* options);
 
-// Models are looked up for each request, so that they may be replaced. REQUIRES: `find` outlives the result. Errors:
-// kInvalid, with step, tensor and expectation.
+// Models are looked up for each request, so that they may be replaced. REQUIRES: `find` outlives the result. Errors,
+// with step, tensor and expectation: kInvalid; kRefused: a step's model is not served.
 Result<std::shared_ptr<runtime::Servable>> make_ensemble(const ModelConfig& config, FindModel find);
 
 }  // namespace peri::serve

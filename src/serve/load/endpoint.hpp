@@ -31,7 +31,8 @@ struct Endpoint {
   Status read_key(const std::string& file);
 };
 
-// A non-blocking socket whose connection is in progress. Errors: kIo: unknown host, connection refused.
+// A non-blocking socket whose connection is in progress. Errors: kIo: unknown host, connection refused; kUsage: the
+// name of the Unix socket is too long.
 Result<Fd> connect_to(const Endpoint& where);
 
 // The error for a server that replies 401.

@@ -33,14 +33,14 @@ std::string decoded_name(std::string_view part);
 // A message for clients: each absolute path is reduced to its last part.
 std::string without_paths(std::string_view text);
 // Models of a repository by name. The configuration is the file `config_name` in the model's folder configs/, if
-// present. Errors: kIo.
+// present. Errors: kIo; kMemory (more than 100,000 files in a folder).
 Result<std::vector<FoundModel>> scan_repository(const std::string& root, const std::string& config_name = "");
 // Names of folders that are not valid model names, the first few; hidden folders are ignored.
 std::vector<std::string> misnamed_folders(const std::string& root);
-// One model. Errors: kInvalid (not a plain name), kIo (no such folder).
+// One model. Errors: kInvalid (not a plain name), kIo (no such folder), kMemory (as above).
 Result<FoundModel> scan_model(const std::string& root, std::string_view name, const std::string& config_name = "");
 // The file or Hugging Face folder that a version is loaded from; a folder with the file's name contains the file and
-// its external data. `wanted`: default_model_filename, or "". Errors: kIo.
+// its external data. `wanted`: default_model_filename, or "". Errors: kInvalid (`wanted`), kIo.
 Result<std::string> model_path(const FoundVersion& version, const std::string& wanted);
 
 }  // namespace peri::serve

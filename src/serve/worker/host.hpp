@@ -14,7 +14,7 @@ constexpr int kLostDeviceStatus = 4;
 
 // Serves until `socket` closes; then calls `end`, on any thread, which must end the process at once and not return.
 // `lost` is called after each run and each failed load: an error that it returns also ends the worker, and the server
-// passes it to all requests in progress. Errors: kInvalid: the memory is not a region of this version.
+// passes it to all requests in progress. Errors: those of Region::open().
 Status serve_as_worker(Fd socket, Fd memory, Loader loader, std::function<void(int code)> end,
                        std::function<std::optional<Error>()> lost);
 

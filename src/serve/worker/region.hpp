@@ -68,9 +68,9 @@ struct RegionHead {
 
 class Region {
  public:
-  // Reserves `bytes` for blocks, initially zero; only used pages take memory. Errors: kMemory, kIo.
+  // Reserves `bytes` for blocks, initially zero; only used pages take memory. Errors: kIo.
   static Result<std::shared_ptr<Region>> create(uint64_t bytes);
-  // Maps the region in the worker; takes the descriptor. Errors: kInvalid: not a region of this version.
+  // Maps the region in the worker; takes the descriptor. Errors: kInvalid: not a region of this version; kIo.
   static Result<std::shared_ptr<Region>> open(Fd fd);
   ~Region();
 
