@@ -45,7 +45,7 @@ struct Log {
   static void tell(void* user, peri_log_level level, const char* message);
 };
 
-// A view of an array: (dtype, shape, address, bytes), or (DLPack capsule, name of the port). REQUIRES: both outlive the
+// A view of an array: (dtype, shape, address, bytes), or (DLPack capsule, name of the port). Both stay alive during the
 // call.
 View view_of(nb::handle array);
 // Output `index` of the last run as a NumPy array that shares its memory.
