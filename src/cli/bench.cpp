@@ -40,7 +40,7 @@ void print_processes(const Page& page, const bench::Record& record) {
               counted(std::ssize(p.samples_ms), "sample").c_str(), p.first_run_ms);
 }
 
-// What the flags alone say, before a model is built.
+// Terms from the flags alone, checked before a model is built.
 Result<build::BenchTerms> asked_of(const Arguments& arguments) {
   build::BenchTerms t;
   PERI_ASSIGN(t.threads, thread_count(arguments));
@@ -73,7 +73,7 @@ Result<build::BenchTerms> terms_of(const Arguments& arguments, build::BenchTerms
   return t;
 }
 
-// No powers of ten: "17490", "12.34".
+// Without an exponent: "17490", "12.34".
 std::string rate_text(double per_s) { return format(per_s < 1000 ? "%.4g" : "%.0f", per_s); }
 
 std::string summary_of(const bench::Record& r) {
@@ -86,7 +86,7 @@ std::string summary_of(const bench::Record& r) {
   return out + counted(r.threads, "thread");
 }
 
-// Where a process had all its samples before its time was over, and nobody asked for so few.
+// Notes that the limit of samples, which the user did not set, ended the measurement before its time.
 void note_cut(const Arguments& arguments, const bench::Record& record, const build::BenchTerms& terms) {
   if (arguments.has("--quiet") || arguments.has("--iterations")) return;
   for (const bench::ProcessRecord& p : record.processes)
@@ -101,7 +101,7 @@ Error paced_on_host() {
       .advise("build it with --backend cuda, or leave --paced out");
 }
 
-// Before a model is built that could not be paced.
+// Checked before a model is built.
 Status check_paced(const Arguments& arguments) {
   if (!arguments.has("--paced") || build::is_engine(arguments.positional[0])) return Ok{};
   PERI_ASSIGN(const lower::Backend* const backend,
@@ -116,11 +116,11 @@ Result<Outcome> paced(const Opened& opened, const build::BenchTerms& terms) {
   PERI_TRY(session->run(terms.inputs));
   bench::Schedule round;
   round.warm_up_seconds = bench::kResidentWarmUpSeconds;
-  round.seconds = 0;  // a batch a round
+  round.seconds = 0;  // one batch per round
   round.max_samples = terms.max_samples;
   std::string line;
   const auto next = [&] { return static_cast<bool>(std::getline(std::cin, line)); };
-  const Page page{Arguments{}};  // also with --quiet: the rounds are the answer
+  const Page page{Arguments{}};  // also with --quiet: the rounds are the output
   const auto told = [&page](const std::string& text) {
     page.line("%s", text.c_str());
     std::fflush(stdout);
@@ -129,7 +129,7 @@ Result<Outcome> paced(const Opened& opened, const build::BenchTerms& terms) {
   return Outcome{};
 }
 
-// Flags of a server's load mean nothing for a model of this machine.
+// Refuses flags of a server's load for a local model.
 Status check_local(const Arguments& arguments) {
   for (const Flag& f : endpoint_flags())
     if (arguments.has(f.name))
@@ -140,7 +140,7 @@ Status check_local(const Arguments& arguments) {
   return Ok{};
 }
 
-// And those of a model, or of how it is built, nothing for a server.
+// Refuses flags of a model or its build for a server.
 Status check_server(const std::vector<Flag>& all, const Arguments& arguments) {
   const std::vector<Flag> obeyed = endpoint_flags();
   for (const Flag& f : all) {

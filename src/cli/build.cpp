@@ -35,7 +35,7 @@ std::string describe(const Page& page, const build::Made& made, const std::strin
   return w.take();
 }
 
-// What a plan for a device leaves on the host: "; 3 steps on the host".
+// Steps of a device's plan that run on the host: "; 3 steps on the host".
 std::string host_text(const compile::Compiled& c) {
   if (c.program.devices.size() == 1 && c.on_host.empty()) return "";
   std::string memory;
@@ -47,7 +47,7 @@ std::string host_text(const compile::Compiled& c) {
                          c.on_host[0].name.c_str());
 }
 
-// The model's own name, in the current folder: "models/digits.onnx" gives "digits.engine".
+// The model's file name in the current folder with another suffix: "models/digits.onnx" gives "digits.engine".
 std::string engine_beside(const std::string& model) {
   std::filesystem::path of = std::filesystem::path(model).lexically_normal();
   if (!of.has_filename()) of = of.parent_path();

@@ -10,7 +10,7 @@
 namespace peri::cli {
 namespace {
 
-// How many files of the kind there are.
+// Lists the files of a kind. Returns their number.
 int64_t list_kept(const KeptKind& kind, const std::string& folder, const Page& page, JsonWriter* w) {
   const KeptFacts f = kept_facts(kind, folder);
   const auto limit = static_cast<int64_t>(kept_limit_bytes(kind));
@@ -32,7 +32,7 @@ Result<Outcome> run(const Arguments& arguments) {
   if (what != "path" && what != "list" && what != "clear")
     return usage("peri cache has no '%s'", what.c_str()).expecting("path, list or clear");
   if (what == "path") page.line("%s", folder.c_str());
-  if (folder.empty()) {  // and no file below "/" is looked at or deleted
+  if (folder.empty()) {  // the file system's root is neither listed nor deleted from
     out.summary = "no cache: set PERI_CACHE, XDG_CACHE_HOME or HOME";
   } else if (what == "path") {
     out.summary = folder;

@@ -1,5 +1,4 @@
-// peri completion: shell completion, generated from the entries of all commands, so that it is always
-// complete.
+// peri completion: shell completion, generated from the entries of all commands.
 #include <cctype>
 #include <cstdio>
 
@@ -23,7 +22,7 @@ std::vector<Flag> flags_of(const Command& c) {
   return out;
 }
 
-// The words of "[path|list|clear]"; none of "MODEL|ENGINE", which are files.
+// The words of "[path|list|clear]"; none for "MODEL|ENGINE", which are files.
 std::vector<std::string> fixed_words(std::string_view positional) {
   std::vector<std::string> out(1);
   for (char c : positional) {
@@ -35,21 +34,21 @@ std::vector<std::string> fixed_words(std::string_view positional) {
   return out;
 }
 
-// `text` between single quotes.
+// `text` in single quotes.
 std::string quoted(std::string_view text) {
   std::string out = "'";
   for (char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
   return out + "'";
 }
 
-// As zsh's _arguments wants what stands between brackets.
+// Escaped for the description in brackets of zsh's _arguments.
 std::string escaped(std::string_view text) {
   std::string out;
   for (char c : text) out += std::string(std::string_view("[]:\\").find(c) == std::string_view::npos ? "" : "\\") + c;
   return out;
 }
 
-// All that a flag may be given: of "f32|f16|bf16" each; none where there is no end of them.
+// The values of a flag: each of "f32|f16|bf16"; empty if they are not enumerable.
 std::vector<std::string> choices_of(const Flag& f) {
   return f.value.find('|') == std::string_view::npos ? std::vector<std::string>() : fixed_words(f.value);
 }
@@ -67,7 +66,7 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-// What may follow each flag: choices, or how bash makes names (-f files, -d folders, - nothing).
+// The values after each flag: choices, or bash's way to complete names (-f files, -d folders, - nothing).
 std::string bash_values(const Command& c) {
   std::string out;
   for (const Flag& f : flags_of(c)) {
@@ -96,7 +95,7 @@ std::string bash() {
   return "_peri() {\n  local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} flags= words= values= "
          "how=\n"
          "  COMPREPLY=()\n"
-         "  if [[ $cur == = ]]; then\n    cur=\n"  // bash cuts --dtype=f16 into three words
+         "  if [[ $cur == = ]]; then\n    cur=\n"  // bash splits --dtype=f16 into three words
          "  elif [[ $before == = ]]; then\n    before=${COMP_WORDS[COMP_CWORD-2]}\n  fi\n"
          "  if ((COMP_CWORD == 1)); then\n    COMPREPLY=($(compgen -W '" +
          names +
@@ -123,7 +122,7 @@ std::string zsh_value(const Flag& f) {
                                                                : "{compset -P 1 \"*=\"; _files}");  // NAME=FILE
 }
 
-// A flag by one of its names: its value is the next word or, behind "=" (-x: nothing), the rest of this one.
+// A flag by one of its names: its value is the next word, or follows "=" (-x: directly) in the same word.
 std::string zsh_flag(const Flag& f, std::string_view name) {
   const std::string joint = f.value.empty() ? "" : name.starts_with("--") ? "=" : "+";
   return " \\\n        " +

@@ -13,8 +13,8 @@
 
 namespace peri::cli {
 
-// One flag. `value` empty: a switch; with FILE, ENGINE or MODEL in it, it names a file that is read, unless `writes`
-// says what is written there; "a|b" are all there are. `repeated`: may stand several times.
+// One flag. An empty `value` makes it a switch; a value with FILE, ENGINE or MODEL names an input file, unless `writes`
+// describes an output; "a|b" lists all values. `repeated`: may occur several times.
 struct Flag {
   std::string_view name;             // "--output"
   std::string_view short_name = "";  // "-o"
@@ -22,27 +22,27 @@ struct Flag {
   std::string_view help = "";
   bool repeated = false;
   const FileKind* writes = nullptr;
-  std::string_view also = "";  // other names it is known by, with spaces between: "--duration"
+  std::string_view also = "";  // further names, separated by spaces: "--duration"
 };
 
-// What was typed, checked against the flags: unknown flags and missing values never reach the command.
+// The parsed command line, checked against the flags: unknown flags and missing values are refused before the command.
 struct Arguments {
   std::vector<std::string> positional;
   std::map<std::string, std::vector<std::string>, std::less<>> values;  // by long name
-  std::map<std::string, std::string, std::less<>> typed;                // the same flags as they were spelled last
+  std::map<std::string, std::string, std::less<>> typed;                // the same flags in the spelling used last
   bool has(std::string_view flag) const { return values.find(flag) != values.end(); }
   std::string get(std::string_view flag, std::string_view fallback = "") const;
   std::vector<std::string> all(std::string_view flag) const;
-  // As it was typed, for messages.
+  // In the user's spelling, for messages.
   std::string spelled(std::string_view flag) const;
-  // A decimal number; NaN is none.
+  // A decimal number; NaN is refused.
   Result<double> real(std::string_view flag, double low, double high, double fallback) const;
   Result<int64_t> number(std::string_view flag, int64_t low, int64_t high, int64_t fallback) const;
 };
 
-// What a command leaves: a line for PASSED or FAILED, and the object for --json. A command that did its work and found
-// something bad (unsupported nodes, an answer outside its budget) says so by `code`; one that could not work is an
-// error.
+// The result of a command: the text of its PASSED or FAILED line, and the object for --json. A command that completed
+// with a negative result (unsupported nodes, outputs outside the budget) sets `code`; one that could not complete
+// returns an error.
 struct Outcome {
   std::string summary;
   std::string json;
@@ -54,12 +54,12 @@ struct Command {
   std::string_view summary;     // one line
   std::string_view positional;  // "MODEL", "MODEL|ENGINE"
   int min_positional = 0, max_positional = 0;
-  std::vector<Flag> flags;        // --json, --quiet and --help are everyone's
+  std::vector<Flag> flags;        // --json, --quiet and --help are added to every command
   std::string_view details = "";  // more text for help: examples
   Result<Outcome> (*run)(const Arguments& arguments) = nullptr;
   bool hidden = false;
-  bool stops = false;              // on a signal it ends with what it has; the others end where it finds them
-  bool runs_until_signal = false;  // with `stops`: a signal is its ordinary end
+  bool stops = false;              // on a signal it ends with a partial result; other commands end at once
+  bool runs_until_signal = false;  // with `stops`: a signal is its normal end
 };
 
 struct Entry {

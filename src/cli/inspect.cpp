@@ -150,7 +150,7 @@ std::string engine_json(const std::string& path, const plan::LoadedEngine& e,
   return w.take();
 }
 
-// The engine's own name stands before it.
+// The caller prints the engine's name before the error.
 std::string without_file(Error e, const std::string& path) {
   if (e.file == path) e.file.clear();
   return e.text();
@@ -210,22 +210,22 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   const std::string marked = mark.empty() ? "" : "; " + mark;
   if (here.ok()) {
     out.summary = path + " runs here: " + counted(std::ssize(p.steps), "step") + checked + marked;
-  } else {  // what it needs and this program or machine has not
+  } else {  // missing requirements of the program or machine
     out.code = 1;
     out.summary = path + " does not run here" + checked + ": " + without_file(here.error(), path) + marked;
   }
   return out;
 }
 
-// What of an operator's samples, in three types, has a kernel of a GPU: "all", "5 of 12", or "".
+// How many of an operator's samples, in three types, have a GPU kernel: "all", "5 of 12", or "".
 std::string gpu_text(const ops::OpDef& op) {
   static const device::Target kGpu = {device::Kind::kCuda, "a GPU", {"sm_90"}, 132, {}, {}};
   const tune::Coverage c = op.view ? tune::Coverage{1, 1} : tune::coverage(op, "cuda", kGpu);
   return c.taken == 0 ? "" : c.taken == c.all ? "all" : format("%d of %d", c.taken, c.all);
 }
 
-// Every operator of ONNX that has a definition here: the schema versions that begin a form it takes, its types, and
-// whether it runs on a GPU.
+// Every supported operator of ONNX: the schema versions that changed its supported form, its types, and whether it runs
+// on a GPU.
 Result<Outcome> list_operators(const Arguments& arguments) {
   std::map<std::string, const ops::OpDef*> operators;
   for (const ops::OpDef* op : ops::all())

@@ -1,5 +1,5 @@
-// The program: finds the subcommand, parses its flags, runs it, and ends with one line that says PASSED or FAILED and
-// why.
+// The program: finds the subcommand, parses its flags, runs it, and ends with one line that states PASSED or FAILED
+// with the reason.
 #include <fcntl.h>
 #include <malloc.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ namespace {
 
 constexpr size_t kMaxHelpColumns = 100;
 
-// Why standard output did not take what was to be told; keep_streams() opened one that came closed for reading.
+// Why standard output could not be written; keep_streams() opens a closed one for reading.
 std::string unwritten() {
   if ((fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY) return "standard output is closed";
   return "standard output does not take the answer: is the disk full?";
@@ -50,7 +50,7 @@ std::string overview(size_t columns) {
          help_row("", "'peri help COMMAND' explains one; 'peri --version' prints the version.", 0, columns);
 }
 
-// The object for --json: whose it is and whether it was cut short, then the outcome's own members or the error's.
+// The object for --json: the command, whether it was interrupted, and the members of the outcome or error.
 std::string answer(std::string_view command, const std::string& object) {
   JsonWriter w;
   w.begin_object().field("command", command).field("interrupted", interrupted()).end_object();
@@ -62,7 +62,7 @@ std::string answer(std::string_view command, const std::string& object) {
   return out;
 }
 
-// Whether --json may write there: what stands in the way of it is no place for the error that says so.
+// Whether --json may write to the path; if the path itself is the error, nothing is written there.
 bool takes_answer(const Arguments& arguments, std::string_view command, const std::string& path) {
   const Command* c = find(command);
   const Status files = c ? file_uses(*c, arguments).check(arguments.has("--force")) : Status(Ok{});
@@ -107,7 +107,7 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
     object = std::move(w).take();
     last = "FAILED " + std::string(command) + ": " + e.text();
   }
-  // An answer that nobody gets is a failure of a command that had none.
+  // A result that could not be written is a failure of an otherwise successful command.
   const auto failed = [&](std::string_view why) {
     last = code == 0 ? "FAILED " + std::string(command) + ": " + std::string(why) : last + "; " + std::string(why);
     code = code == 0 ? 1 : code;
@@ -124,13 +124,13 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) failed(unwritten());
   for (const std::string& note : exec::take_packed_notes())
     if (arguments && !arguments->has("--quiet")) say("note: " + note);
-  const Command* const own = find(command);  // one that nobody typed says only what went wrong
+  const Command* const own = find(command);  // null for hidden commands, which print only errors
   if (!own || !own->hidden || (code != 0 && code != exit_code(ErrorKind::kCancelled))) say(last);
   return code;
 }
 
-// Of words that could not be read as a whole, where --json wants the object: errors of usage are told there too. What
-// follows the flag may be anything then, so a file that exists is taken only if an object stands in it.
+// The value of --json if the words could not be parsed as a whole: usage errors are reported there too. The next word
+// may be unrelated, so an existing file is used only if it contains an object.
 Arguments json_of(std::span<char* const> words) {
   std::string to;
   for (size_t k = 0; k < words.size() && to.empty(); ++k) {
@@ -150,7 +150,7 @@ Arguments json_of(std::span<char* const> words) {
   return out;
 }
 
-// Text that was asked for on standard output: help, the version.
+// Prints requested text on standard output: help, version.
 int tell(const std::string& text, std::string_view of) {
   std::fputs(text.c_str(), stdout);
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return 0;
@@ -158,7 +158,7 @@ int tell(const std::string& text, std::string_view of) {
   return 1;
 }
 
-// Wider lines are hard to read, and what is no terminal says no width.
+// Help is wrapped at a readable width, also without a terminal.
 size_t help_columns() {
   const size_t columns = output_columns();
   return columns ? std::min(columns, kMaxHelpColumns) : kMaxHelpColumns;
@@ -179,7 +179,7 @@ int help_of(const char* name) {
   return finish(nullptr, no_command(name), "help");
 }
 
-// Those of the environment and of --kernel, before anything is built or run.
+// Adds the kernels of the environment and of --kernel, before anything is built or run.
 Status add_kernels(const Arguments& arguments) {
   if (Status added = kernels::outside::add_all(knob(Knob::kKernels).value_or("")); !added.ok()) {
     Error why = std::move(added).error();
@@ -215,8 +215,8 @@ int run(int argc, char** argv) {
   if (arguments->has("--help")) {
     return tell(help_text(*command, help_columns()), command->name);
   }
-  // The float64 reference takes and gives back blocks of many megabytes; fresh pages for each cost a fifth of its time.
-  // (No threshold above 32 MiB is taken, so blocks of their own mapping are ruled out altogether.)
+  // The float64 reference allocates and frees blocks of many megabytes; new pages for each take a fifth of its time.
+  // (Thresholds above 32 MiB are ignored, so mapped blocks are disabled.)
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   watch_interrupt(command->hidden ? "" : command->name, command->stops);
@@ -235,7 +235,7 @@ int run_all(int argc, char** argv) {
     if (code.ok()) return *code;
     peri::cli::say("FAILED peri: " + code.error().text());
     return peri::exit_code(code.error().kind);
-  } catch (...) {  // the error itself needed memory
+  } catch (...) {  // out of memory while reporting the error
     std::fputs("FAILED peri: out of memory\n", stderr);
     return 1;
   }

@@ -12,9 +12,9 @@ extern const Entry run_entry;
 
 namespace {
 
-constexpr size_t kMaxCompared = 200;  // texts: their comparison grows with the square
+constexpr size_t kMaxCompared = 200;  // number of texts: comparisons grow with its square
 
-// Which text each text is most like, as a matrix for programs and in words for people.
+// The most similar text of each text, as a JSON matrix and in words.
 void write_similarity(JsonWriter& w, const std::vector<double>& cosines, const std::vector<std::string>& texts,
                       std::string* summary) {
   const size_t n = texts.size();
@@ -33,7 +33,7 @@ void write_similarity(JsonWriter& w, const std::vector<double>& cosines, const s
   w.end_array();
 }
 
-// Inputs made of texts; an error names the model.
+// Inputs made from texts; errors name the model.
 Result<std::vector<Tensor>> tokenized(const plan::Program& program, const std::string& path,
                                       std::span<const std::string> texts) {
   auto inputs = build::text_inputs(program, texts);
@@ -41,7 +41,7 @@ Result<std::vector<Tensor>> tokenized(const plan::Program& program, const std::s
   return inputs;
 }
 
-// Before a model is built: whether it takes texts, and whether they are all that is given.
+// Checked before a model is built: it takes texts, and no other inputs are given.
 Status check_texts(const Arguments& arguments) {
   if (!arguments.has("--text")) return Ok{};
   if (arguments.has("--input")) return usage("--text makes all inputs: leave --input out");
@@ -56,8 +56,8 @@ Status check_texts(const Arguments& arguments) {
   return build::is_engine(model) ? Status(Ok{}) : build::check_takes_texts(model);
 }
 
-// What --validate found: which step or input brought NaN or Inf in, and whether an answer holds them, which is a
-// failure.
+// The result of --validate: which step or input first contained NaN or Inf, and whether an output contains them, which
+// is a failure.
 void take_validation(const NumberWatch& watch, const plan::Program& program, std::span<const Tensor> inputs,
                      std::span<const Tensor> outputs, JsonWriter& w, Outcome* out) {
   std::string first = watch.found();
@@ -70,7 +70,7 @@ void take_validation(const NumberWatch& watch, const plan::Program& program, std
   out->summary += first.empty() ? "; no step makes NaN or Inf" : "; " + first;
 }
 
-// What says how pictures are read has pictures to say it of.
+// Flags about pictures require a picture.
 Status check_pictures(const Arguments& arguments) {
   for (const std::string& item : arguments.all("--input"))
     if (is_picture(item)) {

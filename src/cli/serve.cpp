@@ -29,14 +29,14 @@ namespace {
 
 constexpr int64_t kMaxPemBytes = 1 << 20;
 
-// What the flags ask for.
+// The configuration from the flags.
 struct Plan {
   serve::HttpOptions http, metrics;
   serve::GrpcOptions grpc;
   serve::RepositoryOptions repository;
   serve::ApiOptions api;
   build::ServeOptions build;
-  std::vector<serve::WorkerOptions> workers;  // one of each device
+  std::vector<serve::WorkerOptions> workers;  // one per device
   serve::HealthOptions health;
   std::optional<serve::HttpOptions> management;
   int64_t exit_timeout_s = 30;
@@ -50,13 +50,13 @@ Result<serve::Control> control_of(const Arguments& a) {
   return usage("--model-control-mode '%s'", mode.c_str()).expecting("none, poll or explicit");
 }
 
-// One server would take the name from the other.
+// Two listeners would replace each other's socket.
 Status check_sockets(const Arguments& a) {
   std::map<std::filesystem::path, const char*> seen;
   for (const char* flag : {"--http-socket", "--grpc-socket", "--management-socket"}) {
     std::error_code failed;
     if (!a.has(flag)) continue;
-    // Absolute first: of a name whose folder is not written out nothing exists, and it would stay as it is.
+    // weakly_canonical() leaves a relative path unresolved if its folder does not exist.
     const auto whole = std::filesystem::weakly_canonical(std::filesystem::absolute(a.get(flag), failed), failed);
     const auto [at, fresh] = seen.emplace(whole, flag);
     if (!fresh)
@@ -153,7 +153,7 @@ Result<Plan> plan_of(const Arguments& a) {
   return plan;
 }
 
-// What loads models: the workers' processes, or this one.
+// Loads models in the worker processes, or in this process.
 serve::Loader loader_of(const Plan& plan, serve::Workers* workers) {
   if (workers) return [workers](const serve::LoadOrder& order, const auto& told) { return workers->load(order, told); };
   return [&plan](const serve::LoadOrder& order, const auto& told) -> Result<serve::Loaded> {
@@ -162,7 +162,7 @@ serve::Loader loader_of(const Plan& plan, serve::Workers* workers) {
   };
 }
 
-// Before more than a request's head is read. Where there are no keys nothing is asked.
+// Keys are checked before the body of a request is read; without keys everything is permitted.
 void ask_for_keys(serve::Access& keys, const serve::Api& api, Plan* plan) {
   const auto refusal = [&api](serve::HttpRequest& r) { return api.refusal(r); };
   plan->http.refusal = plan->metrics.refusal = refusal;
@@ -172,13 +172,13 @@ void ask_for_keys(serve::Access& keys, const serve::Api& api, Plan* plan) {
   };
 }
 
-// Null where models are managed on the public way.
+// Null if models are managed on the public listener.
 Result<std::unique_ptr<serve::HttpServer>> manage(std::optional<serve::HttpOptions> options, serve::Api& api) {
   if (!options) return std::unique_ptr<serve::HttpServer>();
   return serve::HttpServer::start(*options, [&](const auto& e) { api.handle(e, serve::Way::kManagement); });
 }
 
-// Waits until all is answered, at most `seconds`. False: something was not.
+// Waits until all requests are answered, at most `seconds`. False: some were not.
 bool drained(const serve::Api& api, const serve::HttpServer& http, int64_t seconds) {
   const int64_t start = now_ns();
   while ((api.open() > 0 || http.connections() > 0) && seconds_since(start) < static_cast<double>(seconds))
@@ -200,7 +200,7 @@ std::string places(const serve::HttpServer& http, const serve::HttpServer* metri
   return out;
 }
 
-// Rung where readiness may have changed; the gRPC server hears it while there is one, and tells who watches.
+// Forwards changes of readiness to the gRPC server while it exists, for its health watches.
 struct Bell {
   std::mutex mutex;
   serve::GrpcServer* hears = nullptr;
@@ -214,7 +214,7 @@ struct Bell {
   }
 };
 
-// Until a signal ends the server: says when all is loaded, and opens the log anew on SIGHUP.
+// Waits for a signal that ends the server; logs when all models are loaded, and reopens the log on SIGHUP.
 void wait_for_signal(const serve::Repository& repository, serve::Observer* observer, const serve::Log& log) {
   bool told = false;
   while (!interrupted()) {
@@ -238,7 +238,7 @@ Outcome outcome_of(const serve::Repository& repository, double seconds) {
 }
 
 Result<Outcome> run(const Arguments& arguments) {
-  mallopt(M_MMAP_MAX, 65536);  // bodies of requests go back to the system
+  mallopt(M_MMAP_MAX, 65536);  // memory of request bodies is returned to the system
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   PERI_ASSIGN(Plan plan, plan_of(arguments));
   PERI_ASSIGN(const serve::LogSettings said, log_settings(arguments));
@@ -295,7 +295,7 @@ Result<Outcome> run(const Arguments& arguments) {
   if (!drained(api, *http, plan.exit_timeout_s)) {
     say(format("FAILED serve: %s not answered within %lld s", counted(api.open(), "request").c_str(),
                static_cast<long long>(plan.exit_timeout_s)));
-    _exit(1);  // threads still work on what these clients asked
+    _exit(1);  // threads are still processing these requests
   }
   http.reset();
   bell.hand_to(nullptr);

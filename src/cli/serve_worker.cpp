@@ -15,7 +15,7 @@ Result<Outcome> run(const Arguments& arguments) {
   struct stat st = {};
   if (::fstat(serve::kWorkerSocket, &st) != 0 || !S_ISSOCK(st.st_mode))
     return usage("a server starts this command, and nobody else");
-  mallopt(M_MMAP_MAX, 65536);  // large answers go back to the system
+  mallopt(M_MMAP_MAX, 65536);  // memory of large answers is returned to the system
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   build::ServeOptions options;
   PERI_ASSIGN(options.threads, thread_count(arguments));

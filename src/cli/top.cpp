@@ -16,8 +16,8 @@ namespace peri::cli {
 extern const Entry top_entry;
 
 namespace {
-constexpr int64_t kPatienceMs = 10000;           // as long as a stuck server may be asked
-constexpr size_t kMaxAnswer = size_t{64} << 20;  // some hundred bytes a model
+constexpr int64_t kPatienceMs = 10000;           // time limit of a request
+constexpr size_t kMaxAnswer = size_t{64} << 20;  // several hundred bytes per model
 
 Result<Json> ask(const serve::Endpoint& where) {
   PERI_ASSIGN(const serve::HttpAnswer said, serve::http_ask(where, "GET", where.path + "/dashboard/data", "", "",
@@ -32,7 +32,7 @@ Result<Json> ask(const serve::Endpoint& where) {
   return json;
 }
 
-// Sleeps, awake enough for a signal.
+// Sleeps until the time is over or a signal arrives.
 bool waited(double seconds) {
   const int64_t start = now_ns();
   while (seconds_since(start) < seconds && !interrupted()) std::this_thread::sleep_for(std::chrono::milliseconds(20));

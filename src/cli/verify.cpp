@@ -1,5 +1,5 @@
 // peri verify: compares an engine's outputs with the float64 reference, files, ONNX Runtime or a suite's outputs, and
-// names the first step that is wrong.
+// names the first wrong step.
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -48,7 +48,7 @@ Result<judge::Budget> budget_of(const Arguments& arguments) {
   return b;
 }
 
-// The ONNX file that ONNX Runtime shall run: the model itself, or for an engine the one that --model names.
+// The ONNX file for ONNX Runtime: the model itself, or for an engine the file of --model.
 Result<std::string> peer_model(const Arguments& arguments, const std::string& path) {
   const std::string model = arguments.has("--model") ? arguments.get("--model") : path;
   if (build::is_engine(model))
@@ -62,7 +62,7 @@ Result<std::string> peer_model(const Arguments& arguments, const std::string& pa
   return model;
 }
 
-// What is compared with what; contradictions are refused before any work.
+// The terms of the comparison; contradictions are refused before any work.
 Result<judge::VerifyTerms> terms_of(const Arguments& arguments, const std::string& path) {
   judge::VerifyTerms t;
   PERI_ASSIGN(t.budget, budget_of(arguments));
@@ -94,7 +94,7 @@ void print(const Page& page, const judge::Verification& v) {
   if (!v.bisected.empty()) page.line("%s", v.bisected.c_str());
 }
 
-// What answers can be held against where the reference is too expensive.
+// Suggests comparing with files if the reference is too expensive.
 Error with_files(Error e) {
   constexpr std::string_view kPeer = "compare with --onnxruntime";
   if (e.kind == ErrorKind::kRefused && e.remedy.ends_with(kPeer)) e.remedy += " or --reference-dir";
@@ -133,7 +133,7 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
   return out;
 }
 
-// What `peri verify --suite DIR` says. Exit code 3 if a case fails or fewer pass than --min-passed.
+// The result of `peri verify --suite DIR`. Exit code 3 if a case fails or fewer pass than --min-passed.
 Result<judge::SuiteMemory> memory_of(const Arguments& arguments) {
   const std::string how = arguments.get("--memory", "planned");
   if (how == "planned") return judge::SuiteMemory::kPlanned;
@@ -142,7 +142,7 @@ Result<judge::SuiteMemory> memory_of(const Arguments& arguments) {
   return usage("--memory has an invalid value").expecting("planned, poisoned or separate").but_found(how);
 }
 
-// Cases that have an operator.
+// Number of cases by operator.
 struct OperatorCount {
   int64_t cases = 0, passed = 0, away = 0;
 };

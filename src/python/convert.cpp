@@ -42,7 +42,8 @@ bool Callbacks::stop() {
   try {
     if (PyErr_CheckSignals() != 0) nb::raise_python_error();
     if (stop_.is_none()) return false;
-    const int yes = PyObject_IsTrue(nb::object(stop_()).ptr());  // of any object: numpy.bool_, a number, None
+    const int yes =
+        PyObject_IsTrue(nb::object(stop_()).ptr());  // any object may be returned: numpy.bool_, a number, None
     if (yes < 0) nb::raise_python_error();
     return yes != 0;
   } catch (...) {
@@ -90,7 +91,7 @@ View view_of(nb::handle array) {
 }
 
 namespace {
-// An array of NumPy; it has no bfloat16, whose 16 bits are handed over as they are.
+// A NumPy array; bfloat16, which NumPy lacks, is passed as raw 16 bits.
 nb::object numpy_array(void* data, const DLTensor& t, nb::handle owner) {
   const std::vector<size_t> shape(t.shape, t.shape + t.ndim);
   const uint8_t code = t.dtype.code == kDLBfloat ? static_cast<uint8_t>(kDLUInt) : t.dtype.code;

@@ -1,5 +1,5 @@
-// What crosses between Python and the C++ interface: errors become exceptions, callbacks take the interpreter's lock,
-// arrays are described and never copied.
+// Conversions between Python and the C++ interface: errors become exceptions, callbacks take the interpreter's lock,
+// arrays are passed without copies.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,9 +11,9 @@ namespace peri::python {
 
 namespace nb = nanobind;
 
-// Bytes that are no UTF-8 stay recognisable.
+// Invalid UTF-8 is escaped.
 nb::object text(const std::string& words);
-// As the exception of its kind, of the Python module peri.errors.
+// Raises the exception of the error's kind, from the Python module peri.errors.
 [[noreturn]] void raise(const Error& error);
 
 template <class T>
@@ -22,8 +22,8 @@ T take(Result<T> result) {
   return std::move(*result);
 }
 
-// Functions of a caller while a call of ours runs without the interpreter's lock. What they raise, and Ctrl-C, ends the
-// call as far as it can be ended, and is raised again by check().
+// Callbacks during a call that runs without the interpreter's lock. An exception in a callback, and Ctrl-C, stop the
+// call if possible, and are raised again by check().
 class Callbacks {
  public:
   Callbacks(nb::object progress, nb::object stop) : progress_(std::move(progress)), stop_(std::move(stop)) {}
@@ -34,7 +34,7 @@ class Callbacks {
   }
 
  private:
-  nb::object progress_, stop_;  // None: there is none
+  nb::object progress_, stop_;  // None: not given
   std::exception_ptr raised_;
 };
 
@@ -45,12 +45,12 @@ struct Log {
   static void tell(void* user, peri_log_level level, const char* message);
 };
 
-// Memory of an array: (dtype, shape, address, bytes), or (capsule of DLPack, name of the port); both stay alive through
-// the call.
+// A view of an array: (dtype, shape, address, bytes), or (DLPack capsule, name of the port). REQUIRES: both outlive the
+// call.
 View view_of(nb::handle array);
-// Output `index` of the last run as an array of NumPy that shares its memory.
+// Output `index` of the last run as a NumPy array that shares its memory.
 nb::object array_of(Session& session, size_t index);
-// A copy of memory of the session.
+// A copy of the session's memory.
 nb::object copy_of(const View& view);
 
 }  // namespace peri::python

@@ -20,7 +20,7 @@ struct sigaction before;  // Python's
 void heard(int number, siginfo_t* info, void* context) {
   const int kept = errno;
   ++inside;
-  if (Session* const session = running.load()) session->cancel();  // an exchange of an atomic value
+  if (Session* const session = running.load()) session->cancel();  // only exchanges an atomic value
   if (before.sa_flags & SA_SIGINFO)
     before.sa_sigaction(number, info, context);
   else
@@ -31,7 +31,7 @@ void heard(int number, siginfo_t* info, void* context) {
 
 bool raises_interrupt() {
   const auto of = [](const char* name) { return nb::object(nb::module_::import_("_signal").attr(name)).release(); };
-  static const nb::handle ask = of("getsignal"), raises = of("default_int_handler");  // as long as the process
+  static const nb::handle ask = of("getsignal"), raises = of("default_int_handler");  // valid until the process ends
   return ask(SIGINT).is(raises);
 }
 }  // namespace

@@ -1,5 +1,5 @@
-// Threads that ask for the lock count themselves before they look whether the end has begun; the end begins before it
-// looks at their number. So it lets in those that did not see it, and nobody is in between.
+// A thread that will take the lock increments a counter before it checks whether finalization has begun; finalization
+// sets its flag before it reads the counter. It therefore waits for every thread that did not see the flag.
 #include "python/lock.hpp"
 
 #include <pthread.h>
@@ -14,8 +14,7 @@ namespace {
 std::atomic<bool> ending{false};
 std::atomic<int> asking{0};
 std::thread::id ender;  // set before `ending`
-// A process is over by then. If not, somebody waits for the thread that waits here: a function that was registered with
-// atexit before ours.
+// Normally the process has ended by then. Otherwise an atexit function registered before ours waits for this thread.
 constexpr std::chrono::milliseconds kPatience{5000}, kLook{1};
 
 void end_begins() {
@@ -28,7 +27,7 @@ void end_begins() {
 }  // namespace
 
 void watch_the_end() {
-  pthread_atfork(nullptr, nullptr, [] { asking = 0; });  // those who asked are not in the child
+  pthread_atfork(nullptr, nullptr, [] { asking = 0; });  // these threads do not exist in the child
   nanobind::module_::import_("atexit").attr("register")(nanobind::cpp_function(end_begins));
 }
 

@@ -1,18 +1,18 @@
-// The interpreter's lock. Python ends a thread that asks for it while the interpreter ends, where the thread stands,
-// and frames of C++ do not survive that: from the end's beginning on, such threads wait before they ask.
+// The interpreter's lock. During finalization Python ends a thread that requests the lock, which C++ stack frames do
+// not survive: from the beginning of finalization, such threads wait instead.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 namespace peri::python {
 
-// Called once, with the lock: tells when the interpreter's end begins.
+// Called once, with the lock: registers a function for the beginning of finalization.
 void watch_the_end();
-// Around a call that takes the lock.
+// Called before each call that takes the lock.
 void before_lock();
 void after_lock();
 
-// Has the lock while it lives. Any thread.
+// Holds the lock during its lifetime. Any thread.
 class Locked {
  public:
   Locked() {
@@ -27,7 +27,7 @@ class Locked {
   PyGILState_STATE state_;
 };
 
-// What `f` gives, which runs without the lock that this thread has.
+// Calls `f` without the lock, which this thread holds, and returns its result.
 template <class F>
 auto unlocked(F f) {
   struct Unlocked {

@@ -1,5 +1,5 @@
-// The native half of the Python package peri: engines and sessions of the C++ interface, which run without the
-// interpreter's lock. The package's own files say what users see.
+// The native part of the Python package peri: engines and sessions of the C++ interface, which run without the
+// interpreter's lock. The Python files define the public interface.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -13,15 +13,15 @@
 namespace peri::python {
 namespace {
 
-// An engine and the log that it may tell as long as it lives.
+// An engine and its log function, which must live as long.
 struct LoggedEngine {
   std::unique_ptr<Log> log;
   Engine engine;
 };
 
-using Outcome = std::tuple<bool, nb::object, nb::object>;  // passed, what is outside, JSON
+using Outcome = std::tuple<bool, nb::object, nb::object>;  // passed, description of failures, JSON
 
-// A path as the operating system has it: bytes, which need not be UTF-8.
+// A path in the operating system's encoding: bytes, not necessarily UTF-8.
 std::string path_of(nb::handle given) {
   const auto bytes = nb::cast<nb::bytes>(given);
   return {bytes.c_str(), bytes.size()};
@@ -114,7 +114,7 @@ nb::object inspect(const nb::bytes& path, const nb::dict& given) {
   return text(take(std::move(made)));
 }
 
-// (name, dtype, dims, texts of dims) of each.
+// (name, dtype, dims, dimension names) of each port.
 nb::list ports(const std::vector<Port>& ports) {
   nb::list out;
   for (const Port& p : ports) out.append(nb::make_tuple(text(p.name), peri_dtype_name(p.dtype), p.dims, p.dim_texts));
@@ -181,7 +181,7 @@ nb::object explain(const LoggedEngine& e, bool compare) {
   return text(take(std::move(made)));
 }
 
-// Arrays of NumPy for the outputs that `outputs` has None for, else None. `outputs` empty: all of them.
+// NumPy arrays for the outputs for which `outputs` has None, None for the others. Empty `outputs`: arrays for all.
 nb::list run(Session& s, const nb::list& inputs, const nb::list& outputs) {
   std::vector<View> in, out;
   for (nb::handle array : inputs) in.push_back(view_of(array));
@@ -231,7 +231,7 @@ void add_engines(nb::module_& m) {
   m.def(
       "add_kernel",
       [](const nb::bytes& manifest) {
-        // Under the interpreter's lock, which keeps two threads that add apart.
+        // The interpreter's lock serialises concurrent additions.
         if (const std::optional<Error> e = peri::add_kernel(path_of(manifest))) raise(*e);
       },
       nb::arg("manifest"));
@@ -246,10 +246,10 @@ void add_engines(nb::module_& m) {
 }  // namespace peri::python
 
 NB_MODULE(_native, m) {
-  // The bindings live as long as the process, what they belong to would not.
+  // The bindings are global to the process and cannot belong to a subinterpreter.
   if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0)
     nanobind::raise("peri is imported by the main interpreter alone: not by a sub-interpreter");
-  nanobind::set_leak_warnings(false);  // an engine that lives to the end of a script is none
+  nanobind::set_leak_warnings(false);  // an engine alive at the end of a script is not a leak
   peri::python::watch_the_end();
   m.attr("version") = peri_version();
   peri::python::add_engines(m);

@@ -1,4 +1,4 @@
-// Elements are read one by one, since only few are shown.
+// Elements are read one by one, since only few are printed.
 #include "cli/console/answers.hpp"
 
 #include <algorithm>
@@ -10,15 +10,15 @@
 namespace peri::cli {
 
 namespace {
-constexpr int64_t kFirst = 5;     // elements of an output that its line shows
-constexpr int64_t kTopRows = 16;  // rows whose largest elements are shown
+constexpr int64_t kFirst = 5;     // elements of an output printed in its line
+constexpr int64_t kTopRows = 16;  // rows whose largest elements are printed
 constexpr size_t kMaxLabels = size_t{16} << 20;
 
 bool has_numbers(const Tensor& t) {
   return t.dtype() != DType::kString && dtype_bits(t.dtype()) <= 64 && t.dtype() != DType::kC64;
 }
 
-// The sign of NaN, which no rule gives it, is not shown.
+// The sign of NaN is not defined by any operator and not printed.
 std::string number_text(const char* fmt, double v) { return std::isnan(v) ? "nan" : format(fmt, v); }
 
 std::string element(const Tensor& t, int64_t at) {
@@ -36,7 +36,7 @@ Range range_of(const Tensor& t) {
   for (int64_t k = 0; k < t.numel(); ++k) {
     const double v = t.f64(k);
     if (!std::isfinite(v)) continue;
-    r.low = std::min(r.low, v + 0.0);  // -0 is 0 here
+    r.low = std::min(r.low, v + 0.0);  // -0 becomes 0
     r.high = std::max(r.high, v + 0.0);
     r.sum += v;
     ++r.finite;
@@ -50,7 +50,7 @@ std::string first_of(const Tensor& t) {
   return "[" + out + (t.numel() > kFirst ? ", ...]" : "]");
 }
 
-// Positions of a row, the largest element first; NaN last.
+// Indices of a row's elements, largest first; NaN last.
 std::vector<int64_t> largest(const Tensor& t, int64_t row, int64_t width, int64_t count) {
   std::vector<int64_t> order(static_cast<size_t>(width));
   for (int64_t k = 0; k < width; ++k) order[static_cast<size_t>(k)] = k;
@@ -102,7 +102,7 @@ void print_all(const Page& page, const Tensor& t) {
   }
 }
 
-// In row-major order; NaN and infinities have no number in JSON and are words.
+// Row-major order; NaN and infinities, which JSON cannot express as numbers, are strings.
 void write_all(JsonWriter& w, const Tensor& t) {
   if (!has_numbers(t) && t.dtype() != DType::kString) return;
   w.key("values").begin_array();

@@ -11,39 +11,39 @@
 
 namespace peri::cli {
 
-// What is shown of an output beside its line.
+// What is printed of an output in addition to its line.
 struct Shown {
   bool print = false;               // every element
-  int64_t top = 0;                  // the largest along the last axis, for each of its rows; 0: none
-  std::vector<std::string> labels;  // of the positions along the last axis
+  int64_t top = 0;                  // number of largest elements along the last axis, for each row; 0: none
+  std::vector<std::string> labels;  // of the indices of the last axis
 };
-// Of --print, --top-k and --labels.
+// From --print, --top-k and --labels.
 Result<Shown> shown_of(const Arguments& arguments);
-// Writes the output as an object as well. kUsage where --top-k or --labels does not fit it.
+// Prints the output and writes it as a JSON object. Errors: kUsage: --top-k or --labels does not fit it.
 Status show_output(const Page& page, JsonWriter& w, const std::string& name, const Tensor& output, const Shown& shown);
 
-// How many elements are NaN, how many infinite; none in what is no floating-point tensor.
+// Number of NaN and infinite elements; zero for types other than floating point.
 struct NoNumbers {
   int64_t nan = 0, infinite = 0;
   std::string text() const;  // "3 NaN, 1 Inf"; "": none
 };
 NoNumbers no_numbers(const Tensor& t);
 
-// Watches a session's next run, until it is destroyed: the first step whose results hold NaN or Inf.
+// Observes a session's next run while it exists: the first step whose results contain NaN or Inf.
 class NumberWatch {
  public:
   explicit NumberWatch(runtime::Session* session);
   ~NumberWatch();
-  const std::string& found() const { return found_; }  // the step in words; "": none so far
+  const std::string& found() const { return found_; }  // description of the step; "": none so far
 
  private:
   runtime::Session* session_;
   std::string found_;
 };
 
-// The tensor in another element type. kUsage for a value that the type does not hold: NaN or a fraction as an integer,
-// one out of range.
+// Converts to another element type. Errors: kUsage: a value is not representable: NaN or a fraction as an integer, or
+// out of range.
 Result<Tensor> cast(const Tensor& t, DType to);
-bool can_cast(DType from, DType to);  // both are real numbers
+bool can_cast(DType from, DType to);  // both are real number types
 
 }  // namespace peri::cli

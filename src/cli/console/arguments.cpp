@@ -42,7 +42,7 @@ const Flag* find_flag(const Command& c, std::string_view word) {
     if (f.name == word || (!f.short_name.empty() && f.short_name == word)) return &f;
   return nullptr;
 }
-// Whether a word is a flag of the command in full, with its value or without.
+// Whether a word is a flag of the command, with or without its value.
 bool names_flag(const Command& c, std::string_view word) {
   return word.starts_with("-") && find_flag(c, word.starts_with("--") ? word.substr(0, word.find('=')) : word);
 }
@@ -136,12 +136,12 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
     if (!f) return unknown_flag(command, word);
     if (f->value.empty() && value) return usage("%s takes no value", word.c_str());
     if (!f->value.empty() && !value) {
-      // A flag behind it was not meant to be the value: "-o --quiet" would write a file of that name.
+      // A flag after it is not its value: "-o --quiet" would write a file of that name.
       if (k + 1 >= words.size() || std::string_view(words[k + 1]) == "--" || names_flag(command, words[k + 1]))
         return usage("%s needs a value: %s", word.c_str(), std::string(f->value).c_str());
       value = words[++k];
     }
-    if (value && value->empty() && f->value != "TEXT")  // as a script leaves them whose variable is not set
+    if (value && value->empty() && f->value != "TEXT")  // an unset variable of a script
       return usage("%s has an empty value", word.c_str()).expecting(std::string(f->value));
     std::vector<std::string>& list = out.values[std::string(f->name)];
     if (!list.empty() && !f->repeated) {
@@ -187,7 +187,7 @@ std::string help_text(const Command& c, size_t columns) {
     if (!paragraph.empty()) out += help_row("", paragraph, 0, columns);
     paragraph.clear();
   };
-  for (std::string_view rest = c.details; !rest.empty();) {  // what is indented is an example and stays whole
+  for (std::string_view rest = c.details; !rest.empty();) {  // indented lines are examples and not wrapped
     const std::string_view line = rest.substr(0, rest.find('\n'));
     if (line.empty() || line.starts_with("  ")) {
       end_paragraph();
@@ -206,7 +206,7 @@ FileUses file_uses(const Command& command, const Arguments& arguments) {
   FileUses out;
   for (const std::string& word : arguments.positional) {
     out.reads("the input '" + word + "'", word);
-    if (arguments.has("--force"))  // else nothing but what this program wrote is replaced
+    if (arguments.has("--force"))  // otherwise only files written by this program are replaced
       for (const std::string& file : build::files_behind(word))
         out.reads_part("a file of the input '" + word + "'", file);
     if (build::is_engine(word)) out.reads("the proof of '" + word + "'", build::proof_path(word));
@@ -227,8 +227,7 @@ FileUses file_uses(const Command& command, const Arguments& arguments) {
 }
 
 namespace {
-// Whether each file can be written where it is wanted; one in the folder of the outputs, which a run makes, is not
-// asked.
+// Checks that each output file can be created; files in a folder that the run itself makes are not checked.
 Status check_folders(const Command& command, const Arguments& arguments) {
   const auto whole = [](const std::string& path) {
     std::error_code failed;
@@ -240,7 +239,7 @@ Status check_folders(const Command& command, const Arguments& arguments) {
     if (!f || !f->writes) continue;
     const std::string& file = values.back();
     const bool within = !outputs.empty() && !whole(file).lexically_relative(whole(outputs)).string().starts_with("..");
-    const bool grows = name.ends_with("log") && access(file.c_str(), W_OK) == 0;  // written where it stands
+    const bool grows = name.ends_with("log") && access(file.c_str(), W_OK) == 0;  // appended in place
     if (within || grows || (f->writes->dash && file == "-")) continue;
     PERI_TRY(build::check_folder_of(file));
   }
@@ -257,7 +256,7 @@ Result<Outcome> run_command(const Command& command, const Arguments& arguments) 
   Result<Outcome> outcome = contained([&] { return command.run(arguments); });
   if (!outcome.ok() && outcome.error().file.empty() && outcome.error().kind != ErrorKind::kUsage &&
       command.max_positional == 1 && !arguments.positional.empty())
-    return std::move(outcome).error().in_file(arguments.positional[0]);  // what failed later still came from this model
+    return std::move(outcome).error().in_file(arguments.positional[0]);  // a later failure is also about this model
   return outcome;
 }
 

@@ -5,21 +5,21 @@
 
 namespace peri::cli {
 
-// `words` after the command's name. Errors are kUsage and say what was meant or where help is. Flags: --flag value or
-// --flag=value; -- ends them.
+// `words`: after the command's name. Flags: --flag value or --flag=value; -- ends them. Errors: kUsage, with a
+// suggestion or a reference to the help.
 Result<Arguments> parse_arguments(const Command& command, std::span<char* const> words);
 // Flags of every command: --json, --quiet, --help.
 std::span<const Flag> common_flags();
-// Lines fit into so many columns, but for examples; 0: they are as long as they are.
+// Lines are wrapped to this many columns, except examples; 0: not wrapped.
 std::string help_text(const Command& command, size_t columns = 0);
-// The files that the arguments name, to be checked before the work; a command adds what else it writes.
+// The files named by the arguments, to be checked before the work; a command adds other files that it writes.
 FileUses file_uses(const Command& command, const Arguments& arguments);
-// The file of what stands behind NAME= of --input; "" where it is none.
+// The file in the value of --input after NAME=; "" if it is not a file.
 std::string input_file(const std::string& what);
-// What --json writes: an object that says first which command it is the answer of.
+// The file of --json: an object whose first member names the command.
 extern const FileKind kAnswerFile;
-// Checks the files, runs the command; what it throws becomes its error, and an error that names no file is about its
-// only positional argument.
+// Checks the files and runs the command. Exceptions become errors; an error without a file gets the only positional
+// argument.
 Result<Outcome> run_command(const Command& command, const Arguments& arguments);
 
 }  // namespace peri::cli

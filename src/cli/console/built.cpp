@@ -1,4 +1,4 @@
-// Counts of facts about the steps.
+// Counts properties of the steps.
 #include "cli/console/built.hpp"
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 namespace peri::cli {
 
 namespace {
-constexpr size_t kShown = 5;  // rejected candidates that are named
+constexpr size_t kShown = 5;  // limit of rejected candidates named
 
 struct Rejected {
   std::string step, candidate, why;
   auto operator<=>(const Rejected&) const = default;
 };
 
-// Each once: equal problems are tried once and told by their first step.
+// Each candidate once: equal problems are tried once and reported with their first step.
 std::vector<Rejected> rejected_of(const build::Made& made) {
   std::vector<Rejected> out;
   std::set<std::string> problems;
@@ -59,7 +59,7 @@ std::string sizes_of(const plan::Program& program) {
   return out;
 }
 
-// " (det)": the operators of a step, by the text of its problem, "det x=f32[n,3,3]" or "region graph { y: f32[n] =
+// " (det)": the operators of a step, from the text of its problem: "det x=f32[n,3,3]" or "region graph { y: f32[n] =
 // det(x); }".
 std::string operators_of(const lower::StepReport& step) {
   const std::string& text = step.problem;
@@ -78,7 +78,7 @@ std::string operators_of(const lower::StepReport& step) {
 void show_steps(const Page& page, const compile::Compiled& c) {
   const plan::Program& p = c.program;
   int64_t device = 0;
-  std::map<std::string, int64_t> slow;  // names of what runs on the reference
+  std::map<std::string, int64_t> slow;  // operators that run on the reference
   for (size_t k = 0; k < p.steps.size(); ++k) {
     device += p.steps[k].device != plan::kHost;
     if (k < c.steps.size() && c.steps[k].chosen == "reference") ++slow[p.steps[k].name + operators_of(c.steps[k])];

@@ -1,5 +1,5 @@
-// A summary of a build in a few lines: the choices, what was rejected and why, how it was verified, what was known
-// before, and the files written.
+// A summary of a build in a few lines: choices, rejected candidates with reasons, verification, reused results, and
+// written files.
 #pragma once
 
 #include "build/request.hpp"
@@ -7,7 +7,7 @@
 
 namespace peri::cli {
 
-// Lines for people and members of an open object.
+// Prints lines and writes members of the open object.
 void show_build(const Page& page, JsonWriter& w, const build::Made& made, const std::string& engine);
 
 }  // namespace peri::cli

@@ -119,7 +119,7 @@ Result<std::map<std::string, std::vector<int64_t>>> shapes_of(const Arguments& a
   return out;
 }
 
-// The protocol is that of the URL's scheme, or of -i where the URL has none.
+// The protocol is that of the URL's scheme, or of -i if the URL has none.
 Result<serve::Endpoint> endpoint_of(const Arguments& a) {
   const std::string url = a.get("--endpoint");
   std::string protocol;
@@ -147,7 +147,7 @@ Result<serve::LoadSubject> subject_of(const Arguments& a) {
   PERI_ASSIGN(s.endpoint, endpoint_of(a));
   s.model = a.get("--model-name");
   if (s.model.empty()) return usage("--endpoint needs the model's name").advise("give -m NAME");
-  // It becomes a part of the path that is asked for, as it is.
+  // The name becomes part of the request's path unescaped.
   if (std::any_of(s.model.begin(), s.model.end(), [](unsigned char c) {
         return c <= ' ' || c == 0x7f || c == '/' || c == '?' || c == '#' || c == '%';
       }))
@@ -239,7 +239,7 @@ void print_point(const Page& page, const serve::LoadTerms& t, const serve::LoadR
               static_cast<double>(r.late_ns) * 1e-6);
 }
 
-// The range and what makes terms of each of its numbers.
+// The loads of the range: the terms of each value.
 Result<std::vector<serve::LoadTerms>> points_of(const Arguments& a, const serve::LoadTerms& base) {
   const bool rate = a.has("--request-rate-range");
   if (rate && a.has("--concurrency-range"))

@@ -6,12 +6,12 @@
 
 namespace peri::cli {
 
-// What `bench` takes besides, for servers.
+// Additional flags of `bench` for servers.
 std::vector<Flag> endpoint_flags();
 Result<Outcome> bench_endpoint(const Arguments& arguments);
-// Whom an endpoint of TLS trusts, by --ssl-https-ca-certificates-file and --ssl-https-verify-peer.
+// The authorities trusted for TLS, from --ssl-https-ca-certificates-file and --ssl-https-verify-peer.
 Status read_trust(const Arguments& arguments, const std::string& url, serve::Endpoint* out);
-// "a:b:s" or "a", numbers in [low, high], as the list a, a + s, ... up to b. s is 1 where it is left out.
+// "a:b:s" or "a", numbers in [low, high], as the list a, a + s, ... up to b. Default of s: 1. Errors: kUsage.
 Result<std::vector<double>> range_of(const Arguments& arguments, std::string_view flag, double low, double high);
 
 }  // namespace peri::cli

@@ -11,7 +11,7 @@ namespace peri::cli {
 namespace {
 constexpr size_t kMinSamples = 20;
 constexpr size_t kRanges = 10;
-constexpr double kBar = 32;  // columns of the longest
+constexpr double kBar = 32;  // columns of the longest bar
 
 std::string line_of(double from_ms, size_t count, size_t most, bool beyond) {
   const auto bar = static_cast<size_t>(std::ceil(kBar * static_cast<double>(count) / static_cast<double>(most)));

@@ -7,8 +7,8 @@
 
 namespace peri::cli {
 
-// One line for each of at most ten ranges of time from the least sample to the 99th percentile, and one for what lies
-// beyond; none for fewer samples than ranges would tell apart.
+// One line for each of at most ten ranges from the smallest sample to the 99th percentile, and one for the rest; empty
+// if there are too few samples.
 std::vector<std::string> histogram(std::span<const double> samples_ms);
 
 }  // namespace peri::cli

@@ -22,7 +22,7 @@ constexpr size_t kMaxRaw = size_t{1} << 36;
 constexpr std::string_view kForms =
     "NAME=FILE (.npy, .npz, .pb, .png, .jpg), NAME=FILE.npz:ARRAY, NAME=raw:TYPE:AxBxC:FILE or NAME=random:SEED";
 
-// What stands behind NAME= taken apart.
+// The parsed value after NAME=.
 struct Source {
   std::string file;   // "": random numbers
   std::string array;  // of an .npz
@@ -102,7 +102,7 @@ Error no_input_file(const std::string& file) {
       .advise("numpy.save writes a .npy; bytes alone are raw:TYPE:AxBxC:FILE, random numbers random:SEED");
 }
 
-// Of an .npz the array that is named, else the one called as the input is, else the only one.
+// Of an .npz: the named array, else the one with the input's name, else the only one.
 Result<Tensor> read_tensor(const Source& source, const std::string& input) {
   if (source.raw()) return read_raw(source);
   const std::string& file = source.file;
@@ -120,9 +120,9 @@ Result<Tensor> read_tensor(const Source& source, const std::string& input) {
   return no_input_file(file);
 }
 
-using Given = std::map<std::string, std::string>;  // what stands behind NAME=, by name
+using Given = std::map<std::string, std::string>;  // values after NAME=, by name
 
-// The inputs that are given.
+// Parses --input.
 Result<Given> given_words(const Arguments& arguments) {
   Given given;
   for (const std::string& item : arguments.all("--input")) {
@@ -150,7 +150,7 @@ Error not_given(const plan::Port& port, const std::string& known) {
       .advise("the inputs are: " + known);
 }
 
-// The same; kUsage for one that the program has not.
+// Parses --input. Errors: kUsage: the program has no such input.
 Result<Given> given_inputs(const Arguments& arguments, const plan::Program& program, const std::string& known) {
   PERI_ASSIGN(Given given, given_words(arguments));
   std::vector<std::string_view> names;
@@ -166,7 +166,7 @@ Result<Given> given_inputs(const Arguments& arguments, const plan::Program& prog
   return given;
 }
 
-// Of "random:SEED".
+// The seed of "random:SEED".
 Result<uint64_t> seed_of(const std::string& what) {
   uint64_t seed = 0;
   const auto [end, code] = std::from_chars(what.data() + 7, what.data() + what.size(), seed);
@@ -175,11 +175,11 @@ Result<uint64_t> seed_of(const std::string& what) {
   return seed;
 }
 
-// What is read for one run.
+// State of reading the inputs of one run.
 struct Reader {
   const Arguments& arguments;
   const plan::Program& program;
-  bool silent = false;  // of what is only looked at
+  bool silent = false;  // without messages, for checks
   std::optional<DimBinding> dims = {};
   bool sizes_used = false;
 
@@ -264,7 +264,7 @@ Status check_input_words(const Arguments& arguments) {
 }
 
 Status check_inputs(const Arguments& arguments, const ir::Graph& graph, bool all) {
-  plan::Program program;  // of which reading asks the inputs alone
+  plan::Program program;  // only its inputs are used
   for (const ir::Value* v : graph.inputs) {
     if (!v->type.shape) return Ok{};
     program.inputs.push_back({v->name, -1, v->type.dtype, *v->type.shape});
@@ -284,7 +284,7 @@ Status check_inputs(const Arguments& arguments, const ir::Graph& graph, bool all
     sizes.push_back(t.dims());
     files[p.name] = source.file;
   }
-  if (sizes.size() < program.inputs.size()) return Ok{};  // what is not at hand gets sizes that fit
+  if (sizes.size() < program.inputs.size()) return Ok{};  // missing inputs get sizes from the others
   const auto bound = plan::bind_dims(program, sizes);
   return bound.ok() ? Status(Ok{}) : Status(Error(bound.error()).in_file(files[bound.error().node]));
 }

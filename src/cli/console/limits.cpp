@@ -39,7 +39,7 @@ std::vector<Flag> limit_flags() {
   };
 }
 
-// A number of the flag, put where its default is.
+// Stores the flag's number in place of its default.
 template <class T>
 static Status read(const Arguments& a, const char* flag, int64_t low, int64_t high, T* value) {
   PERI_ASSIGN(const int64_t n, a.number(flag, low, high, static_cast<int64_t>(*value)));

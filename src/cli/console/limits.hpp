@@ -8,9 +8,9 @@
 namespace peri::cli {
 
 std::vector<Flag> limit_flags();
-// All errors are of usage and name the flag.
+// Errors: kUsage, with the name of the flag.
 Result<serve::HttpLimits> http_limits(const Arguments& arguments);
-// Of metrics and of the management socket: those of others, with a number of connections of their own.
+// Limits of the metrics and management servers: `limits` with their own number of connections.
 Result<serve::HttpLimits> own_limits(const Arguments& arguments, serve::HttpLimits limits);
 Result<serve::InferLimits> infer_limits(const Arguments& arguments, const serve::HttpLimits& http);
 Result<serve::TextLimits> text_limits(const Arguments& arguments, const serve::InferLimits& infer);

@@ -20,9 +20,9 @@ namespace peri::cli {
 namespace {
 constexpr double kSeconds = 2;
 
-// What the build knew of a step.
+// Facts about a step from the build.
 struct Known {
-  double alone_ms = -1;  // as the tuner timed it; -1: it did not
+  double alone_ms = -1;  // time measured by the tuner; -1: not measured
   tune::RegionWork work = {};
 };
 
@@ -45,7 +45,7 @@ std::vector<Known> known_of(const Opened& opened, const std::string& path) {
   return out;
 }
 
-// The least time of the work with all it reads and writes in the device's last cache, and in its memory; 0: not known.
+// Lower bounds of a step's time, with all data in the device's last-level cache and in its memory; 0: unknown.
 struct Floors {
   bench::Ceilings warm, cold;
   explicit Floors(const device::Device* device) {

@@ -5,8 +5,8 @@
 
 namespace peri::cli {
 
-// Runs the engine, or what a model is built to, and times graphs of its first steps in turn: a step's time is the
-// difference of neighbours. kRefused where no step runs on a device.
+// Runs an engine, or builds the model, and times captures of its first n steps in alternation: a step's time is the
+// difference of consecutive n. Errors: kRefused: no step runs on a device.
 Result<Outcome> explain_measured(const Arguments& arguments);
 
 }  // namespace peri::cli

@@ -1,4 +1,4 @@
-// Builds or loads an engine as the command line asks.
+// Builds or loads an engine according to the command line.
 #include "cli/console/model.hpp"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ Result<int64_t> iteration_limit(const Arguments& arguments) {
 namespace {
 using Sizes = std::map<std::string, int64_t>;
 
-// A size as it was typed: a whole number from `least`.
+// Parses a size: an integer of at least `least`.
 Result<int64_t> size_of(std::string_view flag, std::string_view text, const std::string& item, int64_t least) {
   int64_t v = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
@@ -80,7 +80,7 @@ Status add_dims(const std::string& list, Sizes* out) {
     const std::string item = list.substr(at, end - at);
     const size_t eq = item.rfind('=');
     if (eq == std::string::npos || eq == 0) return usage("--dims is not NAME=N").but_found(item);
-    // 0: a sequence without elements, an optional input that is not there; of a dimension it is refused later.
+    // 0 is valid for a sequence without elements or an absent optional input; for a dimension it is refused later.
     PERI_ASSIGN(const int64_t v, size_of("--dims", std::string_view(item).substr(eq + 1), item, 0));
     PERI_TRY(add("--dims", item.substr(0, eq), v, out));
     at = end + 1;
@@ -103,7 +103,7 @@ Status add_shape(std::string_view flag, const std::string& item, Sizes* out) {
   return add(flag, axis + std::to_string(axes), compile::kShapeEnds, out);
 }
 
-// "a:2x3,b:4" holds two; a comma may also belong to a name.
+// "a:2x3,b:4" has two items; a name may contain a comma too.
 Status add_shapes(std::string_view flag, const std::string& list, Sizes* out) {
   size_t from = 0;
   for (size_t comma = list.find(','); comma != std::string::npos; comma = list.find(',', comma + 1)) {

@@ -9,7 +9,7 @@ namespace {
 using device::cuda::GpuFacts;
 using device::cuda::Vendor;
 
-// One line of at most three: message, what is expected and found, remedy.
+// One line with at most three parts: message, expectation and finding, remedy.
 std::string reason_of(Error error) {
   error.file.clear();
   return error.text();

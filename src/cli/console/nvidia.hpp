@@ -1,5 +1,5 @@
-// NVIDIA software and hardware for the doctor: each library with path and version, or why it is not used, and each GPU
-// with the target that plans for it use.
+// NVIDIA software and hardware for the doctor: each library with path and version, or the reason why it is not used,
+// and each GPU with the target that plans for it use.
 #pragma once
 
 #include "base/json.hpp"
@@ -7,8 +7,8 @@
 
 namespace peri::cli {
 
-// Lines on the page, and the members `libraries`, `gpus` and, where there is none, `no_gpu` of an object. Opens every
-// library, which takes up to seconds where they were never read before.
+// Prints lines and writes the members `libraries`, `gpus` and, if there is none, `no_gpu`. Opens every library, which
+// may take seconds the first time.
 void show_nvidia(const Page& page, JsonWriter* w);
 
 }  // namespace peri::cli

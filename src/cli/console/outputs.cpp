@@ -25,7 +25,7 @@ Status check_outputs(const Command& command, const Arguments& arguments, const p
   std::error_code unknown;
   if (std::filesystem::exists(dir, unknown) && !std::filesystem::is_directory(dir, unknown))
     return usage("--output-dir is a file").in_file(dir).advise("give a folder, or a name that is free");
-  std::filesystem::path there = std::filesystem::absolute(dir, unknown);  // where the folder and its parents are made
+  std::filesystem::path there = std::filesystem::absolute(dir, unknown);  // first existing parent of the folder
   while (!std::filesystem::exists(there, unknown) && there.has_relative_path()) there = there.parent_path();
   if (access(there.c_str(), W_OK) != 0 || !std::filesystem::is_directory(there, unknown))
     return io_error("cannot make the folder: %s is not one that can be written into", there.c_str()).in_file(dir);

@@ -1,4 +1,4 @@
-// Decodes, resizes with a filter as wide as the step, rearranges.
+// Decodes, resizes with a filter as wide as the sampling step, and rearranges.
 #include "cli/console/pictures.hpp"
 
 #include <png.h>
@@ -45,7 +45,7 @@ Result<Pixels> decode_png(std::string_view bytes) {
   if (!png_image_begin_read_from_memory(&image, bytes.data(), bytes.size())) return broken("PNG", image.message);
   PERI_TRY(check_size(image.width, image.height));
   const bool alpha = image.format & PNG_FORMAT_FLAG_ALPHA;
-  image.format = alpha ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;  // blended with nothing: alpha is dropped below
+  image.format = alpha ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;  // no background: alpha is removed below
   std::vector<uint8_t> read(PNG_IMAGE_SIZE(image));
   if (!png_image_finish_read(&image, nullptr, read.data(), 0, nullptr)) return broken("PNG", image.message);
   const size_t step = alpha ? 4 : 3, count = size_t{image.width} * image.height;
@@ -81,8 +81,8 @@ Result<Pixels> decode(const std::string& file) {
   return made;
 }
 
-// `from` elements become `to`, through a triangle as wide as the step between them and one element at least: bilinear
-// where they grow, none left out where they shrink.
+// Resamples `from` elements to `to` with a triangle filter as wide as the sampling step, at least one element: bilinear
+// when enlarging, without aliasing when shrinking.
 void resize_line(const float* in, int64_t from, int64_t stride_in, float* out, int64_t to, int64_t stride_out) {
   const double scale = static_cast<double>(from) / static_cast<double>(to), reach = std::max(1.0, scale);
   for (int64_t k = 0; k < to; ++k) {
@@ -124,7 +124,7 @@ Pixels cropped(const Pixels& in, int64_t height, int64_t width) {
 
 std::string size_text(const Pixels& p) { return std::to_string(p.width) + "x" + std::to_string(p.height); }
 
-// The picture in the size that is asked for, and what was done to it.
+// The picture resized as requested; `done` receives a description.
 Result<Pixels> fitted(const Pixels& in, int64_t height, int64_t width, Fit fit, std::string* done) {
   *done = size_text(in);
   if (in.height == height && in.width == width) return in;
@@ -148,7 +148,7 @@ Result<Pixels> fitted(const Pixels& in, int64_t height, int64_t width, Fit fit, 
   return out;
 }
 
-// Where the axes of an image lie in a shape.
+// Positions of an image's axes in a shape.
 struct Axes {
   size_t channels = 0, height = 0, width = 0;
   bool last() const { return channels > height; }

@@ -74,7 +74,7 @@ Result<std::string> text_of(const Json& value, const std::string& key) {
 
 Status read_json(std::string_view text, Reader* out) {
   auto parsed = parse_json(text, {4, 1 << 20, 10000});
-  if (!parsed.ok()) {  // wrong usage, as the same in YAML
+  if (!parsed.ok()) {  // invalid JSON is a usage error, as invalid YAML is
     Error e = std::move(parsed).error();
     e.kind = ErrorKind::kUsage;
     return e;
@@ -175,7 +175,7 @@ Status read_yaml(std::string_view text, Reader* out) {
 }  // namespace
 
 Result<Arguments> parse_profile(std::string_view text, std::span<const Flag> flags) {
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark, as editors leave it
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // byte order mark, written by some editors
   Reader out(flags);
   if (constexpr std::string_view kMark = "\xef\xbb\xbf"; text.starts_with(kMark)) text.remove_prefix(kMark.size());
   PERI_TRY(trimmed(text).starts_with('{') ? read_json(text, &out) : read_yaml(text, &out));
@@ -189,7 +189,7 @@ Result<Arguments> with_profile(const Arguments& arguments, std::span<const Flag>
   auto read = parse_profile(text, flags);
   if (!read.ok()) return std::move(read).error().in_file(path);
   Arguments out = arguments;
-  for (const auto& [name, values] : read->values) out.values.emplace(name, values);  // what was typed stays
+  for (const auto& [name, values] : read->values) out.values.emplace(name, values);  // the command line wins
   return out;
 }
 

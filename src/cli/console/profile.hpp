@@ -5,10 +5,10 @@
 
 namespace peri::cli {
 
-// The arguments with those of --profile's file beside them; without that flag as they are. Errors name file, line and
-// what is known there.
+// The arguments completed by the file of --profile; unchanged without that flag. Errors name file, line and known
+// flags.
 Result<Arguments> with_profile(const Arguments& arguments, std::span<const Flag> flags);
-// The file's text: a flat map of names of flags, without their hyphens, to values or lists of them.
+// The file's content: a flat map from names of flags, without hyphens, to values or lists.
 Result<Arguments> parse_profile(std::string_view text, std::span<const Flag> flags);
 
 }  // namespace peri::cli

@@ -74,7 +74,7 @@ Result<std::optional<serve::HttpOptions>> management_of(const Arguments& argumen
   return std::optional(std::move(out));
 }
 
-// The devices of --worker-devices; "": the one that the other flags name.
+// The devices of --worker-devices; "": the device of the other flags.
 static Result<std::vector<std::string>> devices_of(const Arguments& arguments) {
   const std::string text = arguments.get("--worker-devices");
   if (text.empty()) return std::vector<std::string>{""};
@@ -117,13 +117,13 @@ Result<serve::Turns::Copies> resources_of(const Arguments& arguments) {
   return out;
 }
 
-// A device that a flag names and that is not there: no model could be loaded, however long the server stayed up.
+// Refuses a device that does not exist: no model could ever be loaded.
 static Status check_devices(const Arguments& arguments, const std::vector<std::string>& devices) {
   const std::string backend = arguments.get("--backend", "auto");
   for (const std::string& own : devices) {
     std::string flag = own.empty() ? "--device" : "--worker-devices";
     std::string name = own.empty() ? arguments.get("--device") : own;
-    if (name.empty()) {  // of a backend on devices the first
+    if (name.empty()) {  // the first device of the backend
       name = backend;
       flag = "--backend";
     }

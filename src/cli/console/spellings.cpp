@@ -14,7 +14,7 @@ constexpr Shorthand kShorthands[] = {{"--fp16", "--dtype", "f16"},
                                      {"--bf16", "--dtype", "bf16"},
                                      {"--fp32", "--dtype", "f32"},
                                      {"--half", "--dtype", "f16"}};
-// Flags of other programs for which there is something else here, or nothing.
+// Flags of other programs with the alternative here, if any.
 constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
     {"--best", "give --fp16 or --bf16: element types are not chosen by speed"},
     {"--int8", "a model that is quantised is run as it is; there is no calibration"},
@@ -56,7 +56,7 @@ constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
 // Flags whose value is the command's argument.
 constexpr std::string_view kModels[] = {"--onnx", "--load-engine"};
 
-// Flags that Triton's server has, and what to do here.
+// Flags of Triton's server with the alternative here.
 struct Elsewhere {
   std::string_view word, advice;
 };

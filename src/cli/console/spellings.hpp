@@ -9,20 +9,20 @@
 
 namespace peri::cli {
 
-// A word of the command line by our own spelling. A flag that stands for another with a value comes with it.
+// A word of the command line in peri's spelling. A flag that stands for another flag with a value includes the value.
 struct Spelt {
   std::string word;
   std::optional<std::string> value;
-  bool positional = false;  // the flag's value is the model or engine itself
+  bool positional = false;  // the flag's value is the model or engine
 };
 Spelt our_spelling(const Command& command, const std::string& word);
-// What to do in place of a flag that another program has for this command; empty: it is none that is known.
+// Advice for a flag that another program has for this command; empty: unknown flag.
 std::string_view advice_on(const Command& command, std::string_view word);
 
-// What to do instead of a flag of another program that is none here: a remedy; "" where nothing is known of it.
+// The remedy for a flag of another program that does not exist here; "": unknown flag.
 std::string advice_elsewhere(const std::string& word);
 
-// The words of `list`, which spaces part.
+// The words of `list`, separated by spaces.
 std::vector<std::string_view> words_in(std::string_view list);
 
 }  // namespace peri::cli

@@ -10,8 +10,8 @@
 namespace peri::cli {
 
 namespace {
-constexpr rlim_t kMinBytes = 1 << 20;    // below it a command is not run on the process's own stack
-constexpr size_t kUsualBytes = 8 << 20;  // the default limit of Linux distributions, with which all is tested
+constexpr rlim_t kMinBytes = 1 << 20;    // with less, a command does not run on the process's own stack
+constexpr size_t kUsualBytes = 8 << 20;  // the default of Linux distributions
 }  // namespace
 
 int with_stack(FunctionRef<int()> work) {

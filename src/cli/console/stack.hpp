@@ -5,7 +5,8 @@
 
 namespace peri::cli {
 
-// What `work` returns. It runs on a thread of its own where the process's stack is too small, and so are new threads'.
+// Returns the result of `work`, which runs on a new thread if the process's stack is too small; new threads then have
+// the usual size too.
 int with_stack(FunctionRef<int()> work);
 
 }  // namespace peri::cli

@@ -21,14 +21,14 @@ namespace peri::cli {
 
 namespace {
 constexpr int64_t kPlainLineEveryNs = 2'000'000'000;  // without a terminal
-constexpr int64_t kFirstPlainLineNs = 500'000'000;    // so that nobody waits a second for a sign of life
-constexpr unsigned kGraceSeconds = 2;                 // in which a command that stops must have looked
-constexpr int64_t kSameSignalNs = 300'000'000;        // timeout(1) sends one to the process, and again to its group
+constexpr int64_t kFirstPlainLineNs = 500'000'000;    // so that a first sign of progress appears soon
+constexpr unsigned kGraceSeconds = 2;                 // within which a command that stops must poll
+constexpr int64_t kSameSignalNs = 300'000'000;        // timeout(1) sends a signal to the process and to its group
 volatile std::sig_atomic_t g_interrupts = 0, g_seen = 0;
 bool g_stops = false;
-char g_last_line[160];  // what is said where a signal ends the process
+char g_last_line[160];  // printed when a signal ends the process
 size_t g_last_size = 0;
-std::atomic<int64_t> g_interrupted_ns = 0;  // by the first signal
+std::atomic<int64_t> g_interrupted_ns = 0;  // time of the first signal
 
 void end_now() {
   (void)!write(2, g_last_line, g_last_size);
@@ -47,7 +47,7 @@ void on_alarm(int) {
 }
 constexpr size_t kMinColumns = 20;  // narrower terminals wrap by themselves
 
-// Of a terminal that does not say: 80.
+// 80 for a terminal that does not report its width.
 size_t terminal_columns(int file) {
   winsize size = {};
   return ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
@@ -58,8 +58,8 @@ std::string within(const std::string& line, size_t columns) {
   size_t used = 0, end = 0;
   for (; end < line.size(); ++end) {
     const auto byte = static_cast<unsigned char>(line[end]);
-    if ((byte & 0xc0) == 0x80) continue;  // of a character that began before
-    // From U+1000 on (three bytes, the first above 0xe0) a terminal may take two columns.
+    if ((byte & 0xc0) == 0x80) continue;  // a continuation byte of a UTF-8 character
+    // From U+1000 on (three bytes, first byte above 0xe0) characters may be two columns wide.
     used += byte > 0xe0 ? 2 : 1;
     if (used >= columns) break;
   }
@@ -68,7 +68,7 @@ std::string within(const std::string& line, size_t columns) {
 
 void keep_streams() {
   for (const int stream : {0, 1, 2})
-    if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != stream) return;  // writing there fails as before
+    if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != stream) return;  // writes to it fail, as before
 }
 
 size_t output_columns() { return isatty(1) == 1 ? std::max(terminal_columns(1), kMinColumns) : 0; }
@@ -122,7 +122,7 @@ std::string timed(std::string_view line) {
   return format("%9.3f s  ", seconds_since(g_log_begun_ns)) + printable(line);
 }
 void to_file(std::string_view line) {
-  if (g_log.valid()) (void)append(g_log, timed(line) + "\n");  // a full disk stops no build
+  if (g_log.valid()) (void)append(g_log, timed(line) + "\n");  // a full disk does not stop a build
 }
 }  // namespace
 
@@ -194,9 +194,9 @@ void watch_interrupt(std::string_view command, bool stops) {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   struct sigaction before = {};
-  if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)  // nohup: go on without the terminal
+  if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)  // nohup: continue without the terminal
     sigaction(SIGHUP, &action, nullptr);
-  signal(SIGXFSZ, SIG_IGN);  // a file beyond its limit is an error of the write
+  signal(SIGXFSZ, SIG_IGN);  // exceeding the file size limit is a write error
   action.sa_handler = on_alarm;
   sigaction(SIGALRM, &action, nullptr);
 }

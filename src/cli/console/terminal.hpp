@@ -9,29 +9,29 @@
 
 namespace peri::cli {
 
-// The start of a line of UTF-8 that fits into so many columns, the last of them left free: a terminal that wraps a line
-// keeps its first row when the line is drawn anew. Characters that may be two columns wide count as two.
+// The beginning of a line of UTF-8 that fits into this many columns, leaving the last one free: a terminal that wraps a
+// line does not redraw its first row. Characters that may be two columns wide count as two.
 std::string within(const std::string& line, size_t columns);
 
-// Standard streams that came closed stay so: no file or socket that is opened later gets their number and their text.
+// Keeps closed standard streams closed: no file or socket opened later gets their number and output.
 void keep_streams();
 
-// Columns of the terminal that standard output is; 0: it is none, and lines are as long as they are.
+// Columns of the terminal at standard output; 0: it is not a terminal, and lines are not wrapped.
 size_t output_columns();
-// A row of help: `left`, then `text` from column `indent` on, on a line of its own where `left` is too long. Lines are
-// broken at spaces to fit into so many columns (0: not at all).
+// A row of help: `left`, then `text` from column `indent` on, on a new line if `left` is too long. Lines are wrapped at
+// spaces to this many columns (0: not wrapped).
 std::string help_row(const std::string& left, std::string_view text, size_t indent, size_t columns);
 
-// Standard output's terminal begins anew at its top.
+// Clears the terminal at standard output.
 void clear_screen();
-// A line broken at spaces to fit into so many columns (0: not at all), what follows its first piece further in.
+// A line wrapped at spaces to this many columns (0: not wrapped); continuation lines are indented.
 std::string wrapped(std::string_view line, size_t columns);
 
-// A line on standard error, as printable() has it.
+// Prints a line on standard error, escaped by printable().
 void say(std::string_view line);
 
-// From now on each line of the work is told with the seconds since the start: on standard error where `verbose` says
-// so, and in the file `path`, which is made anew, with what say() says; "": no file. Errors: kIo.
+// From now on progress lines are logged with the seconds since the start: on standard error if `verbose`, and in the
+// file `path`, which is replaced, together with the lines of say(); "": no file. Errors: kIo.
 Status keep_log(bool verbose, const std::string& path, std::string_view command);
 void log_line(std::string_view line);
 
@@ -39,9 +39,9 @@ class Progress {
  public:
   explicit Progress(bool quiet);
   ~Progress();
-  // `total` 0: not known. Shows an estimate of what is left once a few steps are done.
+  // `total` 0: unknown. Shows an estimate of the remaining time after a few steps.
   void show(size_t done, size_t total, const std::string& what);
-  // The same, and the first time at once, also where lines are plain: what follows may take long and say nothing.
+  // As show(), but printed at once the first time even without a terminal: for long work without further progress.
   void show_now(const std::string& what);
   void clear();
 
@@ -51,9 +51,9 @@ class Progress {
   int64_t start_ns_ = 0, last_ns_ = 0;
 };
 
-// Ctrl-C and SIGTERM. A command that does not stop by itself ends at once, with exit code 130. For one that does,
-// interrupted() becomes true, and it ends with what it has; at once, if it has not asked within two seconds, or at a
-// second signal. `command` "" says nothing when it is ended.
+// Handles Ctrl-C and SIGTERM. A command without `stops` ends at once, with exit code 130. With `stops`, interrupted()
+// becomes true, and the command ends with its partial result; it ends at once if it has not polled within two seconds,
+// or on a second signal. An empty `command` prints nothing when it ends.
 void watch_interrupt(std::string_view command, bool stops);
 bool interrupted();
 

@@ -18,7 +18,7 @@ struct ModelRow {
   std::string name, version;
   int64_t pending = 0, running = 0, success = 0, rows = 0, executions = 0, memory = 0;
   Counts batches, cuts, failures;
-  Counts sequences, sequences_over;  // now; how those that are over ended
+  Counts sequences, sequences_over;  // current; ended ones by cause
   std::vector<std::pair<double, int64_t>> times_us;
 };
 
@@ -44,7 +44,7 @@ Result<ModelRow> row_of(const Json& m, const ModelRow* before) {
   out.running = std::max<int64_t>(open - out.pending, 0);
   PERI_ASSIGN(out.success, m.get_int("success"));
   PERI_ASSIGN(out.rows, m.get_int("rows"));
-  if (const auto memory = m.get_int("memory_bytes"); memory.ok()) out.memory = *memory;  // an older server tells none
+  if (const auto memory = m.get_int("memory_bytes"); memory.ok()) out.memory = *memory;  // absent from older servers
   PERI_ASSIGN(out.executions, m.get_int("executions"));
   PERI_ASSIGN(out.batches, counts_of(m, "batches", before ? &before->batches : nullptr));
   PERI_ASSIGN(out.cuts, counts_of(m, "cuts", before ? &before->cuts : nullptr));
@@ -120,7 +120,7 @@ Result<Look> look_at(const Json& now, const Json* before) {
     PERI_ASSIGN(const double then, before->get_double("seconds"));
     PERI_ASSIGN(const double cpu_then, before->get_double("cpu_seconds"));
     if (then >= out.up_s) {
-      before = nullptr;  // started anew
+      before = nullptr;  // the server was restarted
     } else {
       out.seconds = out.up_s - then;
       cpu -= cpu_then;
@@ -157,7 +157,7 @@ Result<Look> look_at(const Json& now, const Json* before) {
   return out;
 }
 
-// Names may be long: the line is cut, at a whole character.
+// Truncates the line at a character boundary.
 std::string fitted(const std::string& line) {
   std::string out = printable(line);
   if (out.size() <= kColumns) return out;
@@ -166,7 +166,7 @@ std::string fitted(const std::string& line) {
   return out.substr(0, end);
 }
 
-// "1 10%, 4 90%", the most frequent of many, in their order.
+// "1 10%, 4 90%": the most frequent values, in ascending order.
 std::string shares(const Counts& counts) {
   std::vector<std::pair<std::string, int64_t>> list;
   int64_t all = 0;

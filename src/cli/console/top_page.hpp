@@ -6,9 +6,9 @@
 
 namespace peri::cli {
 
-// `before`: null: since the models were loaded. Errors: not what a server of ours says.
+// `before`: null: since the models were loaded. Errors: not the status of a peri server.
 Result<std::vector<std::string>> top_lines(const Json& now, const Json* before);
-// The same as an object.
+// The same data as a JSON object.
 Result<std::string> top_json(const Json& now, const Json* before);
 
 }  // namespace peri::cli

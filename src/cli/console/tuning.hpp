@@ -7,7 +7,7 @@
 namespace peri::cli {
 
 std::vector<Flag> tuning_flags();
-// How versions are settled when they are loaded.
+// The function that tunes versions when they are loaded.
 Result<serve::Settle> tuner_of(const Arguments& arguments, std::function<void(const std::string&)> say);
 
 }  // namespace peri::cli

@@ -7,11 +7,12 @@
 namespace peri::cli {
 
 std::vector<Flag> watching_flags();
-// What of the server's log is written at first: --log-verbose, --log-format, --quiet.
+// Initial settings of the server's log: --log-verbose, --log-format, --quiet.
 Result<serve::LogSettings> log_settings(const Arguments& arguments);
-// `log` outlives it.
+// `log` must outlive the result.
 Result<std::unique_ptr<serve::Observer>> open_observer(const Arguments& arguments, serve::ServerLog& log);
-// SIGHUP was sent since this was last asked. From the first call on it no longer ends the process.
+// Whether SIGHUP was received since the last call. The first call installs the handler: the signal then no longer ends
+// the process.
 bool hung_up();
 
 }  // namespace peri::cli

@@ -8,7 +8,7 @@ import numpy as np
 
 from .errors import UnsupportedError, wrong_usage
 
-# By the names of the library: its number, and NumPy's name; bfloat16 is of the package ml_dtypes.
+# By the library's type name: its number and NumPy's type name; bfloat16 is defined by the package ml_dtypes.
 _TYPES = {
     "f32": (1, "float32"), "f64": (2, "float64"), "f16": (3, "float16"), "bf16": (4, "bfloat16"),
     "i8": (11, "int8"), "i16": (12, "int16"), "i32": (13, "int32"), "i64": (14, "int64"),
@@ -53,7 +53,7 @@ def _described(array: np.ndarray, name: str) -> tuple[int, tuple[int, ...], int,
 def _capsule_of(value: Any, name: str) -> tuple[Any, Any]:
     try:
         capsule = value.__dlpack__()
-    except Exception as error:  # as its library has it: BufferError of one that is read-only or needs gradients
+    except Exception as error:  # depends on the library: BufferError if read-only or with gradients
         raise wrong_usage(f"its __dlpack__ fails: {error}", node=name, expected="a DLPack tensor", found=type(value).__name__) from error
     if type(capsule).__name__ != "PyCapsule":
         raise wrong_usage("its __dlpack__ gives no capsule", node=name, expected="a DLPack tensor", found=type(capsule).__name__)

@@ -112,7 +112,7 @@ class Engine:
         return f"<peri.Engine ({words(self.inputs)}) -> ({words(self.outputs)})>"
 
     def __copy__(self) -> Engine:
-        return self  # nothing changes it
+        return self  # engines are immutable
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Engine:
         return self
@@ -126,7 +126,7 @@ class Engine:
         self._idle.clear()
 
     def __enter__(self) -> Engine:
-        self._native.session  # an engine that is closed stays so
+        self._native.session  # raises an error if the engine is closed
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -168,7 +168,7 @@ class Engine:
         put = [arrays.place(places[port.name], port.name, port.shape, port.dims) if port.name in places else (None, None) for port in self._outputs]
         for port in self._outputs:
             if port.name not in places:
-                arrays.numpy_type(port.dtype, port.name)  # before the work
+                arrays.numpy_type(port.dtype, port.name)  # checked before the run
         made = session.run([t[0] for t in taken], [p[0] for p in put])
         return {
             port.name: places[port.name] if port.name in places else arrays.of_memory(array, port.dtype, port.name)
@@ -188,7 +188,7 @@ class Engine:
         """As run(), in a thread of the event loop's executor: `await engine.run_async(...)`; many can run concurrently.
         Cancelling the task ends its run before the next step."""
         loop, session, lock = asyncio.get_running_loop(), self._session(), threading.Lock()
-        mine = [session]  # empty once the session is anybody's
+        mine = [session]  # empty once the session is returned
         begun, stopped = threading.Event(), threading.Event()
 
         def work() -> dict[str, np.ndarray]:
@@ -241,7 +241,7 @@ class Engine:
         all outputs are within the budget; an output outside raises no exception. `stop`: true ends the call with a
         CancelledError; Ctrl-C ends it with KeyboardInterrupt."""
         if max_error is not None:
-            max_error = float(max_error) or math.ulp(0.0)  # of the library 0 means its own; none is less than every error
+            max_error = float(max_error) or math.ulp(0.0)  # for the library 0 is the default
         floats = {"max_error": max_error or 0, "min_cosine": min_cosine, "max_change": max_change, "rtol": rtol, "atol": atol}
         options = {
             **{name: float(value) for name, value in floats.items()},
@@ -250,7 +250,7 @@ class Engine:
         }  # fmt: skip
         taken = self._taken(inputs)
         if against is not None and sys.executable:
-            os.environ.setdefault("PERI_PYTHON", sys.executable)  # whose onnxruntime is asked: the one of this environment
+            os.environ.setdefault("PERI_PYTHON", sys.executable)  # the Python whose onnxruntime is used: this one
         passed, outside, text = self._native.verify(options, [array for array, _ in taken], progress, stop)
         return Verification(json.loads(text), passed, outside)
 

@@ -40,7 +40,7 @@ class UnsupportedError(Error, NotImplementedError):
     code = "unsupported"
 
 
-# The operating system's numbers, by the words that end its messages.
+# Error numbers of the operating system, by the text at the end of a message.
 _NUMBERS = {os.strerror(number): number for number in errno.errorcode}
 
 
@@ -57,7 +57,7 @@ class FileError(Error, OSError):
         self.filename = file or None
 
     def __str__(self) -> str:
-        return str(self.args[0])  # and not "[Errno 2] ..."
+        return str(self.args[0])  # instead of OSError's "[Errno 2] ..."
 
 
 class AccuracyError(Error):
@@ -102,14 +102,14 @@ class UnstableError(Error):
     code = "unstable"
 
 
-# By the numbers of peri_error_kind.
+# Indexed by peri_error_kind.
 _KINDS = (
     InternalError, UsageError, InvalidError, UnsupportedError, FileError, AccuracyError, RefusedError, CancelledError,
     OutOfMemoryError, InternalError, RegressionError, UnstableError,
 )  # fmt: skip
 
 
-# Options of C, "the option dims", and its fields, as this package calls them. First what has its value beside it.
+# Names of C options ("the option dims") and fields, and their names in this package. First those with a value.
 _WITH_VALUE = (
     (r"the option dims \"([^\"]+)=N\"", r"dims={'\1': N}"),
     (r"the option disabled_passes \"(\w+)\"", r"disabled_passes=['\1']"),
@@ -123,7 +123,7 @@ _NAMES = {
     "lock_path": "lock", "locked_path": "locked", "engine_path": "output", "peer_model": "against", "no_tune": "tune=False",
     "no_verify": "verify=False", "no_cache": "cache=False", "force": "force=True", "nan_equal": "nan_equal=True", "compare": "compare=True",
 }  # fmt: skip
-_COMMAND = re.compile(r"(\bperi (?:bench|build|cache|compare|explain|inspect|replay|run|verify)\b[^;,]*)")  # stays as it is typed
+_COMMAND = re.compile(r"(\bperi (?:bench|build|cache|compare|explain|inspect|replay|run|verify)\b[^;,]*)")  # left as typed
 
 
 def in_words_of_python(text: str) -> str:

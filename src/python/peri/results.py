@@ -13,7 +13,7 @@ def _wrap(value: Any) -> Any:
     return [_wrap(v) for v in value] if isinstance(value, list) else value
 
 
-_MOST_SHOWN = 160  # characters of a member
+_MOST_SHOWN = 160  # characters per member
 
 
 def _shown(value: Any) -> str:
@@ -34,7 +34,7 @@ class Record(Mapping):
         return _wrap(self._members[name])
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "_members":  # asked for by copy and pickle
+        if name.startswith("__") or name == "_members":  # looked up by copy and pickle
             raise AttributeError(name)
         try:
             return self[name]

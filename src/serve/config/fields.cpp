@@ -1,4 +1,4 @@
-// Unknown keys are looked up by spelling, so that the error for a misspelt key names the right one.
+// An unknown key is compared with the known ones by spelling, so that its error suggests the intended key.
 #include "serve/config/fields.hpp"
 
 #include <algorithm>

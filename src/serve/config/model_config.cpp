@@ -88,7 +88,7 @@ Status read_warmup(const TextMessage& m, WarmupConfig* out) {
                       })});
 }
 
-// What is near to a name that is obeyed is thought to be a slip of it.
+// An unknown name that resembles a supported one is treated as a misspelling.
 Status read_parameter(const TextMessage& m, ModelConfig* out) {
   std::string key, value;
   PERI_TRY(read_fields(m, "parameters", {text("key", &key), one("value", [&](const TextMessage& v) {
@@ -133,7 +133,7 @@ Status read_ensemble(const TextMessage& m, ModelConfig* out) {
 
 Status read_cache(const TextMessage& m, bool* out) { return read_fields(m, "response_cache", {flag("enable", out)}); }
 
-// As deep as a text may be nested.
+// Recursion is bounded: the parser limits nesting.
 void mark_sent(TextMessage* m) {
   for (TextField& f : m->fields) {
     f.sent = true;

@@ -1,5 +1,5 @@
-// Groups of instances add up. Contradicting statements are refused: an engine is made for one kind of device, and its
-// runs make one claim.
+// Instance counts of groups are added. Contradictions are refused: an engine is built for one kind of device, and all
+// its runs make the same claim.
 #include "serve/config/placement.hpp"
 
 #include <algorithm>
@@ -76,7 +76,7 @@ Status read_instances(const TextMessage& m, ModelConfig* out) {
   return Ok{};
 }
 
-// Hints that ask for what is done anyway are taken.
+// Hints that request what is done in any case are accepted.
 Status read_optimization(const TextMessage& m, ModelConfig* out) {
   const auto enabled = [](const TextMessage& v) {
     bool on = false;

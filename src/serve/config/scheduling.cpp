@@ -148,7 +148,7 @@ Status read_state(const TextMessage& m, StateConfig* out) {
 }
 
 Status read_oldest(const TextMessage& m, SequenceConfig* out) {
-  bool order = false;  // each sequence has its order anyway
+  bool order = false;  // each sequence is in order in any case
   return read_fields(m, "oldest",
                      {number("max_candidate_sequences", &out->candidates, 1, 1000000),
                       numbers("preferred_batch_size", &out->preferred, 1, 65536),

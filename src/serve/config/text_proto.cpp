@@ -1,4 +1,4 @@
-// One recursive descent parser, at most 16 messages deep.
+// A recursive descent parser with at most 16 nested messages.
 #include "serve/config/text_proto.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
 
-  // Fields up to `end` (0: the end of the text), which is taken.
+  // Fields up to `end` (0: the end of the text), which is consumed.
   Status message(TextMessage* out, char end, int depth) {
     if (depth > kMaxDepth) return at("messages more than 16 deep");
     while (true) {
@@ -106,7 +106,7 @@ class Reader {
     }
     if (c == '"' || c == '\'') {
       f->kind = TextField::Kind::kString;
-      while (next() == '"' || next() == '\'') {  // neighbours are one string
+      while (next() == '"' || next() == '\'') {  // adjacent literals form one string
         PERI_TRY(quoted(&f->value));
         skip();
       }
@@ -160,7 +160,7 @@ class Reader {
 
 Result<TextMessage> parse_text_proto(std::string_view text) {
   if (text.size() > kMaxBytes) return Error(ErrorKind::kMemory, "more than 1 MiB of text");
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark, as editors leave it
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // byte order mark, written by some editors
   TextMessage out;
   PERI_TRY(Reader(text).message(&out, '\0', 0));
   return out;
@@ -178,7 +178,7 @@ Result<int64_t> text_int(const TextField& field, int64_t low, int64_t high) {
   int64_t v = 0;
   const char* end = field.value.data() + field.value.size();
   const auto read = std::from_chars(field.value.data(), end, v);
-  // Of "010" protobuf's text makes 8, YAML 10 or 8 by its version: neither is guessed.
+  // "010" is 8 in protobuf's text, and 10 or 8 in YAML depending on its version: refused as ambiguous.
   const size_t digits = field.value.starts_with('-') ? 1 : 0;
   const bool octal = field.value.size() > digits + 1 && field.value[digits] == '0';
   if (!may_be(field, TextField::Kind::kWord) || read.ec != std::errc() || read.ptr != end || octal || v < low ||

@@ -1,5 +1,5 @@
-// Events of yaml-cpp become a bounded tree, from which the message is made: a protobuf list of keys and values is a
-// mapping in YAML.
+// Events of yaml-cpp are collected in a bounded tree, which is converted to the message: a protobuf list of keys and
+// values is a mapping in YAML.
 #include "serve/config/yaml.hpp"
 
 #include <yaml-cpp/eventhandler.h>
@@ -99,12 +99,12 @@ class Builder final : public YAML::EventHandler {
   }
 
   Node root_;
-  std::vector<Open> open_;  // parents stand still while a child is open
+  std::vector<Open> open_;  // open containers; only the innermost receives items
   size_t values_ = 0;
   std::optional<Error> error_;
 };
 
-// A stream's view of a text.
+// A stream buffer that reads a text without copying it.
 class TextBuffer final : public std::streambuf {
  public:
   explicit TextBuffer(std::string_view text) {
@@ -190,7 +190,7 @@ bool is_json(std::string_view text) {
   return begin != std::string_view::npos && text[begin] == '{';
 }
 
-// JSON quotes enums, and large numbers as protobuf writes them.
+// JSON quotes enumerators, and protobuf's JSON quotes 64-bit integers.
 void unquote(Node* node) {
   if (node->kind == Node::Kind::kQuoted) node->kind = Node::Kind::kPlain;
   for (Node& item : node->items) unquote(&item);

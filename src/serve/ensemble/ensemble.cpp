@@ -1,4 +1,4 @@
-// The tensors of a request are in a map by name; whoever adds the last input of a step starts the step.
+// A map by name holds the tensors of a request; the thread that adds the last input of a step starts the step.
 #include "serve/ensemble/ensemble.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr int kSlots = 1024;
 struct Edge {
   DType dtype = DType::kInvalid;
   Shape shape;
-  std::string from;  // for people
+  std::string from;  // for messages
 };
 using Edges = std::map<std::string, Edge>;
 
@@ -34,7 +34,7 @@ Result<plan::Port> port_of(const PortConfig& config, bool batch) {
   return out;
 }
 
-// Whether a tensor of one shape may be one of the other: constant dims must be equal.
+// Whether a tensor of shape `a` may have shape `b`: constant dims must be equal.
 bool may_be(const Shape& a, const Shape& b) {
   if (a.size() != b.size()) return false;
   for (size_t k = 0; k < a.size(); ++k)
@@ -55,7 +55,7 @@ const plan::Port* port_named(std::span<const plan::Port> ports, const std::strin
   return it == ports.end() ? nullptr : &*it;
 }
 
-// A step's inputs and outputs held against its model; its outputs join the edges.
+// Checks a step's inputs and outputs against its model and adds its outputs to the edges.
 Status check_step(const EnsembleStep& step, const Model& model, Edges* edges) {
   const std::string of = "of step '" + step.model + "'";
   for (const auto& [port, tensor] : step.inputs)
@@ -76,7 +76,8 @@ Status check_step(const EnsembleStep& step, const Model& model, Edges* edges) {
   return Ok{};
 }
 
-// Steps are taken as their inputs are there; what is left then waits for itself, or for nothing there is.
+// Repeatedly accepts the steps whose inputs are all produced; any remaining step is part of a cycle or lacks a
+// producer.
 Status check_steps(const ModelConfig& config, const FindModel& find, Edges* edges) {
   std::vector<const EnsembleStep*> left;
   for (const EnsembleStep& s : config.steps) left.push_back(&s);
@@ -148,14 +149,14 @@ class Ensemble final : public Forwarding, public std::enable_shared_from_this<En
   void came(const std::shared_ptr<Run>& run, size_t step, const Served& served, Answer answer);
   void ended(const std::shared_ptr<Run>& run, Result<std::vector<Tensor>> outputs);
 
-  // Of a step: requests that are at it, and those that wait to be.
+  // Admission to one step: the number of requests in it, and the queue of those waiting.
   struct Door {
     int64_t inside = 0;
-    bool opening = false;  // a thread lets in who waits
+    bool opening = false;  // a thread is admitting waiting requests
     std::deque<std::shared_ptr<Run>> waiting;
   };
   const std::vector<EnsembleStep> steps_;
-  const int64_t most_;  // requests at a step; 0: no bound
+  const int64_t most_;  // requests per step; 0: unlimited
   const FindModel find_;
   const std::vector<plan::Port> inputs_, outputs_;
   std::atomic<uint64_t> progress_{0};
@@ -164,7 +165,7 @@ class Ensemble final : public Forwarding, public std::enable_shared_from_this<En
   std::vector<Door> doors_;
 };
 
-// One request on its way.
+// One request in progress.
 struct Ensemble::Run {
   uint64_t ticket = 0;
   Manner manner;
@@ -172,11 +173,11 @@ struct Ensemble::Run {
   std::mutex mutex;
   std::map<std::string, Tensor> tensors;
   std::set<size_t> sent;
-  std::map<size_t, std::pair<ServedPtr, CallPtr>> open;  // calls under way
+  std::map<size_t, std::pair<ServedPtr, CallPtr>> open;  // calls in progress
   size_t done = 0;
   bool over = false;
 
-  // Steps that may be sent now, marked as such. REQUIRES: the mutex is held.
+  // Steps that are ready to be sent; they are marked as sent. REQUIRES: the mutex is held.
   std::vector<size_t> due(const std::vector<EnsembleStep>& steps) {
     std::vector<size_t> out;
     for (size_t k = 0; k < steps.size(); ++k) {
@@ -212,7 +213,7 @@ void Ensemble::send(const std::shared_ptr<Run>& run, std::vector<size_t> steps) 
     if (enter(run, k)) send_one(run, k);
 }
 
-// Whether a request may be at a step now; else it waits at its door.
+// Whether a request may enter a step now; otherwise it is queued there.
 bool Ensemble::enter(const std::shared_ptr<Run>& run, size_t k) {
   if (most_ == 0) return true;
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -224,8 +225,8 @@ bool Ensemble::enter(const std::shared_ptr<Run>& run, size_t k) {
   return true;
 }
 
-// A request is at a step no more: the next takes its place. Answers that come before send_one() returns are seen by the
-// loop, so that many of them are no deep recursion.
+// A request has left a step, and the next one enters. Answers that arrive before send_one() returns are handled by the
+// loop, which avoids deep recursion.
 void Ensemble::leave(size_t k) {
   if (most_ == 0) return;
   std::unique_lock<std::mutex> lock(mutex_);
@@ -243,7 +244,7 @@ void Ensemble::leave(size_t k) {
   door.opening = false;
 }
 
-// What the request says goes on to a model as far as that knows of it.
+// Passes on those of the request's properties that the model supports.
 static void tell(const Manner& manner, const Model& model, Call* call) {
   if (manner.priority <= model.options().queue.priority_levels) call->priority = manner.priority;
   if (manner.deadline_ns > 0) call->timeout_ns = std::max<int64_t>(manner.deadline_ns - now_ns(), 1);
@@ -289,7 +290,7 @@ void Ensemble::send_one(const std::shared_ptr<Run>& run, size_t k) {
 void Ensemble::came(const std::shared_ptr<Run>& run, size_t k, const Served& served, Answer answer) {
   progress_.fetch_add(1, std::memory_order_relaxed);
   leave(k);
-  std::pair<ServedPtr, CallPtr> over;  // goes after the locks; the call holds the run, and must not be held by it
+  std::pair<ServedPtr, CallPtr> over;  // released after the locks; the call owns the run
   {
     const std::lock_guard<std::mutex> lock(run->mutex);
     over = std::move(run->open[k]);
@@ -319,7 +320,7 @@ void Ensemble::came(const std::shared_ptr<Run>& run, size_t k, const Served& ser
   send(run, std::move(next));
 }
 
-// The first end counts; what is still under way is of no use then.
+// Only the first end counts; calls still in progress are cancelled.
 void Ensemble::ended(const std::shared_ptr<Run>& run, Result<std::vector<Tensor>> outputs) {
   std::map<size_t, std::pair<ServedPtr, CallPtr>> open;
   {

@@ -11,12 +11,12 @@
 
 namespace peri::serve {
 
-// How an ensemble's own queue takes its requests: levels of priority as its models have them, and where one of these
-// has sequences, those, one request of each at a time, so that its models get them in their order.
+// The policy of an ensemble's own queue: the priority levels of its models, and, where one of them has sequences, those
+// too, with one request of each sequence at a time, so that its models receive them in order.
 void queue_ensemble(const ModelConfig& config, const FindModel& find, ModelOptions* options);
 
-// Models are looked up again for each request, so that they may be replaced. `find` outlives what comes back. Errors
-// name step, tensor and what was expected.
+// Models are looked up for each request, so that they may be replaced. REQUIRES: `find` outlives the result. Errors:
+// kInvalid, with step, tensor and expectation.
 Result<std::shared_ptr<runtime::Servable>> make_ensemble(const ModelConfig& config, FindModel find);
 
 }  // namespace peri::serve

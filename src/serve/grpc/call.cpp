@@ -1,4 +1,4 @@
-// Transfer of bytes to and from the library, and the steps of a call.
+// Transfers messages to and from the gRPC library, and the state machine of a call.
 #include "serve/grpc/call.hpp"
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 namespace peri::serve {
 namespace {
 
-constexpr size_t kSentence = 2000;  // of an error: it travels in a header, which clients bound
-constexpr size_t kCopied = 16384;   // text of no more bytes is copied into the library's memory
+constexpr size_t kSentence = 2000;  // limit of an error's text, which is sent in a header; clients limit those
+constexpr size_t kCopied = 16384;   // replies up to this size are copied into the library's memory
 
-// After so many, a fifth of a second apart, no more is read of a stream: whoever sends for a second after the server
-// has said that it ends would go on until --exit-timeout-secs, and those who wait for the end wait for him.
+// While draining, a stream is read for at most this many sweeps (200 ms apart): a client that continues to send would
+// otherwise delay the end of the server until --exit-timeout-secs.
 constexpr int kDrains = 5;
 const grpc::Status kNoMore(grpc::StatusCode::UNAVAILABLE, "the server takes no more calls");
 
@@ -46,8 +46,8 @@ int status_of(const Error& e) {
   return e.kind == ErrorKind::kInvalid ? 400 : 500;
 }
 
-// The library hands compressed messages as they came, since it would not bound what comes out of them. A gzip stream's
-// first byte is no tag of protobuf's; a zlib stream's is that of a field that no message of ours has.
+// The library is configured not to decompress, since it does not limit the expanded size. The first byte of a gzip
+// stream is not a valid protobuf tag; that of a zlib stream is the tag of a field that no message here has.
 std::optional<Compression> compression_of(Bytes b) {
   if (b.size() < 2) return std::nullopt;
   const auto first = static_cast<unsigned>(b[0]), second = static_cast<unsigned>(b[1]);
@@ -56,7 +56,7 @@ std::optional<Compression> compression_of(Bytes b) {
   return std::nullopt;
 }
 
-// The bytes of a message in one piece, and what keeps them.
+// The bytes of a message in one piece, with their owner.
 Result<Expanded> body_of(const grpc::ByteBuffer& buffer, size_t most, const std::shared_ptr<ByteBudget>& budget) {
   Expanded out;
   if (buffer.Length() > 0) {
@@ -124,14 +124,14 @@ void GrpcExchange::on_gone(std::function<void()> gone) {
   if (const auto call = call_) call->on_gone(*this, std::move(gone));
 }
 
-// What a call's metadata says under a name.
+// The metadata value under a name.
 static std::string_view metadata_of(const grpc::ServerContext& context, const char* name) {
   const auto it = context.client_metadata().find(name);
   return it == context.client_metadata().end() ? std::string_view()
                                                : std::string_view(it->second.data(), it->second.size());
 }
 
-// Where the request has a place for it. The call keeps it as long as the request lives.
+// Sets the request's members that come from metadata; they are views of the call, which outlives the request.
 template <class Request>
 static void read_metadata(const grpc::ServerContext& context, Request* request) {
   request->user_agent = metadata_of(context, "user-agent");
@@ -139,10 +139,10 @@ static void read_metadata(const grpc::ServerContext& context, Request* request) 
   if constexpr (requires { request->traceparent; }) request->traceparent = metadata_of(context, "traceparent");
 }
 
-// The library holds clients to the bound on calls once they have said that they know it, and forgets a call that was
-// reset while its request still runs. Nobody is looked up before all connections together have once exceeded the bound
-// of one; from then on calls are counted by connection, also those that have just ended: hence twice. Connections of a
-// Unix socket cannot be told apart.
+// The library enforces the limit of calls per connection only after the client has acknowledged it, and stops counting
+// a call that was reset while its request still runs. Peers are counted only once the calls of all connections together
+// have exceeded the limit of one connection; calls that have just ended may be counted too, hence the factor of two.
+// Connections of a Unix socket are indistinguishable.
 grpc::Status GrpcCall::admitted() {
   const GrpcOptions& options = shared_.options;
   if (const auto& refuses = options.refuses; refuses && !method_->open)
@@ -159,7 +159,7 @@ grpc::Status GrpcCall::admitted() {
           "more calls at once on a connection than this server takes (--max-grpc-streams)"};
 }
 
-// The calls of this one's connection, it among them. REQUIRES: the mutex of all calls is held.
+// The number of calls on this connection, including this one. REQUIRES: the mutex of all calls is held.
 int64_t GrpcCall::count() {
   if (peer_.empty()) {
     std::string peer = context_.peer();
@@ -191,7 +191,7 @@ void GrpcCall::read_more() {
   stream_.Read(&message_, held(read_));
 }
 
-// Microseconds until the client's deadline; none: it has passed. 0: there is none.
+// Microseconds until the client's deadline; none: it has passed. 0: there is no deadline.
 std::optional<int64_t> GrpcCall::left_us() const {
   const gpr_timespec deadline = context_.raw_deadline();
   if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0) return 0;
@@ -206,7 +206,7 @@ void GrpcCall::read(bool ok) {
     const std::lock_guard<std::mutex> lock(mutex_);
     limit_ns_ = 0;
     idle_before_ = false;
-    if (ok && over_) {  // it came when the call was ended already, as its client is told
+    if (ok && over_) {  // it arrived after the call had ended, and the client sees the status
       reading_ = false;
       return message_.Clear();
     }
@@ -271,7 +271,7 @@ void GrpcCall::take(GrpcExchange& first) {
     return tell(reply.status);
   }
   allow(shared_.options.limits.write_ms);
-  // "Not ready" is an answer and no error.
+  // "Not ready" is a valid answer, not an error.
   const bool answer = method_->says_by_status && reply.status == 400 && !first.refused_;
   const bool failed = reply.status >= 400 && !answer;
   if (failed && !method_->stream) {
@@ -311,7 +311,7 @@ void GrpcCall::take(GrpcExchange& first) {
 }
 
 void GrpcCall::written(bool ok) {
-  std::shared_ptr<GrpcExchange> first;  // ends without the mutex
+  std::shared_ptr<GrpcExchange> first;  // destroyed without the mutex
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     limit_ns_ = 0;
@@ -330,10 +330,10 @@ void GrpcCall::written(bool ok) {
       return;
     }
   }
-  look();  // what changed while this was being said
+  look();  // the status may have changed during the write
 }
 
-// SERVING, NOT_SERVING, SERVICE_UNKNOWN. REQUIRES: the mutex is held, nothing is being written.
+// SERVING, NOT_SERVING, SERVICE_UNKNOWN. REQUIRES: the mutex is held, and no write is in progress.
 void GrpcCall::tell(int status) {
   told_ = status;
   allow(shared_.options.limits.write_ms);

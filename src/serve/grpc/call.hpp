@@ -1,4 +1,4 @@
-// A gRPC call and its requests. One generic service receives every call: its bytes are checked and read here, with
+// A gRPC call and its requests. One generic service receives every call; its messages are checked and parsed here, with
 // limits that the library does not have. Only this file and server.cpp include gRPC's headers.
 #pragma once
 
@@ -23,24 +23,24 @@ namespace peri::serve {
 
 class GrpcCall;
 
-// What all calls of a server share.
+// State shared by all calls of a server.
 struct GrpcShared {
   GrpcOptions options;
   Handler handler;
   grpc::AsyncGenericService service;
-  std::shared_ptr<ByteBudget> bodies;  // of messages that came; set before the first call
+  std::shared_ptr<ByteBudget> bodies;  // budget of received messages; set before the first call
   ReplyBudget replies;
   std::atomic<int64_t> unanswered{0};
-  std::atomic<int64_t> due{0};      // tags that the library still hands back
-  std::atomic<int64_t> open{0};     // calls that were let in
-  std::atomic<bool> counts{false};  // calls, by connection
+  std::atomic<int64_t> due{0};      // tags that the library has yet to return
+  std::atomic<int64_t> open{0};     // calls that were admitted
+  std::atomic<bool> counts{false};  // whether calls are counted by connection
   std::atomic<bool> draining{false};
-  std::mutex mutex;  // of all below
+  std::mutex mutex;  // protects all members below
   std::set<GrpcCall*> calls;
-  std::unordered_map<std::string, int64_t> by_peer;  // of a connection
+  std::unordered_map<std::string, int64_t> by_peer;  // calls by connection
 };
 
-// One request of a call and the way back of its answer.
+// One request of a call, and the path of its reply.
 class GrpcExchange final : public Exchange {
  public:
   GrpcExchange(std::shared_ptr<GrpcCall> call, GrpcShared& shared) : call_(std::move(call)), shared_(shared) {
@@ -50,7 +50,7 @@ class GrpcExchange final : public Exchange {
   const HttpRequest& request() const override { return request_; }
   void reply(HttpReply reply) override;
   void on_gone(std::function<void()> gone) override;
-  // Reads the message of a call. Errors: as its answer has them.
+  // Reads the message of a call. Errors: as in its reply.
   Status read(const grpc::ByteBuffer& buffer, const Method& method, int64_t timeout_us);
   bool answered() const { return reply_.has_value(); }
   const std::string& about() const { return ask_.about; }
@@ -63,12 +63,12 @@ class GrpcExchange final : public Exchange {
   Ask ask_;
   std::unique_ptr<InferMessage> infer_;
   uint64_t claimed_ = 0;
-  bool refused_ = false;            // before anything was asked
-  std::optional<HttpReply> reply_;  // under the call's mutex, as what follows
+  bool refused_ = false;            // refused before a request was made
+  std::optional<HttpReply> reply_;  // under the call's mutex, as the members below
   std::function<void()> gone_;
 };
 
-// A call from its arrival to its end. What the library is asked for holds it until that is done.
+// A call from its arrival to its end. Each operation in progress in the library holds a reference.
 class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
  public:
   struct Tag {
@@ -86,26 +86,26 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
     if (let_in_) --shared_.open;
     if (!peer_.empty() && --shared_.by_peer[peer_] == 0) shared_.by_peer.erase(peer_);
   }
-  // Asks the library for a call.
+  // Registers for the next call.
   static void wait(GrpcShared& shared, grpc::ServerCompletionQueue& queue) {
     const auto call = std::make_shared<GrpcCall>(shared, queue);
     call->context_.AsyncNotifyWhenDone(&call->ended_);
     shared.service.RequestCall(&call->context_, &call->stream_, &queue, &queue, call->held(call->arrived_));
   }
-  // Ends a call that waits longer for its client than it may.
+  // Ends a call that waits for its client longer than permitted.
   void sweep(int64_t now) {
     if (const int64_t limit = limit_ns_; limit > 0 && now > limit) context_.TryCancel();
   }
   void answered(GrpcExchange& exchange, HttpReply reply);
   void on_gone(GrpcExchange& exchange, std::function<void()> gone);
-  // This call if it stays open to tell of changes, and has told what was there first.
+  // This call if it is a watch that has sent its first status; else null.
   std::shared_ptr<GrpcCall> watching() { return watches_ ? weak_from_this().lock() : nullptr; }
-  // This call if its client may send one request after another.
+  // This call if its client may send several requests; else null.
   std::shared_ptr<GrpcCall> streaming() { return streams_ ? weak_from_this().lock() : nullptr; }
-  // The server drains, as it says again and again: ends a stream that nothing has come on since it said so last, and
-  // that has all its answers. One that goes on is not read any more after some time.
+  // Called periodically while the server drains: ends a stream that received nothing since the last call and has all
+  // its answers. After some time, a stream that continues to send is no longer read.
   void drain();
-  // Tells its client if that has changed.
+  // Sends the status to the client if it has changed.
   void look();
 
  private:
@@ -141,18 +141,18 @@ class GrpcCall : public std::enable_shared_from_this<GrpcCall> {
   Tag arrived_{&GrpcCall::arrived, nullptr}, read_{&GrpcCall::read, nullptr}, written_{&GrpcCall::written, nullptr},
       ended_{&GrpcCall::ended, nullptr}, finished_{&GrpcCall::finished, nullptr};
   const Method* method_ = nullptr;
-  std::optional<uint32_t> key_;  // HttpRequest::key of all its requests
+  std::optional<uint32_t> key_;  // HttpRequest::key of all requests of this call
   std::atomic<bool> let_in_{false};
   std::string peer_;  // under the mutex of all calls; "": not counted
   grpc::ByteBuffer message_;
   std::atomic<int64_t> limit_ns_{0};
-  std::atomic<uint64_t> replying_{0};               // what the answer that is being written holds of the replies' room
+  std::atomic<uint64_t> replying_{0};               // bytes of the reply budget held by the message being written
   std::atomic<bool> watches_{false};                // `told_` and `about_` are set
-  std::atomic<bool> streams_{false};                // `method_` is set, to one of a stream
-  std::string about_;                               // the service that is watched
-  std::mutex mutex_;                                // of all below
-  std::deque<std::shared_ptr<GrpcExchange>> open_;  // in the order of their answers
-  int told_ = 0;                                    // the last status
+  std::atomic<bool> streams_{false};                // `method_` is set, to a streaming one
+  std::string about_;                               // the watched service
+  std::mutex mutex_;                                // protects all members below
+  std::deque<std::shared_ptr<GrpcExchange>> open_;  // in the order of their replies
+  int told_ = 0;                                    // the last status sent
   bool reading_ = false, closed_ = false, writing_ = false, over_ = false, gone_ = false;
   bool idle_before_ = false;  // at the last drain()
   int drains_ = 0;

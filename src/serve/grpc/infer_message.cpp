@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kRawInputs = inference::ModelInferRequest::kRawInputContentsFieldNumber;
 constexpr int kRawOutputs = inference::ModelInferResponse::kRawOutputContentsFieldNumber;
-constexpr size_t kCopied = 8192;  // an output of no more bytes is copied into the message
+constexpr size_t kCopied = 8192;  // outputs up to this size are copied into the message
 
 using Parameters = google::protobuf::Map<std::string, inference::InferParameter>;
 
@@ -73,7 +73,7 @@ Result<Tensor> copied(const List& list, DType dtype, std::vector<int64_t> dims) 
   return out;
 }
 
-// Elements that stand in the message by their type.
+// Elements stored in the message's typed fields.
 Result<Tensor> tensor_of(const inference::InferTensorContents& c, const plan::Port& port, std::vector<int64_t> dims,
                          int64_t numel) {
   const auto fits = [&](const auto& list, int others) -> Status {
@@ -261,7 +261,7 @@ Result<HttpReply> InferMessage::reply(const std::string& model, const std::strin
   for (const InferRequest::Wanted& wanted : request.outputs) {
     Tensor& t = outputs[wanted.port];
     HttpReply::Piece piece = output_bytes(t);
-    // What is small goes into the text as long as nothing large came before it.
+    // Small outputs are added to the text until the first large one.
     std::string head;
     put_bytes_head(kRawOutputs, piece.bytes.size(), &head);
     if (out.pieces.empty() && piece.bytes.size() <= kCopied) {

@@ -15,16 +15,17 @@ namespace peri::serve {
 
 class InferMessage final : public InferForm {
  public:
-  // `owner` keeps the bytes. `stream`: answers say that each is the last to its request. Errors: kInvalid, kMemory.
+  // `owner` keeps the bytes alive. `stream`: each response is marked as the last of its request. Errors: kInvalid,
+  // kMemory.
   static Result<std::unique_ptr<InferMessage>> read(Bytes bytes, std::shared_ptr<const void> owner, bool stream,
                                                     const MessageLimits& limits);
   ~InferMessage() override;
   InferMessage(const InferMessage&) = delete;
   InferMessage& operator=(const InferMessage&) = delete;
 
-  // "/v2/models/NAME/versions/V/infer". Errors: kUsage, where they are no names.
+  // "/v2/models/NAME/versions/V/infer". Errors: kUsage: not valid names.
   Result<std::string> target() const;
-  // What the client waits for the answer; 0: for ever.
+  // How long the client waits for the response; 0: unlimited.
   void set_timeout_us(int64_t us) { timeout_us_ = us; }
 
   Result<InferRequest> parse(std::span<const plan::Port> inputs, std::span<const plan::Port> outputs,

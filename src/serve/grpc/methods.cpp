@@ -24,7 +24,7 @@ Result<Ask> ask_nothing(Bytes bytes, const MessageLimits& limits, std::string ta
   return Ask{"GET", std::move(target), ""};
 }
 
-// Of a model named by the message, behind its path.
+// A request about the model named by the message; the suffix follows the model's path.
 template <class M>
 Result<Ask> ask_model(Bytes bytes, const MessageLimits& limits, const char* behind) {
   PERI_ASSIGN(const M m, read<M>(bytes, limits));
@@ -65,7 +65,7 @@ Result<Ask> ask_load(Bytes bytes, const MessageLimits& limits, const char* what)
         if (!key.starts_with("file:"))
           return invalid("the parameter '%s' holds bytes", shown_name(key).c_str())
               .expecting("a bool, number or string");
-        w.value("");  // a file's: refused by its name
+        w.value("");  // the content of a file, refused later because of its key
         break;
       default: return invalid("the parameter '%s' holds nothing", shown_name(key).c_str());
     }
@@ -75,7 +75,7 @@ Result<Ask> ask_load(Bytes bytes, const MessageLimits& limits, const char* what)
   return Ask{"POST", target + what, m.parameters().empty() ? "" : w.take()};
 }
 
-// A level is a list, all else one text; no text takes the setting back.
+// A level is a list, every other setting a single text; no text resets the setting.
 Result<Ask> ask_traces(Bytes bytes, const MessageLimits& limits) {
   PERI_ASSIGN(const auto m, read<inference::TraceSettingRequest>(bytes, limits));
   std::string target = "/v2";
@@ -121,7 +121,7 @@ Result<Ask> ask_logging(Bytes bytes, const MessageLimits& limits) {
   return Ask{"POST", "/v2/logging", w.end_object().take()};
 }
 
-// Of shared memory: what is asked does not matter, as there is none.
+// Requests about shared memory: the message is ignored, since there are no regions.
 template <const char* kPath>
 Result<Ask> ask_shared(Bytes bytes, const MessageLimits& limits) {
   PERI_TRY(read<inference::ServerLiveRequest>(bytes, limits));
@@ -132,7 +132,7 @@ constexpr char kSystemStatus[] = "/v2/systemsharedmemory/status", kCudaStatus[] 
                kRegister[] = "/v2/systemsharedmemory/register", kUnregister[] = "/v2/systemsharedmemory/unregister";
 Result<std::string> by_nothing(const HttpReply&) { return std::string(); }
 
-// A service is this server's, or the name of a model.
+// The service is this server, or the name of a model.
 Result<Ask> ask_health(Bytes bytes, const MessageLimits& limits) {
   PERI_ASSIGN(const inference::HealthCheckRequest m, read<inference::HealthCheckRequest>(bytes, limits));
   std::string about = m.service();
@@ -148,7 +148,7 @@ Result<std::string> by_status(const HttpReply& reply, void (M::*set)(bool)) {
   return m.SerializeAsString();
 }
 
-// The reply's JSON, inside an object under `key` if one is given.
+// Converts the reply's JSON, wrapped in an object under `key` if one is given.
 template <class M>
 Result<std::string> by_json(const HttpReply& reply, const char* key = nullptr) {
   const std::string json = key ? "{\"" + std::string(key) + "\":" + reply.text + "}" : reply.text;
@@ -163,7 +163,7 @@ Result<std::string> by_json(const HttpReply& reply, const char* key = nullptr) {
 
 namespace pb = inference;
 
-// A setting of traces, of the log.
+// A setting of traces or of the log.
 Status put_setting(const Json& v, pb::TraceSettingResponse::SettingValue* out) {
   for (const Json& each : v.items()) {
     PERI_ASSIGN(const std::string_view text, each.as_string());

@@ -10,30 +10,30 @@
 
 namespace peri::serve {
 
-// A request in HTTP's words.
+// A call as an HTTP request.
 struct Ask {
   std::string_view verb;
   std::string target, body;
-  std::string about = {};  // of a watch: the service
+  std::string about = {};  // the service to watch
 };
 
 struct Method {
   std::string_view path;  // "/inference.GRPCInferenceService/ServerLive"
-  // Null: an inference, one or a stream of them.
+  // Converts the message to a request. Null: an inference call, unary or streaming.
   Result<Ask> (*ask)(Bytes message, const MessageLimits& limits) = nullptr;
-  // The message of an answer. REQUIRES: ask; a status below 400, where `says_by_status` is not set.
+  // The response message. REQUIRES: ask is not null; the status is below 400 unless `says_by_status` is set.
   Result<std::string> (*answer)(const HttpReply& reply) = nullptr;
-  bool says_by_status = false;  // the answer is whether the status is 200
+  bool says_by_status = false;  // the response states whether the status is 200
   bool stream = false;
-  bool open = false;   // of who has no key, too
-  bool watch = false;  // one request, and a message for each change of the answer's status
+  bool open = false;   // permitted without a key
+  bool watch = false;  // one request, and one message per change of the status
 };
 
-// Null: there is none of this path.
+// Null: no method has this path.
 const Method* find_method(std::string_view path);
-// The sentence of an error's reply.
+// The message of an error reply.
 std::string error_sentence(const HttpReply& reply);
-// What a stream sends: an answer to one request, or its error. `head`: what stands before the bytes of the answer.
+// The bytes of a stream's response before the `answer_bytes` of the inference response, which is one of its fields.
 void put_stream_head(size_t answer_bytes, std::string* head);
 std::string stream_error(const std::string& sentence);
 

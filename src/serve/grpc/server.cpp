@@ -1,4 +1,5 @@
-// Threads of completion queues advance calls step by step; one more ends calls that wait too long for their client.
+// Threads of completion queues advance calls step by step; one more thread ends calls that wait too long for their
+// client.
 #include "serve/grpc/server.hpp"
 
 #ifndef PERI_GRPC
@@ -28,11 +29,11 @@ gpr_timespec after(int64_t seconds) {
   return gpr_time_add(gpr_now(GPR_CLOCK_REALTIME), gpr_time_from_seconds(seconds, GPR_TIMESPAN));
 }
 
-constexpr int kWaiting = 16;  // calls asked for ahead, by each queue
+constexpr int kWaiting = 16;  // calls registered in advance, per queue
 constexpr double kLookSeconds = 3,
-                 kEndSeconds = 10;  // between looks at free memory; for what the library still owes at the end
+                 kEndSeconds = 10;  // interval of checks of free memory; limit of waiting for the library at the end
 constexpr size_t kMuch =
-    size_t{16} << 20;  // more of free memory: a quarter of what slow clients may hold (reliability.py)
+    size_t{16} << 20;  // more free memory is returned: a quarter of what slow clients may hold (reliability.py)
 
 class Server final : public GrpcServer {
  public:
@@ -49,7 +50,7 @@ class Server final : public GrpcServer {
       stopping_ = true;
     }
     sweep_wake_.notify_all();
-    // What ends may have more to say first, which a queue that is shut down takes for a fault of ours.
+    // Ending calls may still use the queue; using it after its shutdown is a fault.
     for (const int64_t start = now_ns(); shared_.due > 0 && seconds_since(start) < kEndSeconds;)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     for (const auto& queue : queues_) queue->Shutdown();
@@ -91,7 +92,7 @@ class Server final : public GrpcServer {
         if (stopping_) return;
         look = std::exchange(changed_, false);
       }
-      std::vector<std::shared_ptr<GrpcCall>> watches, streams;  // end without the mutex
+      std::vector<std::shared_ptr<GrpcCall>> watches, streams;  // released without the mutex
       {
         const std::lock_guard<std::mutex> calls(shared_.mutex);
         for (GrpcCall* call : shared_.calls) {
@@ -102,7 +103,7 @@ class Server final : public GrpcServer {
       }
       for (const auto& watch : watches) watch->look();
       for (const auto& stream : streams) stream->drain();
-      // What bursts have left free, as those of a client that opens calls and resets them, leaves no mark.
+      // Returns memory freed after a burst, such as calls that are opened and reset, to the system.
       if (seconds_since(looked_ns_) < kLookSeconds) continue;
       looked_ns_ = now_ns();
       free_.look();
@@ -129,7 +130,7 @@ std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& optio
 }
 
 Status Server::open(const GrpcOptions& options, Handler handler) {
-  gpr_set_log_function([](gpr_log_func_args*) {});  // what fails is told by us
+  gpr_set_log_function([](gpr_log_func_args*) {});  // failures are reported by this server itself
   shared_.options = options;
   shared_.handler = std::move(handler);
   shared_.bodies = std::make_shared<ByteBudget>(options.limits.all_body_bytes);

@@ -1,4 +1,4 @@
-// gRPC: passes calls of KServe v2 to the same handler as HTTP requests. Includes no header of the library.
+// gRPC: passes calls of KServe v2 to the same handler as HTTP requests. Includes no header of the gRPC library.
 #pragma once
 
 #include "serve/grpc/wire.hpp"
@@ -8,33 +8,33 @@ namespace peri::serve {
 
 struct GrpcOptions {
   std::string address = "127.0.0.1";
-  int port = 0;                  // 0: any free one; negative: no TCP
+  int port = 0;                  // 0: any free port; negative: no TCP
   std::string unix_socket;       // a path; empty: none
-  std::string certificate, key;  // PEM: the port speaks TLS; empty: it does not. The socket never does
+  std::string certificate, key;  // PEM: TLS on the port, never on the Unix socket; empty: no TLS
   int threads = 1;
-  HttpLimits limits;      // body_bytes: of a message; header_bytes, all_body_bytes, header_ms and idle_ms likewise
-  MessageLimits message;  // of what is no raw contents
-  int streams = 1000;     // calls at once on a connection
-  int ahead = 64;         // requests of a stream that are under way at once
-  // HTTP's status for whether a model (empty: the server) is ready, for who watches it; null: it never changes. Asked
-  // when a watch begins and after changed().
+  HttpLimits limits;      // body_bytes limits a message; the others apply as for HTTP
+  MessageLimits message;  // limits of a message without its raw contents
+  int streams = 1000;     // concurrent calls per connection
+  int ahead = 64;         // concurrent requests per stream
+  // HTTP status of the readiness of a model (empty: of the server), for health watches; null: constant. Called when a
+  // watch begins and after changed(), from any thread.
   std::function<int(std::string_view)> ready = nullptr;
-  // Why who asks so, by the metadata "authorization", is let in no further than to liveness; "": he is let in, and this
-  // is his key (HttpRequest::key). null: everybody is. Asked once a call, before a message is read.
+  // Checks the metadata "authorization": returns the reason of a refusal, which leaves only liveness permitted, or ""
+  // and sets the key (HttpRequest::key). Null: everyone is permitted. Called once per call, before a message is read.
   std::function<std::string(std::string_view authorization, uint32_t* key)> refuses = nullptr;
-  int64_t ping_ms = 300000;  // pings may come no more often; a connection that sends a third too early is closed
+  int64_t ping_ms = 300000;  // minimum interval of pings; a connection whose third ping is too early is closed
 };
 
-// A server that has begun. Destroyed, it ends every call. REQUIRES: no exchange is replied to afterwards.
+// A running server. The destructor ends every call. REQUIRES: no exchange is replied to afterwards.
 class GrpcServer {
  public:
-  // Errors: kIo (the port is taken), kUnsupported (a build without gRPC).
+  // Errors: kIo (the port is in use), kUnsupported (built without gRPC).
   static Result<std::unique_ptr<GrpcServer>> start(const GrpcOptions& options, Handler handler);
   virtual ~GrpcServer() = default;
   virtual int port() const = 0;
-  // What `ready` says may be another now: who watches is told. From any thread, and at little cost.
+  // The result of `ready` may have changed: watching clients are notified. Thread-safe and inexpensive.
   virtual void changed() = 0;
-  // Takes no more calls; those that are open are answered, at most for so long.
+  // Accepts no more calls; open ones are answered for at most `seconds`.
   virtual void drain(int64_t seconds) = 0;
 };
 

@@ -1,4 +1,4 @@
-// One walk over tags and lengths; the meaning of a field follows from the type's description.
+// A single walk over tags and lengths; the type's descriptor gives the meaning of each field.
 #include "serve/grpc/wire.hpp"
 
 #include <google/protobuf/descriptor.h>

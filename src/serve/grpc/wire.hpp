@@ -1,4 +1,5 @@
-// Checks protobuf messages against limits before they are parsed: a few bytes may describe objects of hundreds.
+// Checks protobuf messages against limits before they are parsed: a few bytes may describe objects of hundreds of
+// bytes.
 #pragma once
 
 #include <cstddef>
@@ -17,27 +18,27 @@ namespace peri::serve {
 
 struct MessageLimits {
   int depth = 16;
-  size_t parts = 20000;     // messages, names and fields that are not known
+  size_t parts = 20000;     // messages, names and unknown fields
   size_t values = 4000000;  // numbers, and elements of BYTES
 };
 
 using Bytes = std::span<const std::byte>;
 
-// kInvalid: no message of that type by its bytes; kMemory: beyond the limits.
+// Errors: kInvalid: not a valid message of that type; kMemory: beyond the limits.
 Status check_message(Bytes bytes, const google::protobuf::Descriptor& type, const MessageLimits& limits);
 
-// A message without its fields of one number, and these apart, as views.
+// A message without its fields of one number, and those fields as views.
 struct SplitMessage {
   std::string rest;
   std::vector<Bytes> fields;
 };
-// `field`: of bytes. Errors: kInvalid.
+// `field`: a field of bytes; `most`: limit of their number. Errors: kInvalid.
 Result<SplitMessage> split_message(Bytes bytes, int field, size_t most);
 
-// check_message(), then its contents.
+// check_message(), then parses the message.
 Status read_message(Bytes bytes, const MessageLimits& limits, google::protobuf::Message* out);
 
-// The beginning of a field of bytes: its number and length.
+// The tag and length of a field of bytes.
 void put_bytes_head(int field, size_t size, std::string* out);
 
 }  // namespace peri::serve

@@ -1,18 +1,18 @@
-// A canary takes the path of every request, so that everything between a client and a response is checked too.
+// A canary uses the path of client requests, so that every component between a client and a response is checked too.
 #include "serve/health/health.hpp"
 
 #include "base/clock.hpp"
 
 namespace peri::serve {
 
-// Of one model; outlives it where its answer is late.
+// State of one model; outlives the model if a canary's answer is late.
 struct Health::Watched {
   std::mutex mutex;
-  bool asked = false;  // and not answered
+  bool asked = false;  // sent and not yet answered
   int64_t next_ns = 0;
   std::string fault;
-  bool seen = false;               // in this look
-  std::weak_ptr<const Served> of;  // a model that comes later may lie where another lay
+  bool seen = false;               // in this check
+  std::weak_ptr<const Served> of;  // detects that a later model was allocated at the same address
 };
 
 Health::Health(const Repository& repository, HealthOptions options)
@@ -62,7 +62,7 @@ void Health::look_at_memory() {
                        now == MemoryAlert::kFull ? ": batches are made smaller" : "")});
 }
 
-// What differs from the answer taken down; empty: nothing.
+// The difference from the recorded answer; empty: none.
 static std::string difference(const std::vector<Tensor>& wanted, const std::vector<std::string>& names,
                               const Answer& answer) {
   if (answer.error) return "a known question gets an error: " + answer.error->text();
@@ -72,8 +72,8 @@ static std::string difference(const std::vector<Tensor>& wanted, const std::vect
   return {};
 }
 
-// The model holds the call until it is answered, and must not be held by it: what the answer is held against goes
-// along.
+// The model holds the call until it is answered, and the call must not hold the model: the expected outputs are
+// captured separately.
 void Health::ask(const ServedPtr& served, const std::shared_ptr<Watched>& canary) {
   auto call = std::make_shared<Call>();
   call->inputs = served->canary.inputs;

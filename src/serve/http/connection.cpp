@@ -13,10 +13,10 @@ namespace peri::serve {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr uint64_t kLastBytes = 1 << 20;  // at least so many are read after a refusal
+constexpr uint64_t kLastBytes = 1 << 20;  // bytes read after a refusal, at least
 constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
 
-// An exchange: outlives its connection if the model is slower than the client's patience.
+// One exchange; outlives its connection if the client disconnects before the model answers.
 class Connection::Turn final : public Exchange, public std::enable_shared_from_this<Turn> {
  public:
   explicit Turn(std::shared_ptr<Connection> c)
@@ -40,7 +40,7 @@ class Connection::Turn final : public Exchange, public std::enable_shared_from_t
     gone_ = nullptr;
     if (const auto c = std::exchange(connection_, nullptr)) c->reply(this, reply);
   }
-  std::shared_ptr<Connection> connection_;  // of the connection's thread, like gone_
+  std::shared_ptr<Connection> connection_;  // accessed on the connection's thread only, like gone_
   asio::io_context& context_;
   const std::thread::id thread_;
   std::function<void()> gone_;
@@ -56,7 +56,8 @@ void Connection::begin() {
   allow(end_ > begin_ ? shared_.limits.header_ms : shared_.limits.idle_ms);
 }
 
-// Takes what was read as far as it goes. A reply given at once comes back here; the outer call goes on then.
+// Processes the received bytes as far as possible. A reply that is given at once re-enters here; the outer call then
+// continues.
 void Connection::advance() {
   if (advancing_) return;
   advancing_ = true;
@@ -76,14 +77,14 @@ void Connection::advance() {
   if (!closed_) read();
 }
 
-// Brings what was not taken to `to`. REQUIRES: no read is under way, which has its place in the buffer.
+// Moves unprocessed bytes to `to`. REQUIRES: no read into the buffer is in progress.
 void Connection::compact(size_t to) {
   std::memmove(buffer_.get() + to, buffer_.get() + begin_, end_ - begin_);
   end_ -= begin_ - to;
   begin_ = to;
 }
 
-// Clients may send a line end behind a body (RFC 9112, 2.2). REQUIRES: no request has begun.
+// Clients may send an empty line after a body (RFC 9112, 2.2). REQUIRES: no request has begun.
 void Connection::skip_empty_lines() {
   while (end_ - begin_ >= 2 && std::memcmp(buffer_.get() + begin_, "\r\n", 2) == 0) begin_ += 2;
 }
@@ -91,7 +92,7 @@ void Connection::skip_empty_lines() {
 bool Connection::parse_head() {
   if (!parser_.begun()) skip_empty_lines();
   if (begin_ == end_) return false;
-  if (!parser_.begun()) {  // from here on views point into the buffer
+  if (!parser_.begun()) {  // from here on, views point into the buffer
     if (!reading_) compact(0);
     if (end_ - begin_ == 1 && buffer_.get()[begin_] == '\r') return false;  // half of a line end
     start_ = begin_;
@@ -102,7 +103,7 @@ bool Connection::parse_head() {
   header_ = begin_;
   using Found = RequestParser::Found;
   if (found == Found::kMore && end_ < room_) return false;
-  if (found == Found::kMore && start_ > 0 && !reading_) {  // no room behind another request: from the beginning again
+  if (found == Found::kMore && start_ > 0 && !reading_) {  // no space left: restart at the beginning
     begin_ = start_;
     parser_.begin();
     return true;
@@ -158,8 +159,8 @@ bool Connection::start_body() {
   return true;
 }
 
-// What a body in chunks holds is claimed, and not only what has come of it. Its memory doubles; where the others leave
-// no room for that it grows by an eighth.
+// The memory of a chunked body is taken from the budget, not only the bytes received. It doubles; if the budget does
+// not permit that, it grows by an eighth.
 bool Connection::grow(uint64_t need, uint64_t lead) {
   const uint64_t most = std::min(shared_.limits.body_bytes, shared_.bodies->most()), now = body_->capacity();
   if (need > most) return false;
@@ -167,7 +168,7 @@ bool Connection::grow(uint64_t need, uint64_t lead) {
     const uint64_t bytes = std::clamp(wanted, need, most);
     return bytes <= claimed_ || claim(bytes - claimed_);
   };
-  if (need <= now) return hold(now);  // of the request before
+  if (need <= now) return hold(now);  // memory of the previous request
   if (!hold(2 * now) && !hold(now + now / 8)) return false;
   return body_->reserve(claimed_, lead);
 }
@@ -193,7 +194,7 @@ bool Connection::fill_body() {
   return body_have_ == body_want_ && dispatch();
 }
 
-// The header's bytes stay where they are; chunks go round behind them.
+// The header stays in place; chunks are received after it in a cycle.
 bool Connection::parse_chunks() {
   using Found = RequestParser::Found;
   const Found found = begin_ < end_ ? parser_.put(buffer_.get() + begin_, end_ - begin_, &begin_) : Found::kMore;
@@ -228,9 +229,9 @@ void Connection::read() {
   if (reading_ || closed_) return;
   if (no_more_) return outlive_end();
   const bool direct = state_ == State::kBody && begin_ == end_;
-  if (state_ == State::kLast) begin_ = end_ = 0;  // what comes is thrown away
+  if (state_ == State::kLast) begin_ = end_ = 0;  // received bytes are discarded
   if (!direct && begin_ == end_ && state_ == State::kHead && !parser_.begun()) begin_ = end_ = 0;
-  if (state_ == State::kBusy && begin_ == end_) begin_ = end_ = header_;  // the body is elsewhere: room to hear an end
+  if (state_ == State::kBusy && begin_ == end_) begin_ = end_ = header_;  // the body has its own memory
   const size_t room = direct ? body_want_ - body_have_ : room_ - end_;
   if (room == 0) return;
   void* to = direct ? static_cast<void*>(body_->data() + body_have_) : buffer_.get() + end_;
@@ -251,20 +252,20 @@ void Connection::got(bool direct, size_t bytes) {
   advance();
 }
 
-// No more will come: a reply under way is still written, all else ends.
+// No more bytes will arrive: a reply in progress is still written; everything else ends.
 void Connection::ended() {
   keep_alive_ = false;
   if (state_ != State::kWriting) close();
 }
 
-// No more will come, but the client may listen still: what came whole is answered.
+// No more bytes will arrive, but the client may still read: complete requests are answered.
 void Connection::heard_end() {
   no_more_ = true;
   read();
 }
 
-// A client that has closed its connection has said its last as well. It shows when something is sent to it, as a reset:
-// an interim response, which clients of HTTP/1.1 pass over. Of a Unix socket it shows at once.
+// A half-closed connection may be fully closed, which shows as a reset when something is sent: an interim response,
+// which HTTP/1.1 clients skip. On a Unix socket it shows at once.
 void Connection::outlive_end() {
   if (state_ == State::kWriting) return;
   if (state_ != State::kBusy) return close();
@@ -297,10 +298,10 @@ bool Connection::refuse(int status, std::string_view why) {
   return false;
 }
 
-// Of a body for which there is no room: now, or ever.
+// For a body that does not fit the budget now, or at all.
 bool Connection::refuse_body(std::string_view why) { return refuse(why == kNeverFits ? 413 : 503, why); }
 
-// Most replies fit into the socket's buffer: they are written at once, without a way through the loop.
+// Most replies fit into the socket's buffer: they are written immediately, not through the event loop.
 void Connection::send(HttpReply reply, bool keep_alive) {
   keep_alive_ = keep_alive;
   const auto held = shared_.replies.take(reply.body_bytes(), shared_.limits.all_body_bytes);
@@ -342,12 +343,12 @@ void Connection::sent(const error_code& ec) {
   reply_.until_sent.reset();
   release_reply();
   release_body();
-  if (!keep_alive_) return last();  // a client that was told nothing may have sent more: the sweep ends it if not
+  if (!keep_alive_) return last();  // an unaware client may have sent more; otherwise the sweep closes
   begin();
   advance();
 }
 
-// A connection closed on unread bytes would take the reply away from the client: its rest is read, but not for long.
+// Closing a socket with unread bytes resets it and may discard the reply: the rest is read for a limited time.
 void Connection::last() {
   state_ = State::kLast;
   body_have_ = 0;
@@ -363,7 +364,7 @@ void Connection::last() {
 
 void Connection::release_body() {
   if (claimed_ > 0) shared_.bodies->give(std::exchange(claimed_, 0));
-  if (body_ && body_->capacity() > 1 << 20) body_.reset();  // a large body was an exception, or belongs to a run
+  if (body_ && body_->capacity() > 1 << 20) body_.reset();  // a large body is unusual, or still in use by a run
 }
 
 void Connection::close() {

@@ -18,7 +18,7 @@ namespace peri::serve {
 
 using Socket = boost::asio::generic::stream_protocol::socket;
 
-// What all connections of a server share.
+// State shared by all connections of a server.
 struct Shared {
   HttpLimits limits;
   Handler handler;
@@ -40,7 +40,7 @@ struct Loop {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // `tls`: what the client says and hears is that of a session.
+  // `tls`: the session that encrypts this connection.
   Connection(Loop& loop, Shared& shared, Socket socket, std::unique_ptr<TlsSession> tls = nullptr)
       : loop_(loop),
         shared_(shared),
@@ -63,11 +63,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
     begin();
     advance();
   }
-  // Ends what waits longer than it may; with `drain` what waits for nothing, too.
+  // Ends connections that exceed a time limit; with `drain`, idle ones too.
   void sweep(int64_t now, bool drain) {
     boost::system::error_code ec;
     const bool idle = state_ == State::kHead && end_ == begin_;
-    // A request may have come that is not read yet, or was read by a call whose end is still to be told.
+    // A request may have arrived and not been read, or been read by a call that has not completed.
     const bool nothing = idle && drain && socket_.available(ec) == 0;
     if (nothing && idle_before_) return close();
     idle_before_ = nothing;
@@ -81,7 +81,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   enum class State { kHead, kBody, kChunks, kBusy, kWriting, kLast };
-  bool idle_before_ = false;  // at the last sweep of a drain, and no call to read was made since
+  bool idle_before_ = false;  // at the last sweep of a drain, with no read completed since
   void begin();
   void advance();
   void compact(size_t to);
@@ -119,20 +119,20 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Shared& shared_;
   Socket socket_;
   const std::unique_ptr<TlsSession> tls_;
-  std::string cipher_;                    // to be written
-  std::unique_ptr<std::byte[]> records_;  // as they were read
+  std::string cipher_;                    // encrypted bytes to be written
+  std::unique_ptr<std::byte[]> records_;  // received TLS records
   RequestParser parser_;
   const size_t room_;
   const ReadBuffer buffer_;
-  size_t begin_ = 0, end_ = 0;     // of what was read and not taken
-  size_t start_ = 0, header_ = 0;  // of the request's header: views point there
+  size_t begin_ = 0, end_ = 0;     // of bytes received and not processed
+  size_t start_ = 0, header_ = 0;  // of the request's header, which views point into
   State state_ = State::kHead;
   std::shared_ptr<BodyMemory> body_;
   uint64_t body_want_ = 0, body_have_ = 0, claimed_ = 0, held_ = 0;
-  std::string_view no_room_;  // why there is none for the rest of this body
+  std::string_view no_room_;  // why the rest of this body has no memory
   bool reading_ = false, advancing_ = false, keep_alive_ = true, closed_ = false;
-  bool head_alone_ = false;                  // HEAD: the reply's body is told by its length alone
-  bool no_more_ = false, watching_ = false;  // the client has said its last; its connection's end is waited for
+  bool head_alone_ = false;                  // HEAD: the reply has a body length but no body
+  bool no_more_ = false, watching_ = false;  // the client has half-closed; the end of its connection is awaited
   int64_t limit_ns_ = 0, told_ns_ = 0, first_byte_ns_ = 0;
   std::shared_ptr<Turn> turn_;
   HttpReply reply_;

@@ -1,4 +1,4 @@
-// A connection's bytes by way of a session: what comes is fed to it, what it has to say goes out before anything else.
+// TLS for a connection: received records are passed to the session, whose output is sent before anything else.
 #include <boost/asio/post.hpp>
 
 #include "serve/http/connection.hpp"
@@ -10,7 +10,7 @@ using boost::system::error_code;
 
 constexpr size_t kRecords = 32768;
 
-// What has been decrypted is handed on first, by way of the loop: much of it must not become depth of the stack.
+// Decrypted bytes are delivered first, through the event loop, which bounds the depth of the stack.
 void Connection::read_tls(bool direct, void* to, size_t room) {
   const int64_t n = tls_->read({static_cast<std::byte*>(to), room});
   const auto self = shared_from_this();
@@ -32,8 +32,8 @@ void Connection::read_tls(bool direct, void* to, size_t room) {
   });
 }
 
-// Parts of a handshake, and of a session's upkeep: small, and the socket's buffer has room for them or the client is
-// not worth waiting for. Where a reply is being written they go out with the next. False: they could not be written.
+// Handshake and control records are small: if they do not fit into the socket's buffer, the connection is closed.
+// During a write of a reply they are sent with the next one. False: they could not be written.
 bool Connection::write_tls_output() {
   if (state_ == State::kWriting) return true;
   std::string out;
@@ -42,7 +42,7 @@ bool Connection::write_tls_output() {
   return out.empty() || (socket_.write_some(asio::buffer(out), ec) == out.size() && !ec);
 }
 
-// What is to be written becomes the session's. One that has failed has nothing to say, and the connection ends.
+// Encrypts the pending output. A failed session has no output, and the connection ends.
 void Connection::encrypt() {
   for (const asio::const_buffer& b : out_)
     if (!tls_->write({static_cast<const std::byte*>(b.data()), b.size()})) keep_alive_ = false;

@@ -1,4 +1,4 @@
-// The text and its share of the budget go together.
+// The expanded text and its share of the budget have the same lifetime.
 #include "serve/http/expanded.hpp"
 
 namespace peri::serve {
@@ -14,7 +14,7 @@ Result<Expanded> expand(std::span<const std::byte> bytes, Compression form, size
   size_t held = 0;
   auto text = decompress(bytes, form, most, [&](size_t now) { return kept->share.hold(held = now); });
   if (!text.ok() && text.error().kind == ErrorKind::kRefused && budget) {
-    const std::string why(budget->refusal(bytes.size() + held));  // as it came it is counted too
+    const std::string why(budget->refusal(bytes.size() + held));  // the compressed bytes are counted too
     return Error(why == kNeverFits ? ErrorKind::kMemory : ErrorKind::kRefused, why);
   }
   if (!text.ok() && text.error().kind == ErrorKind::kMemory) {

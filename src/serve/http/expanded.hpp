@@ -13,8 +13,8 @@ struct Expanded {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;
 };
-// Errors, as a client is told them: those of decompress(); kRefused: the budget has no room for it beside others now;
-// kMemory: it is more than a body, or all of them together, may be.
+// Errors, as shown to clients: those of decompress(); kRefused: exceeds the budget at present; kMemory: larger than a
+// body, or all bodies together, may be.
 Result<Expanded> expand(std::span<const std::byte> bytes, Compression form, size_t most,
                         std::shared_ptr<ByteBudget> budget);
 

@@ -1,4 +1,4 @@
-// Field names are compared by length first: most fields of a request are none of ours.
+// Field names are compared by length first: most fields of a request are not needed.
 #include "serve/http/head.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ static std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// "q=0.5" in thousandths; what is none: 0, so that nobody gets what he may not want.
+// "q=0.5" in thousandths; invalid: 0, so that no client receives an encoding that it may not accept.
 static int weight_of(std::string_view text) {
   if (text.size() < 3 || !same_field(text.substr(0, 2), "q=") || text.size() > 7) return 0;
   int out = 0, unit = 1000;
@@ -87,10 +87,10 @@ bool RequestHead::take(std::string_view name, std::string_view value) {
   } else if (same_field(name, "content-type")) {
     request.content_type = value;
   } else if (same_field(name, "content-encoding")) {
-    // Two fields are a list of two, which none of ours is.
+    // Two fields are a list of two encodings, which is not supported.
     request.content_encoding = request.content_encoding.empty() ? value : std::string_view("two of them");
   } else if (same_field(name, "transfer-encoding")) {
-    return same_field(value, "chunked");  // where another body ends is not known: it might be the next request
+    return same_field(value, "chunked");  // otherwise the body's end is unknown: request smuggling
   } else if (same_field(name, "accept-encoding")) {
     request.accept_encoding = value;
   } else if (same_field(name, "user-agent")) {

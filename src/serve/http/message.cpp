@@ -15,7 +15,7 @@ bool BodyMemory::reserve(size_t bytes, size_t lead) {
   const size_t need = bytes + 2 * kAlign;
   const bool grown = data_ && lead == lead_;
   if (!grown && need <= whole_) {
-    // The same memory serves; only where the body begins moves.
+    // The memory is reused; only the beginning of the body changes.
   } else {
     auto made = contained(
         [&]() -> Result<std::unique_ptr<std::byte[]>> { return std::make_unique_for_overwrite<std::byte[]>(need); });

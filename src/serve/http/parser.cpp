@@ -1,5 +1,5 @@
-// The grammar is Boost.Beast's, whose headers stand here alone. Folded fields are refused: they would be views of
-// memory that is gone, and RFC 9112 allows it. Fields of a trailer are counted and not read.
+// Uses the parser of Boost.Beast, whose headers only this file includes. Folded fields are refused: their views would
+// point to memory that is released, and RFC 9112 permits it. Fields of a trailer are counted and not read.
 #include "serve/http/parser.hpp"
 
 #include <boost/asio/buffer.hpp>
@@ -14,7 +14,7 @@ using Text = boost::beast::string_view;
 
 static std::string_view plain(Text text) { return {text.data(), text.size()}; }
 
-// "http://host:8000/v2" asks for "/v2", as RFC 9112 has it of every server.
+// "http://host:8000/v2" means "/v2", as RFC 9112 requires of servers.
 static std::string_view origin_form(std::string_view target) {
   const size_t colon = target.find("://");
   if (colon == std::string_view::npos ||
@@ -27,7 +27,7 @@ static std::string_view origin_form(std::string_view target) {
 struct RequestParser::Grammar final : http::basic_parser<true> {
   RequestHead head;
   RequestParser* owner = nullptr;
-  const char* memory = nullptr;  // what put() was given
+  const char* memory = nullptr;  // the bytes of the current put()
   size_t memory_bytes = 0;
   bool old = false;
 
@@ -68,7 +68,7 @@ RequestParser::~RequestParser() = default;
 void RequestParser::begin() {
   Grammar& g = grammar_->emplace();
   g.header_limit(limits_.header_bytes);
-  g.body_limit(std::numeric_limits<uint64_t>::max());  // bodies are the caller's; Beast 1.74 takes none for 0
+  g.body_limit(std::numeric_limits<uint64_t>::max());  // the caller limits bodies
   g.head.most_fields = limits_.header_fields;
   g.owner = this;
 }
@@ -81,8 +81,8 @@ RequestParser::Found RequestParser::put(const char* bytes, size_t count, size_t*
   error_code ec;
   size_t done = 0;
   do {
-    // Beast 1.74 asserts that an end of chunks it has seen the beginning of has its five bytes ("0", two line ends).
-    // Fewer are never the whole of what is left.
+    // Beast 1.74 asserts that the final chunk, once begun, has its five bytes ("0" and two line ends): fewer are
+    // incomplete.
     if (was_header && count - done < 5) break;
     const size_t n = g.put(boost::asio::const_buffer(bytes + done, count - done), ec);
     done += n;

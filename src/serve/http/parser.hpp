@@ -1,5 +1,5 @@
-// RequestParser: HTTP/1.1 requests in memory of the caller. Their fields become views of it; chunks of a body are
-// passed on as they are found.
+// RequestParser: parses HTTP/1.1 requests in the caller's memory. Fields are views of it; chunks of a body are passed
+// on as they are found.
 #pragma once
 
 #include "serve/http/head.hpp"
@@ -12,20 +12,21 @@ class RequestParser {
 
   explicit RequestParser(const HttpLimits& limits);
   ~RequestParser();
-  // Forgets the request; the next put() begins one.
+  // Resets the parser; the next put() begins a request.
   void begin();
-  // Takes bytes that follow those taken before, which have not moved since begin() as long as the header lasts. Adds to
-  // `taken`. After kHeader a body without chunks is the caller's; chunks go to `chunk`, until kWhole.
+  // Parses bytes that follow those of earlier calls; they must not have moved since begin() until the header is
+  // complete. Adds the number of consumed bytes to `taken`. After kHeader the caller reads a body without chunks;
+  // chunks are passed to `chunk`, until kWhole.
   Found put(const char* bytes, size_t count, size_t* taken);
   bool begun() const;
   bool chunked() const;
   std::optional<uint64_t> content_length() const;
   bool keep_alive() const;
-  bool old() const;  // it is of HTTP/1.0
+  bool old() const;  // HTTP/1.0
   RequestHead& head();
-  std::string_view error() const;  // why kBad or kTooLarge
+  std::string_view error() const;  // the reason of kBad or kTooLarge
 
-  std::function<bool(std::string_view)> chunk;  // false: no room for it
+  std::function<bool(std::string_view)> chunk;  // false: no memory for it
 
  private:
   struct Grammar;

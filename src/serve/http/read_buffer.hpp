@@ -1,5 +1,5 @@
-// ReadBuffer: memory that a connection reads into. It lies apart from all else, in pages of its own: of thousands of
-// connections that say little, each costs the one page that it wrote to, and those that say nothing cost none.
+// ReadBuffer: the receive memory of a connection, in its own pages: an idle connection uses no physical memory, and one
+// with small requests a single page.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,12 +13,12 @@ class ReadBuffer {
  public:
   explicit ReadBuffer(size_t bytes) : bytes_(bytes) {
     void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) {  // more of them than the kernel maps
+    if (at == MAP_FAILED) {  // the limit of mappings is reached
       heap_ = std::make_unique_for_overwrite<char[]>(bytes);
       data_ = heap_.get();
       return;
     }
-    (void)madvise(at, bytes, MADV_NOHUGEPAGE);  // neighbours would share a page of megabytes
+    (void)madvise(at, bytes, MADV_NOHUGEPAGE);  // adjacent buffers would otherwise share a huge page
     data_ = static_cast<char*>(at);
   }
   ReadBuffer(const ReadBuffer&) = delete;

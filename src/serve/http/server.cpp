@@ -1,4 +1,4 @@
-// The listening half of the HTTP server: sockets, threads, and what waits too long.
+// Listening sockets and threads of the HTTP server, and time limits of connections.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,9 +21,9 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr int kBacklog = 4096;  // connections that the kernel makes and keeps until they are accepted
+constexpr int kBacklog = 4096;  // connections that the kernel queues until they are accepted
 
-// Whether the name is free, or no socket's, or somebody listens there.
+// Whether a server listens on the socket of this name.
 bool answers(const std::string& name) {
   struct stat seen{};
   if (lstat(name.c_str(), &seen) != 0 || !S_ISSOCK(seen.st_mode)) return true;
@@ -57,7 +57,7 @@ class Server final : public HttpServer {
       const auto where = asio::local::stream_protocol::endpoint(options.unix_socket);
       local_.emplace(loops_[0]->context);
       local_->open(where.protocol(), ec);
-      if (!answers(options.unix_socket)) unlink(options.unix_socket.c_str());  // of a server that was killed
+      if (!answers(options.unix_socket)) unlink(options.unix_socket.c_str());  // left by a server that was killed
       local_->bind(where, ec);
       if (ec)
         return io_error("cannot listen on a socket of this name: %s", ec.message().c_str())
@@ -81,17 +81,17 @@ class Server final : public HttpServer {
   }
   int port() const override { return port_; }
   int64_t connections() const override { return shared_.connections; }
-  // REQUIRES: called on none of its threads.
+  // REQUIRES: not called on one of the server's threads.
   void drain() override {
     shared_.draining = true;
     std::promise<void> taken;
     asio::post(loops_[0]->context, [this, &taken] {
       if (tcp_) take_rest(*tcp_);
       if (local_) take_rest(*local_);
-      // What the acceptors had taken before may still wait to be told.
+      // Connections accepted earlier may still be queued on this loop.
       asio::post(loops_[0]->context, [&taken] { taken.set_value(); });
     });
-    taken.get_future().wait();  // from here on connections() counts all that there will be
+    taken.get_future().wait();  // from here on connections() includes every connection
   }
 
  private:
@@ -123,7 +123,7 @@ class Server final : public HttpServer {
     acceptor.async_accept(*socket, [this, &acceptor, &loop, socket](const error_code& ec) {
       if (!ec) take(loop, std::move(*socket));
       if (!acceptor.is_open()) return;
-      if (ec) {  // out of descriptors, most likely: try again when some may be free
+      if (ec) {  // probably out of descriptors: retry when some may be free
         const auto later = std::make_shared<asio::steady_timer>(loops_[0]->context, std::chrono::milliseconds(50));
         return later->async_wait([this, &acceptor, later](const error_code& e) {
           if (!e && acceptor.is_open()) accept(acceptor);
@@ -161,7 +161,7 @@ class Server final : public HttpServer {
     });
     acceptor.close(ec);
   }
-  // What is there is taken without sleeping; for a moment more where something is under way.
+  // Processes available events without sleeping, and polls for up to `linger_ns` while work may complete soon.
   static void turn(asio::io_context& context, LoopGuest& guest, int64_t linger_ns) {
     while (!context.stopped()) {
       guest.awake(true);

@@ -1,4 +1,4 @@
-// Both ends of the session are in memory: OpenSSL never waits and never sees a descriptor.
+// The session reads and writes memory only: OpenSSL never blocks and uses no descriptor.
 #include "serve/http/tls.hpp"
 
 #include <openssl/err.h>
@@ -15,7 +15,7 @@ namespace peri::serve {
 namespace {
 constexpr size_t kMaxPem = 1 << 20;
 
-// The reason alone: what OpenSSL adds names places in its sources.
+// Only the reason: OpenSSL's full text contains source positions.
 std::string reason() {
   const unsigned long code = ERR_get_error();
   ERR_clear_error();
@@ -29,7 +29,7 @@ struct Context final : TlsContext {
   SSL_CTX* const ctx;
 };
 
-// Only HTTP/1.1 is spoken here: a client that offers other protocols alone is refused.
+// Only HTTP/1.1 is supported: a client that offers only other protocols is refused.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* in,
                     unsigned int in_size, void*) {
   static constexpr unsigned char kOurs[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
@@ -48,14 +48,14 @@ class Session final : public TlsSession {
     SSL_set_bio(ssl_, in_, out_);
     SSL_set_accept_state(ssl_);
   }
-  // Makes it a client's. False: OpenSSL takes no such name.
+  // Configures a client session. False: OpenSSL refuses the name.
   bool call(const std::string& host, std::string_view protocol) {
     SSL_set_connect_state(ssl_);
     std::string list(1, static_cast<char>(protocol.size()));
     list += protocol;
     bool good = SSL_set_alpn_protos(ssl_, reinterpret_cast<const unsigned char*>(list.data()),
                                     static_cast<unsigned>(list.size())) == 0;
-    if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_), host.c_str()) != 1) {  // a name and no address
+    if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_), host.c_str()) != 1) {  // a host name, not an address
       ERR_clear_error();
       good = good && SSL_set1_host(ssl_, host.c_str()) == 1 && SSL_set_tlsext_host_name(ssl_, host.c_str()) == 1;
     }
@@ -81,7 +81,7 @@ class Session final : public TlsSession {
       const int n = SSL_write(ssl_, bytes.data(), static_cast<int>(std::min<size_t>(bytes.size(), 1 << 30)));
       if (n <= 0) {
         (void)went(n);
-        failed_ = true;  // memory takes everything
+        failed_ = true;  // a write to memory does not fail
         break;
       }
       bytes = bytes.subspan(static_cast<size_t>(n));
@@ -100,7 +100,7 @@ class Session final : public TlsSession {
   }
 
  private:
-  // Whether a call that did nothing may be tried again when more has come.
+  // Whether a call that made no progress may be repeated after more input.
   bool went(int n) {
     const int error = SSL_get_error(ssl_, n);
     if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) {

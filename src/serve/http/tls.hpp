@@ -1,5 +1,4 @@
-// TLS between a socket's bytes and a connection's: bytes go in and come out, and no socket is used here. Only this
-// folder uses OpenSSL.
+// TLS sessions over memory: records go in and come out, and no socket is used here. Only this folder uses OpenSSL.
 #pragma once
 
 #include <cstddef>
@@ -11,35 +10,36 @@
 
 namespace peri::serve {
 
-// A server's certificate and key, or what a client trusts. Any thread may begin sessions. TLS 1.2 and 1.3.
+// A server's certificate and key, or the authorities that a client trusts. Any thread may begin sessions. TLS 1.2 and
+// 1.3.
 class TlsContext {
  public:
-  // PEM files; HTTP/1.1. Errors name the file; kRefused where others may read the key.
+  // PEM files; HTTP/1.1. Errors name the file; kRefused if others may read the key.
   static Result<std::shared_ptr<TlsContext>> open(const std::string& certificate, const std::string& key);
-  // Of clients: servers with a certificate of one of these authorities, a PEM file; "": of those the system trusts.
-  // Without `verify` any server is taken.
+  // For clients: accepts servers with a certificate of one of these authorities (a PEM file; "": those of the system).
+  // Without `verify` every certificate is accepted.
   static Result<std::shared_ptr<TlsContext>> trust(const std::string& authorities, bool verify);
   virtual ~TlsContext() = default;
 };
 
-// One connection's session.
+// The session of one connection. Not thread-safe.
 class TlsSession {
  public:
   static Result<std::unique_ptr<TlsSession>> begin(const std::shared_ptr<TlsContext>& context);
-  // A client's, with a context of trust(): the server must be `host` and speak `protocol`, "http/1.1" or "h2".
+  // A client session; `context` is from trust(). The server must be `host` and support `protocol`, "http/1.1" or "h2".
   static Result<std::unique_ptr<TlsSession>> call(const std::shared_ptr<TlsContext>& context, const std::string& host,
                                                   std::string_view protocol);
   virtual ~TlsSession() = default;
-  // Takes what came from the socket. False: it is no TLS, or the session has failed.
+  // Takes bytes received from the socket. False: not TLS, or the session has failed.
   virtual bool feed(std::span<const std::byte> bytes) = 0;
-  // What the other side said: how many bytes; 0: none yet. Negative: it has ended or failed.
+  // Reads decrypted bytes; returns their number; 0: none yet. Negative: the session has ended or failed.
   virtual int64_t read(std::span<std::byte> to) = 0;
-  // Says something. False: the session has failed. REQUIRES of a client: ready().
+  // Encrypts bytes to be sent. False: the session has failed. REQUIRES, for a client: ready().
   virtual bool write(std::span<const std::byte> bytes) = 0;
-  virtual bool ready() = 0;                 // the two sides have agreed; goes on with that as far as it can
-  virtual std::string failure() const = 0;  // why it has failed
-  virtual void end() = 0;                   // says that nothing follows
-  // Appends what is to be sent on the socket.
+  virtual bool ready() = 0;                 // the handshake is complete; advances it if possible
+  virtual std::string failure() const = 0;  // the reason of a failure
+  virtual void end() = 0;                   // sends close_notify
+  // Appends the bytes to be sent on the socket.
   virtual void take_output(std::string* out) = 0;
 };
 

@@ -1,4 +1,4 @@
-// All parts of a request are in one object from its path to its reply.
+// One object holds all parts of a request from its path to its reply.
 #include <algorithm>
 #include <deque>
 
@@ -14,7 +14,7 @@
 
 namespace peri::serve {
 
-// `decoded` holds what the parts view that are not in the target as they are.
+// `decoded` owns the parts that contain escapes; the others are views of the target.
 static std::vector<std::string_view> split_path(std::string_view target, std::deque<std::string>* decoded) {
   std::vector<std::string_view> out;
   target = target.substr(0, target.find('?'));
@@ -29,7 +29,7 @@ static std::vector<std::string_view> split_path(std::string_view target, std::de
       if (std::string name = decoded_name(out.back()); !name.empty())
         out.back() = decoded->emplace_back(std::move(name));
     target.remove_prefix(n);
-    if (out.size() > 8) break;  // none of ours is so long
+    if (out.size() > 8) break;  // no supported path has more parts
   }
   return out;
 }
@@ -37,7 +37,7 @@ static std::vector<std::string_view> split_path(std::string_view target, std::de
 Api::Api(Repository& repository, ApiOptions options)
     : repository_(repository), options_(std::move(options)), began_ns_(now_ns()) {}
 
-// Liveness is for those who restart processes: it tells nothing and needs no key.
+// Liveness is for supervisors of processes: it reveals nothing and needs no key.
 static bool asks_liveness(std::string_view target) { return target.substr(0, target.find('?')) == "/v2/health/live"; }
 
 static bool asks_inference(const HttpRequest& r) {
@@ -118,10 +118,10 @@ void Api::reply(Work& work, HttpReply reply) {
     const auto exchange = std::move(work.exchange);
     exchange->reply(std::move(reply));
   }
-  --open_;  // from here on whoever drains may end what the exchange was of
+  --open_;  // from here on a drain may destroy what the exchange belongs to
 }
 
-// The methods that a path below /v2 takes, if it is one.
+// The methods that a path below /v2 supports; empty: unknown path.
 static std::string_view methods_of(std::span<const std::string_view> path) {
   const std::string_view last = path.back();
   if (last == "logging" || last == "setting") return kReadOrPost;
@@ -208,7 +208,7 @@ void Api::route_models(const std::shared_ptr<Work>& work, std::span<const std::s
   reply(*work, text_reply(describe_statistics(models)));
 }
 
-// The body as it is, or what its compression holds.
+// The body, decompressed if necessary.
 Status Api::read_body(Work& work) {
   const HttpRequest& r = work.exchange->request();
   work.body = r.body;
@@ -263,10 +263,10 @@ void Api::infer(const std::shared_ptr<Work>& work, std::string_view model, std::
   call.step = std::move(work->request.step);
   call.step.id.tenant = call.tenant;
   work->body_owner.reset();
-  // The model holds the call, and with it the work, until it is answered.
+  // The model holds the call, and thereby the work, until it is answered.
   call.done = [this, w = work.get()](Answer a) { answer(*w, std::move(a)); };
   const CallPtr pointer(work, &call);
-  const std::shared_ptr<Exchange> exchange = work->exchange;  // the work's own may be gone when submit() returns
+  const std::shared_ptr<Exchange> exchange = work->exchange;  // the work may be destroyed when submit() returns
   work->served->model->submit(pointer);
   exchange->on_gone([weak = std::weak_ptr<Work>(work)] {
     if (const auto w = weak.lock()) w->served->model->cancel(CallPtr(w, &w->call));
@@ -292,7 +292,7 @@ void Api::texts(const std::shared_ptr<Work>& work, TextForm form, ServedPtr serv
   });
 }
 
-// OpenAI's paths: models that have a tokenizer, and their embeddings.
+// OpenAI's paths: models with a tokenizer, and their embeddings.
 void Api::route_openai(const std::shared_ptr<Work>& work, std::span<const std::string_view> path) {
   const bool get = work->exchange->request().method == "GET";
   int status = 404;

@@ -12,40 +12,40 @@
 
 namespace peri::serve {
 
-// Where a request came in: what it may ask for hangs on that.
+// The listener that a request arrived at, which determines what it may do.
 enum class Way : uint8_t { kPublic, kManagement };
 
 struct ApiOptions {
-  Access* access = nullptr;       // outlives the Api; null: everybody may ask
-  bool public_management = true;  // models may be listed, loaded and unloaded by the public way too
-  bool public_settings = true;    // and so may settings of traces and of the log be changed
+  Access* access = nullptr;       // outlives the Api; null: no access control
+  bool public_management = true;  // kPublic may list, load and unload models too
+  bool public_settings = true;    // kPublic may change settings of traces and of the log too
   ServerLog* log = nullptr;       // outlives the Api; null: none
   InferLimits limits;
   TextLimits text;
-  size_t expanded_bytes = size_t{64} << 20;       // of a compressed body
-  std::function<void(std::string*)> add_metrics;  // families of others; may be null
-  Observer* observer = nullptr;                   // outlives the Api; null: nobody looks on
+  size_t expanded_bytes = size_t{64} << 20;       // limit of a decompressed body
+  std::function<void(std::string*)> add_metrics;  // appends further metric families; may be null
+  Observer* observer = nullptr;                   // outlives the Api; null: requests are not recorded
 };
 
-// All functions may be called from any thread.
+// Thread-safe.
 class Api {
  public:
   Api(Repository& repository, ApiOptions options);
-  // Answers now or later.
+  // Replies now or later, from any thread.
   void handle(const std::shared_ptr<Exchange>& exchange, Way way = Way::kPublic);
-  // Whether a request may be answered at all; else it has got its refusal. For ways in that do not end in handle().
+  // Whether a request is permitted; otherwise its refusal has been sent. For transports that do not call handle().
   bool admitted(Exchange& exchange, bool inference, uint32_t* tenant) const;
-  // What a request without a key gets, where one is asked for: before its body is read. What is not refused keeps the
-  // key that was found, so that handle() looks for none again.
+  // The refusal of a request without a valid key, if keys are required: called before its body is read. Otherwise
+  // stores the key, so that handle() does not look it up again.
   std::optional<HttpReply> refusal(HttpRequest& request) const;
   // From now on the server is live and not ready, and no request waits for others to join its batch.
   void drain();
   int64_t open() const { return open_; }  // requests not answered yet
-  // Metrics in OpenMetrics' text form.
+  // Metrics in OpenMetrics text format.
   std::string metrics() const;
-  // HTTP's status for whether a model (empty: the server with all of them) is ready: 200, 400, or 404: there is none.
+  // HTTP status of the readiness of a model (empty: of the server with all models): 200, 400, or 404: no such model.
   int readiness(std::string_view model) const;
-  // The same and more as one object of JSON, for `peri top` and the dashboard.
+  // Metrics and further state as one JSON object, for `peri top` and the dashboard.
   std::string status() const;
 
  private:

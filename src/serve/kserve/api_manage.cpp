@@ -1,17 +1,17 @@
-// Requests about the server itself: its repository, its traces, its log.
+// Requests about the server itself: repository, traces, log.
 #include "serve/kserve/api_work.hpp"
 #include "serve/kserve/describe.hpp"
 
 namespace peri::serve {
 
-// The JSON of a small request; null: it brought none.
+// The JSON of a small request; null: its body is empty.
 static Result<Json> small_json(const HttpRequest& r, const InferLimits& limits) {
   if (r.body.empty()) return Json();
   return parse_json({reinterpret_cast<const char*>(r.body.data()), r.body.size()},
                     {limits.json_depth, limits.json_bytes, limits.json_values});
 }
 
-// The same where it has to be an object, or nothing.
+// The same, where the JSON must be an object or absent.
 static Result<Json> small_object(const HttpRequest& r, const InferLimits& limits) {
   PERI_ASSIGN(Json out, small_json(r, limits));
   if (!r.body.empty() && !out.is_object())
@@ -22,14 +22,14 @@ static Result<Json> small_object(const HttpRequest& r, const InferLimits& limits
 }
 
 namespace {
-// What a load or an unload is asked for.
+// The parameters of a load or unload request.
 struct Asked {
   bool dependents = false;
   std::optional<std::string> config;
 };
 }  // namespace
 
-// Errors: kUnsupported for what a client may not ask for. No request writes files.
+// Errors: kUnsupported for what a client may not request. No request writes files.
 static Status take_parameter(const Json::Member& m, bool load, Asked* out) {
   if (m.value.is_null()) return Ok{};
   if (m.key == "unload_dependents") {
@@ -98,7 +98,7 @@ void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const st
                     : repository_.unload(name, asked->dependents, done);
 }
 
-// Answers with `settings`, after the changes that a POST brings.
+// Replies with `settings`, after applying the changes of a POST.
 template <class Update, class Text>
 static HttpReply settings_reply(const HttpRequest& r, const Result<Json>& changes, const Update& update,
                                 const Text& text) {
@@ -109,7 +109,7 @@ static HttpReply settings_reply(const HttpRequest& r, const Result<Json>& change
   return text_reply(text());
 }
 
-// Settings are read by everybody, and changed where models are managed.
+// Everyone may read settings; changing them requires the management listener or permission.
 bool Api::may_set(const Work& work) const {
   return work.exchange->request().method == "GET" || work.way == Way::kManagement || options_.public_settings;
 }
@@ -131,7 +131,7 @@ void Api::route_traces(const std::shared_ptr<Work>& work, std::string_view model
                    [&] { return o->traces().text(name); }));
 }
 
-// Memory of clients is never mapped: there are no regions, all of which may be forgotten.
+// Shared memory of clients is never mapped: there are no regions, so that unregistering all of them succeeds.
 void Api::route_shared(const std::shared_ptr<Work>& work, std::string_view what) {
   const bool get = work->exchange->request().method == "GET";
   if (what == "status") return reply(*work, get ? text_reply("[]") : wrong_method(kRead, "this path takes GET"));

@@ -1,4 +1,4 @@
-// A request inside the Api, and the replies that its parts have in common. Of the Api's own sources.
+// A request inside the Api, and the replies shared by its parts. Only for the Api's own sources.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ struct Api::Work {
   std::optional<Compression> accepts;
   bool replied = false;
   Way way = Way::kPublic;
-  std::unique_ptr<RequestRecord> record;  // where somebody looks on: it outlives the request's views
+  std::unique_ptr<RequestRecord> record;  // null without an Observer; outlives the request's views
 };
 
 inline int status_of(const Error& e) {
@@ -47,7 +47,7 @@ inline HttpReply bare_reply(int status) {
   out.status = status;
   return out;
 }
-// 503 of what may fare better in a moment.
+// 503 for a request that may succeed if repeated.
 inline HttpReply again_reply(std::string_view why) {
   HttpReply out = error_reply(503, why);
   out.retry_after_s = 1;

@@ -1,4 +1,4 @@
-// Only as many elements are put in order as are asked for.
+// Only the requested number of elements is sorted.
 #include "serve/kserve/classes.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ std::string value_text(const Tensor& t, int64_t at) {
   return std::to_string(t.f64(at));
 }
 
-// Whether one element stands before another, by value and then by place.
+// Whether element `a` precedes element `b`: by value, then by index.
 bool ahead(const Tensor& t, int64_t a, int64_t b) {
   if (t.dtype() == DType::kU64 && t.i64(a) != t.i64(b))
     return static_cast<uint64_t>(t.i64(a)) > static_cast<uint64_t>(t.i64(b));

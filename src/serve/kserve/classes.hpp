@@ -1,5 +1,5 @@
-// Classes in place of numbers: of an output asked for with 'classification', each row's largest elements as texts
-// "VALUE:INDEX" or "VALUE:INDEX:LABEL", largest first, as Triton writes them.
+// Classification: for an output requested with 'classification', the largest elements of each row as texts
+// "VALUE:INDEX" or "VALUE:INDEX:LABEL", in descending order, in Triton's format.
 #pragma once
 
 #include "serve/kserve/infer_request.hpp"
@@ -7,8 +7,8 @@
 
 namespace peri::serve {
 
-// Replaces the outputs for which that was wanted by BYTES: [rows, classes], or [classes] of a model without
-// max_batch_size. Of equal elements the first comes first, NaN comes last. Errors: kInvalid: an output of texts.
+// Replaces such outputs by BYTES of shape [rows, classes], or [classes] for a model without max_batch_size. Equal
+// elements are ordered by index; NaN is last. Errors: kInvalid: an output of BYTES.
 Status answer_classes(const Served& served, const std::vector<InferRequest::Wanted>& wanted,
                       std::vector<Tensor>* outputs);
 

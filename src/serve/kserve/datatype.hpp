@@ -8,7 +8,7 @@
 
 namespace peri::serve {
 
-// "" for a type that the protocol has no name for.
+// "" for a type without a name in the protocol.
 std::string_view datatype_name(DType dtype);
 Result<DType> parse_datatype(std::string_view name);
 std::string config_datatype(DType dtype);  // "TYPE_FP32", "TYPE_STRING"

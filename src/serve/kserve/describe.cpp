@@ -1,4 +1,4 @@
-// Members are those of Triton's own answers, in its order, so that its clients read them.
+// Members and their order are those of Triton's responses, which its clients expect.
 #include "serve/kserve/describe.hpp"
 
 #include "base/json.hpp"

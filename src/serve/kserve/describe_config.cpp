@@ -1,5 +1,4 @@
-// A model's configuration as Triton's clients read it back: what was said, and what the model and its checks made of
-// it.
+// A model's configuration as Triton's clients read it: the stated values, completed by those derived from the model.
 #include <algorithm>
 #include <charconv>
 

@@ -1,4 +1,4 @@
-// Members stand in the order in which Triton writes them.
+// Members are in Triton's order.
 #include "serve/kserve/infer_reply.hpp"
 
 #include "serve/kserve/datatype.hpp"
@@ -23,7 +23,7 @@ static void write_elements(const Tensor& t, JsonWriter& w) {
   w.end_array();
 }
 
-// Strings with their lengths before them.
+// Strings, each preceded by its length.
 static std::shared_ptr<std::string> byte_strings(const Tensor& t) {
   auto out = std::make_shared<std::string>();
   for (const std::string& s : t.string_values()) {

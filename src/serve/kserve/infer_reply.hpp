@@ -6,10 +6,10 @@
 
 namespace peri::serve {
 
-// A tensor's bytes as both protocols carry them; the piece keeps them.
+// A tensor's bytes in the form of both protocols; the piece keeps them alive.
 HttpReply::Piece output_bytes(const Tensor& t);
 
-// Takes the tensors. Errors: an output of a type that the protocol has no name for.
+// Consumes the tensors. Errors: an output of a type without a name in the protocol.
 Result<HttpReply> infer_reply(const std::string& model, const std::string& version, const InferRequest& request,
                               std::span<const plan::Port> ports, std::vector<Tensor> outputs);
 

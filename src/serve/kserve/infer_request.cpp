@@ -1,4 +1,4 @@
-// Names are looked up by walking: models have a handful of ports.
+// Names are found by linear search: models have few ports.
 #include "serve/kserve/infer_request.hpp"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ const Json* given(const Json& holder, std::string_view key) {
   return value && !value->is_null() ? value : nullptr;
 }
 
-// Parameters that change what an answer is, and are not obeyed here, are refused; others are the model's own.
+// Parameters that change the meaning of a response and are not supported are refused; others are passed to the model.
 Status check_parameters(const Json& holder) {
   const Json* p = given(holder, "parameters");
   if (!p) return Ok{};
@@ -100,7 +100,7 @@ Result<int64_t> read_classes(const Json& holder) {
 
 Error stateless() { return unsupported("the model keeps no state between requests: 'sequence_id' is not taken"); }
 
-// A number is a sequence's name as well as a text is; 0 and "" are none.
+// A sequence is identified by a number or a text; 0 and "" mean none.
 static Status read_step(const Json& parameters, const InferLimits& limits, SequenceStep* out) {
   if (const Json* id = given(parameters, "sequence_id")) {
     if (id->is_string()) {
@@ -111,7 +111,7 @@ static Status read_step(const Json& parameters, const InferLimits& limits, Seque
     } else if (const auto number = id->as_uint(); number.ok()) {
       out->id.number = *number;
     } else if (const auto below = id->as_int(); below.ok()) {
-      out->id.number = static_cast<uint64_t>(*below);  // a client's 64 bits, read as signed
+      out->id.number = static_cast<uint64_t>(*below);  // an unsigned 64-bit number, parsed as signed
     } else {
       return invalid("'sequence_id' is %s, neither a number nor a text", std::string(id->kind_name()).c_str());
     }
@@ -239,7 +239,7 @@ Status read_outputs(const Json& root, std::span<const plan::Port> ports, const I
   return Ok{};
 }
 
-// A number, or the text that an answer has for one that JSON has no number for.
+// A number, or the text that a response uses for a value without a JSON number.
 Result<double> read_real(const Json& v) {
   if (!v.is_string()) return v.as_double();
   const std::string_view text = *v.as_string();
@@ -301,7 +301,7 @@ Result<Tensor> tensor_of_json(const Json& data, DType dtype, std::vector<int64_t
   PERI_ASSIGN(const int64_t numel, checked_numel(dims));
   const Json::Array& top = data.items();
   if (!data.is_array()) return invalid("'data' is %s, no array", std::string(data.kind_name()).c_str());
-  // Nothing is allocated for elements that are not there: each stands in the text.
+  // Memory is allocated only for elements that are present in the text.
   std::vector<std::pair<const Json::Array*, size_t>> open = {{&top, 0}};
   int64_t count = 0;
   while (!open.empty()) {

@@ -1,5 +1,5 @@
-// The body of an inference request, read and checked against a model's ports: afterwards all tensors are valid in type,
-// rank, constant dims and bytes, or the request was refused with an error that names the tensor.
+// Parses the body of an inference request and checks it against a model's ports: the result's tensors are valid in
+// type, rank, constant dims and size. Errors name the tensor.
 #pragma once
 
 #include <span>
@@ -16,9 +16,9 @@ struct InferLimits {
   int json_depth = 32;
   size_t json_values = 4000000;
   size_t json_bytes = size_t{64} << 20;
-  size_t tensors = 1000;                    // named in a request
+  size_t tensors = 1000;                    // in a request
   size_t element_bytes = size_t{64} << 20;  // of an element of BYTES
-  size_t sequence_id_bytes = 128;           // of a sequence's name; Triton's bound
+  size_t sequence_id_bytes = 128;           // of a sequence's name; Triton's limit
 };
 
 struct InferRequest {
@@ -27,57 +27,56 @@ struct InferRequest {
   struct Wanted {
     size_t port = 0;
     bool binary = false;
-    int64_t classes = 0;  // so many of its largest elements, as texts; 0: the output itself
+    int64_t classes = 0;  // number of largest elements to return as texts; 0: the output itself
   };
-  std::vector<Wanted> outputs;  // in the order asked for; all where none were
+  std::vector<Wanted> outputs;  // in the requested order; all outputs if none were named
   int64_t priority = 0;
   int64_t timeout_us = 0;
-  SequenceStep step;  // no id: it belongs to none
+  SequenceStep step;  // no id: not part of a sequence
 };
 
-// How a protocol other than HTTP reads an inference request and writes its answer; it lives as long as its Exchange.
+// How a protocol other than HTTP parses a request and writes its response; lives as long as its Exchange.
 class InferForm {
  public:
   virtual ~InferForm() = default;
   virtual Result<InferRequest> parse(std::span<const plan::Port> inputs, std::span<const plan::Port> outputs,
                                      const InferLimits& limits) = 0;
-  // Takes the tensors.
+  // Consumes the tensors.
   virtual Result<HttpReply> reply(const std::string& model, const std::string& version, const InferRequest& request,
                                   std::span<const plan::Port> ports, std::vector<Tensor> outputs) = 0;
 };
 
-// Tensors in binary are views of `body`, which `owner` keeps. `json_bytes`: of the JSON at its beginning; none: all; 0:
-// it is as parse_raw() has it. Errors: kInvalid, kUnsupported (shared memory).
+// Binary tensors are views of `body`, which `owner` keeps alive. `json_bytes`: length of the JSON at the beginning;
+// none: all of it; 0: as for parse_raw(). Errors: kInvalid, kUnsupported (shared memory).
 Result<InferRequest> parse_infer(std::span<const std::byte> body, std::shared_ptr<const void> owner,
                                  std::optional<uint64_t> json_bytes, std::span<const plan::Port> inputs,
                                  std::span<const plan::Port> outputs, const InferLimits& limits);
-// A body that is the model's only input, without a header; all outputs are asked for in binary.
+// The body is the model's only input, without a header; all outputs are returned in binary.
 Result<InferRequest> parse_raw(std::span<const std::byte> body, std::shared_ptr<const void> owner,
                                std::span<const plan::Port> inputs, std::span<const plan::Port> outputs,
                                const InferLimits& limits);
 
-// What parse_infer() asks of each part, for other forms of the same request. `at`: the port's place.
+// Checks of parse_infer(), for other encodings of the same request. `at`: receives the port's index.
 const plan::Port* find_port(std::span<const plan::Port> ports, std::string_view name, size_t* at);
 Status check_dims(const plan::Port& port, std::span<const int64_t> dims);
-// The member `key`; null stands for an absent one.
+// The member `key`; null if it is absent or JSON's null.
 const Json* given(const Json& holder, std::string_view key);
-// "parameters" of the request, of a tensor. `binary`: whether outputs are asked for in binary.
+// "parameters" of the request or of a tensor. `binary`: whether outputs are requested in binary.
 Status read_parameters(const Json& root, const InferLimits& limits, bool* binary, InferRequest* out);
 Status check_parameters(const Json& holder);
-// 'classification' of an output; 0: it is asked for as it is.
+// 'classification' of an output; 0: not requested.
 Result<int64_t> read_classes(const Json& holder);
-// What a request for a sequence gets from a model that has none.
+// The error of a request with a sequence for a model without sequences.
 Error stateless();
-// A name of a client as errors show it: not endless.
+// A client's name, truncated for messages.
 std::string shown_name(std::string_view name);
 
-// `bytes` as `count` strings, each with its length in four bytes before it, as BYTES has them.
+// `bytes` as `count` strings, each preceded by its length in four bytes, the encoding of BYTES.
 Result<std::vector<std::string>> parse_byte_strings(std::span<const std::byte> bytes, int64_t count,
                                                     const InferLimits& limits);
-// Elements of JSON, nested as deep as they may be, in row-major order. REQUIRES: limits of JSON were kept by the
-// parser.
+// Elements of nested JSON lists in row-major order. REQUIRES: the parser has enforced the limits of JSON.
 Result<Tensor> tensor_of_json(const Json& data, DType dtype, std::vector<int64_t> dims, const InferLimits& limits);
-// A request may name no more tensors, an element of BYTES have no more bytes.
+// Limits the number of tensors of a request.
 Status check_count(size_t tensors, const char* what, const InferLimits& limits);
 Status check_element(size_t bytes, const InferLimits& limits);
 

@@ -1,5 +1,5 @@
-// Metrics under the names that dashboards for Triton ask for, and our own beside them, in OpenMetrics' text form. All
-// of a name stand together, so that each name walks the models.
+// Metrics under Triton's names, which dashboards query, and this server's own, in OpenMetrics text format. All samples
+// of a name are adjacent, so that each name iterates over the models.
 #include "serve/kserve/api.hpp"
 #include "serve/observe/process.hpp"
 
@@ -31,7 +31,7 @@ class Text {
   std::string out_;
 };
 
-// Triton writes its counters in Prometheus' older text form, without "_total": the same lines here.
+// Triton's counters have Prometheus' older text format, without "_total"; the same lines are written here.
 void plain_counter(Text& t, const char* name, const char* help, const std::function<uint64_t(const Row&)>& value) {
   t.family(name, "unknown", help);
   for (const Row& r : t.rows()) t.line(name, r.labels, value(r));
@@ -69,7 +69,7 @@ void triton_families(Text& t) {
     t.line("nv_inference_pending_request_count", r.labels, static_cast<uint64_t>(r.model->pending()));
 }
 
-// Quantiles since the model was loaded, of what Triton has as summaries.
+// Quantiles since the model was loaded, for Triton's summaries.
 void summaries(Text& t, const char* name, const char* help,
                const std::function<const stats::Histogram&(const Row&)>& of) {
   t.family(name, "summary", help);

@@ -1,12 +1,12 @@
-// A body that is one tensor and nothing else, as Inference-Header-Content-Length: 0 says: Triton's raw binary request.
+// A body that is a single tensor, as Inference-Header-Content-Length: 0 states: Triton's raw binary request.
 #include <algorithm>
 
 #include "serve/kserve/infer_request.hpp"
 
 namespace peri::serve {
 
-// Dims are those of the model: of its open ones the first is 1, and the last what the bytes are enough for; `row`: the
-// bytes of one of that, 0 where all are known.
+// Dims are those of the model; the first free one is 1, and the last is computed from the size. `row`: receives the
+// bytes of one unit of that axis, 0 if all dims are constant.
 static Result<std::vector<int64_t>> raw_dims(const plan::Port& port, size_t bytes, int64_t* row) {
   std::vector<int64_t> dims;
   size_t open = 0, last = 0;

@@ -1,4 +1,4 @@
-// Whether the server, or a model of it, should be sent requests.
+// Whether the server, or one of its models, is ready for requests.
 #include <algorithm>
 
 #include "serve/kserve/api.hpp"

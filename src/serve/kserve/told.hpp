@@ -1,4 +1,4 @@
-// What a client may see of an error: its subject and its remedy, and no file names.
+// The part of an error that is shown to clients: subject and remedy, without file names.
 #pragma once
 
 #include <string>

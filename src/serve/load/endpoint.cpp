@@ -1,4 +1,4 @@
-// Names are looked up each time: nothing here is asked often.
+// Host names are resolved at each connection.
 #include "serve/load/endpoint.hpp"
 
 #include <netdb.h>
@@ -13,11 +13,11 @@
 
 namespace peri::serve {
 
-// The scheme's part of a URL, taken off. Errors: kUsage: one that is not spoken.
+// Removes the scheme of a URL. Errors: kUsage: not supported.
 static Status take_scheme(std::string_view* url, bool grpc_allowed, Endpoint* out) {
   const size_t end = url->find("://");
   if (end == std::string_view::npos || url->starts_with("unix:")) return Ok{};
-  std::string scheme(url->substr(0, end));  // in any case (RFC 3986, 3.1)
+  std::string scheme(url->substr(0, end));  // case-insensitive (RFC 3986, 3.1)
   for (char& c : scheme) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   out->grpc = scheme == "grpc" || scheme == "grpcs";
   out->secure = scheme == "https" || scheme == "grpcs";
@@ -29,7 +29,7 @@ static Status take_scheme(std::string_view* url, bool grpc_allowed, Endpoint* ou
   return Ok{};
 }
 
-// A name or an address as it may stand in a URL; of version 6, which stands in brackets, with its zone.
+// A host name or address that is valid in a URL; an IPv6 address is in brackets and may have a zone.
 static bool is_host(std::string_view host, bool bracketed) {
   const std::string_view signs = bracketed ? ":.%-_" : ".-_";
   return !host.empty() && std::all_of(host.begin(), host.end(), [&](unsigned char c) {

@@ -1,5 +1,5 @@
-// Endpoint: where a server listens, from a URL, and sockets to it. Whole exchanges that may block, for what is asked
-// once: metadata, metrics, spans to a collector.
+// Endpoint: the address of a server, from a URL, and sockets to it. Blocking exchanges for single requests: metadata,
+// metrics, spans to a collector.
 #pragma once
 
 #include <functional>
@@ -13,35 +13,36 @@ namespace peri::serve {
 struct Endpoint {
   std::string host = "127.0.0.1";
   int port = 8000;
-  std::string unix_socket;  // in place of both
-  std::string path;         // of the URL, without a slash at its end
-  std::string key;          // sent as a bearer's, where there is one
+  std::string unix_socket;  // instead of host and port
+  std::string path;         // of the URL, without a trailing slash
+  std::string key;          // sent as a bearer token; "": none
   bool grpc = false;
   bool secure = false;              // TLS
-  std::shared_ptr<TlsContext> tls;  // what it trusts; null where it is not secure
+  std::shared_ptr<TlsContext> tls;  // the trusted authorities; null without TLS
 
-  // "http://host:port/path", "https://...", "host:port", "host", "[::1]:8000", "unix:/path"; where gRPC is allowed,
-  // "grpc://host:port" and "grpcs://..." too, of port 8001. Trusts what the system does. Errors: kUsage.
+  // "http://host:port/path", "https://...", "host:port", "host", "[::1]:8000", "unix:/path"; if gRPC is allowed,
+  // "grpc://host:port" and "grpcs://..." too, with default port 8001. Trusts the system's authorities. Errors: kUsage.
   static Result<Endpoint> parse(std::string_view url, int default_port, bool grpc_allowed = false);
-  std::string text() const;       // "127.0.0.1:8000", for people
-  std::string authority() const;  // for the field Host
-  std::string fields() const;     // Host and Authorization, each with the end of its line
-  // The key is the first line of a file. Errors: kInvalid: it could end a field of a header.
+  std::string text() const;       // "127.0.0.1:8000", for messages
+  std::string authority() const;  // value of the field Host
+  std::string fields() const;     // Host and Authorization, each with its line end
+  // Reads the key from the first line of a file. Errors: kIo; kInvalid: it contains characters not allowed in a header
+  // field.
   Status read_key(const std::string& file);
 };
 
-// A socket that is being connected, non-blocking. Errors: kIo: no such host, refused at once.
+// A non-blocking socket whose connection is in progress. Errors: kIo: unknown host, connection refused.
 Result<Fd> connect_to(const Endpoint& where);
 
-// Of one that answers 401.
+// The error for a server that replies 401.
 Error asks_for_key(const Endpoint& where);
 
 struct HttpAnswer {
   int status = 0;
   std::string body;
 };
-// One request of HTTP and its answer on a connection of its own. Errors: kIo, after `timeout_ms` too; kCancelled where
-// a signal comes and `stop` says so.
+// Sends one HTTP request on its own connection and waits for the reply. Errors: kIo, also after `timeout_ms`;
+// kCancelled: a signal arrived and `stop` returned true.
 Result<HttpAnswer> http_ask(const Endpoint& where, std::string_view method, std::string_view path,
                             std::string_view body = "", std::string_view content_type = "application/json",
                             int64_t timeout_ms = 10000, size_t max_bytes = size_t{64} << 20,

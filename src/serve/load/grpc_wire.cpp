@@ -1,4 +1,4 @@
-// Messages of KServe v2 are few and flat: they are written here as protobuf has them, and read as far as inputs.
+// Messages of KServe v2 are few and flat: this file encodes and decodes the needed fields itself.
 #include "base/json.hpp"
 #include "serve/load/http2.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kService = "/inference.GRPCInferenceService/";
 constexpr uint64_t kMaxMetadata = 16 << 20;
-constexpr size_t kPrefix = 5;  // of a message in a call
+constexpr size_t kPrefix = 5;  // before each message of a call
 
 void put_varint(uint64_t v, std::string* out) {
   for (; v >= 128; v /= 128) out->push_back(static_cast<char>(v % 128 + 128));
@@ -29,7 +29,7 @@ bool take_varint(std::string_view* in, uint64_t* v) {
   }
   return false;
 }
-// A field: its number, and its bytes or number by its kind. False: the message is none.
+// A field: its number, and its bytes or value. False: not a valid message.
 struct Field {
   uint64_t number = 0, value = 0;
   std::string_view bytes = {};
@@ -47,7 +47,7 @@ bool take_field(std::string_view* in, Field* out) {
   return true;
 }
 
-// One input of the metadata, as JSON has it.
+// Writes one input of the metadata as JSON.
 bool add_input(std::string_view in, JsonWriter* w) {
   std::string name, type;
   std::vector<int64_t> dims;
@@ -66,7 +66,7 @@ bool add_input(std::string_view in, JsonWriter* w) {
   return true;
 }
 
-// ModelMetadataResponse as the JSON of the same question over HTTP. Errors: kInvalid.
+// Converts ModelMetadataResponse to the JSON of the same HTTP request. Errors: kInvalid.
 Result<std::string> metadata_json(std::string_view in) {
   JsonWriter w;
   w.begin_object().key("inputs").begin_array();

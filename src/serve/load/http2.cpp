@@ -1,5 +1,5 @@
-// RFC 9113 and 7541 as far as a client with one call under way meets them. Of Huffman's code the letters of one name
-// and the digits are enough: a string is compared by its code.
+// The part of RFC 9113 and 7541 that a client with one call at a time needs. Huffman codes are limited to the letters
+// of one name and the digits: a string is compared in coded form.
 #include "serve/load/http2.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ uint32_t u32(std::string_view bytes) {
   return v;
 }
 
-// A number behind a prefix of `bits` bits, the rest of whose byte is `first`.
+// An integer with a prefix of `bits` bits (RFC 7541, 5.1); `first` has the other bits of the first byte.
 void put_number(uint8_t first, int bits, size_t v, std::string* out) {
   const size_t most = (size_t{1} << bits) - 1;
   if (v < most) return out->push_back(static_cast<char>(first | v));
@@ -47,7 +47,7 @@ bool take_number(int bits, std::string_view* in, size_t* v) {
   return false;
 }
 
-// A field that no table keeps. `index`: of its name in the static table; 0: the name is said.
+// A field that is not added to a table. `index`: of its name in the static table; 0: the name follows.
 void put_field(size_t index, std::string_view name, std::string_view value, std::string* out) {
   put_number(0, 4, index, out);
   if (index == 0) {
@@ -58,7 +58,7 @@ void put_field(size_t index, std::string_view name, std::string_view value, std:
   *out += value;
 }
 
-// In Huffman's code of RFC 7541, appendix B. Of other letters: "".
+// Huffman-coded (RFC 7541, appendix B). "" if a letter is not in the table.
 std::string coded(std::string_view text) {
   struct Letter {
     char c;
@@ -83,7 +83,7 @@ std::string coded(std::string_view text) {
   return out;
 }
 
-// A string, and whether it is in Huffman's code.
+// A string, and whether it is Huffman-coded.
 struct Said {
   std::string_view bytes;
   bool code = false;
@@ -99,7 +99,7 @@ bool take_string(std::string_view* in, Said* out) {
   return true;
 }
 
-// The number that a string is, of those up to `most`; -1: none of them.
+// The value of a decimal string up to `most`; -1: none.
 int number_of(const Said& said, int most) {
   for (int k = 0; k <= most; ++k)
     if (said.is(std::to_string(k))) return k;
@@ -115,7 +115,7 @@ std::string code_name(int code) {
   return kNames[code];
 }
 
-constexpr size_t kIndexes[] = {200, 204, 206, 304, 400, 404, 500};  // of :status, from 8 on
+constexpr size_t kIndexes[] = {200, 204, 206, 304, 400, 404, 500};  // of :status, from index 8
 }  // namespace
 
 GrpcRequest grpc_request(const Endpoint& where, std::string_view method, std::string_view message) {
@@ -144,7 +144,7 @@ void Http2Wire::begin() {
   out_ = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
   std::string settings;
   for (const auto& [id, value] :
-       {std::pair<uint8_t, uint32_t>{1, 0}, {2, 0}, {4, kMaxWindow}}) {  // table, push, window
+       {std::pair<uint8_t, uint32_t>{1, 0}, {2, 0}, {4, kMaxWindow}}) {  // table size, push, window
     settings += {'\0', static_cast<char>(id)};
     put_u32(value, &settings);
   }
@@ -179,7 +179,7 @@ std::string_view Http2Wire::ask() {
   return more();
 }
 
-// What the windows have room for.
+// Sends as much as the flow control windows permit.
 void Http2Wire::send_body() {
   const std::string_view message = request_->message;
   while (open_ && at_ < message.size()) {
@@ -205,7 +205,7 @@ Wire::Heard Http2Wire::hear(std::string_view bytes) {
   whole_ = false;
   while (rest.size() >= 9) {
     const size_t size = u32(rest) >> 8;
-    if (size > kFirstFrame) return Heard::kBad;  // it was told of no other
+    if (size > kFirstFrame) return Heard::kBad;  // no larger size was announced
     if (rest.size() < 9 + size) break;
     const auto type = static_cast<uint8_t>(rest[3]), flags = static_cast<uint8_t>(rest[4]);
     if (!take(type, flags, u32(rest.substr(5)) & kMaxWindow, rest.substr(9, size))) return Heard::kBad;
@@ -249,7 +249,7 @@ bool Http2Wire::take(uint8_t type, uint8_t flags, uint32_t stream, std::string_v
       (stream == 0 ? window_ : stream_window_) += stream == 0 || stream == stream_ ? u32(payload) & kMaxWindow : 0;
       send_body();
       return true;
-    default: return true;  // what is not known is passed over
+    default: return true;  // unknown frames are ignored
   }
 }
 
@@ -321,11 +321,11 @@ bool Http2Wire::read_block() {
     const auto first = static_cast<uint8_t>(in.front());
     size_t index = 0;
     if (first >= 128) {
-      if (!take_number(7, &in, &index) || index > 61) return false;  // no table of the connection's own
+      if (!take_number(7, &in, &index) || index > 61) return false;  // the dynamic table is empty
       if (index >= 8 && index <= 14) status_ = static_cast<int>(kIndexes[index - 8]);
       continue;
     }
-    if (first >= 32 && first < 64) {  // a table's new size
+    if (first >= 32 && first < 64) {  // a table size update
       if (!take_number(5, &in, &index)) return false;
       continue;
     }
@@ -342,7 +342,7 @@ bool Http2Wire::read_block() {
 void Http2Wire::end_of_call() {
   open_ = false;
   whole_ = true;
-  if (at_ < request_->message.size()) going_ = true;  // the rest of the request is not sent any more
+  if (at_ < request_->message.size()) going_ = true;  // the rest of the request is no longer sent
   failure_ = code_ >= 0 ? code_name(code_) : status_ != 200 ? "status " + std::to_string(status_) : "no status of gRPC";
 }
 

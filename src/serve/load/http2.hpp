@@ -1,22 +1,22 @@
-// Http2Wire: one call of gRPC at a time on a connection of HTTP/2, as a client: frames, flow control, and of headers
-// what a call needs. The server's encoder is told to keep no table, so that a header stands by itself.
+// Http2Wire: a gRPC client with one call at a time on an HTTP/2 connection: frames, flow control and the necessary
+// headers. The server is told to use no dynamic table, so that each header block can be decoded independently.
 #pragma once
 
 #include "serve/load/wire.hpp"
 
 namespace peri::serve {
 
-// What every call of a run sends.
+// The content of every call of a run.
 struct GrpcRequest {
-  std::string headers;  // as HPACK has them
-  std::string message;  // with its prefix
+  std::string headers;  // encoded with HPACK
+  std::string message;  // with its gRPC prefix
 };
-// A call of a method, "/inference.GRPCInferenceService/ModelInfer", with a message of protobuf.
+// A call of a method, such as "/inference.GRPCInferenceService/ModelInfer", with a protobuf message.
 GrpcRequest grpc_request(const Endpoint& where, std::string_view method, std::string_view message);
 
 class Http2Wire final : public Wire {
  public:
-  // Answers of more than `most` bytes are bad.
+  // An answer of more than `most` bytes is an error.
   Http2Wire(std::shared_ptr<const GrpcRequest> request, uint64_t most) : request_(std::move(request)), most_(most) {}
   void begin() override;
   std::string_view ask() override;
@@ -24,7 +24,7 @@ class Http2Wire final : public Wire {
   std::string_view more() override;
   std::string failure() const override { return failure_; }
   bool keep_open() const override { return !going_ && stream_ < (1u << 30); }
-  // The answer's messages, each with its prefix; kept where it was asked for.
+  // The answer's messages, each with its prefix; kept only after keep_answer().
   void keep_answer() { keeps_ = true; }
   const std::string& answer() const { return answer_; }
 
@@ -45,9 +45,9 @@ class Http2Wire final : public Wire {
   uint32_t stream_ = 0;
   bool open_ = false, whole_ = false, going_ = false, ends_ = false;
   int64_t window_ = 0, stream_window_ = 0, first_window_ = 0;
-  uint64_t seen_ = 0, unsaid_ = 0;  // bytes of the answer, and of all since the window was opened again
+  uint64_t seen_ = 0, unsaid_ = 0;  // bytes of the answer; bytes received since the last window update
   uint32_t most_frame_ = 0;
-  size_t at_ = 0;  // of the message that has been sent
+  size_t at_ = 0;  // number of message bytes sent
   int status_ = 0, code_ = -1;
 };
 

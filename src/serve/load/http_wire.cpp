@@ -1,4 +1,4 @@
-// Every request of a run is the same: what a server is measured by is its own work and not the client's.
+// All requests of a run are identical, so that the client adds as little work as possible.
 #include "base/json.hpp"
 #include "base/rng.hpp"
 #include "serve/load/reply_parser.hpp"
@@ -31,7 +31,7 @@ class HttpWire final : public Wire {
   ReplyParser parser_;
 };
 
-// Bytes of an element; 0: of BYTES, or a type that is not known.
+// Bytes of an element; 0: BYTES or an unknown type.
 size_t bytes_of(std::string_view type) {
   if (type == "BOOL" || type == "INT8" || type == "UINT8") return 1;
   if (type == "INT16" || type == "UINT16" || type == "FP16" || type == "BF16") return 2;
@@ -44,7 +44,7 @@ void put(T v, std::string* out) {
   out->append(reinterpret_cast<const char*>(&v), sizeof v);
 }
 
-// Reals in [0, 1). Integers 0 and 1, which are in range whatever they number.
+// Floats in [0, 1); integers 0 and 1, which are valid for any index input.
 void add_element(std::string_view type, bool zero, Rng* rng, std::string* out) {
   if (type == "BYTES") {
     put<uint32_t>(8, out);
@@ -53,7 +53,7 @@ void add_element(std::string_view type, bool zero, Rng* rng, std::string* out) {
     put(zero ? 0.f : static_cast<float>(rng->uniform()), out);
   } else if (type == "FP64") {
     put(zero ? 0.0 : rng->uniform(), out);
-  } else if (type == "FP16" || type == "BF16") {  // a half to nearly one: one exponent, any fraction
+  } else if (type == "FP16" || type == "BF16") {  // [0.5, 1): constant exponent, any fraction
     const int fraction = type == "FP16" ? 10 : 7;
     const int half = type == "FP16" ? 14 : 126;
     put<uint16_t>(zero ? uint16_t{0} : static_cast<uint16_t>(half << fraction | rng->below(int64_t{1} << fraction)),

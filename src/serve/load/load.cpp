@@ -1,4 +1,4 @@
-// The loop: send what is due on free connections, sleep until the next is due or a socket is ready, read.
+// The loop: sends due requests on free connections, sleeps until the next is due or a socket is ready, reads.
 #include "serve/load/load.hpp"
 
 #include <sys/epoll.h>
@@ -37,7 +37,7 @@ class Loop {
       : where_(where), terms_(terms), rng_(terms.seed), epoll_(epoll_create1(EPOLL_CLOEXEC)), room_(1 << 18) {
     const int64_t most = terms.rate > 0 ? terms.connections : terms.concurrency;
     for (int64_t k = 0; k < most; ++k) talks_.push_back({.wire = maker()});
-    // The last one freed is the first one used: a low rate keeps few connections warm.
+    // Connections are used last in, first out: a low rate uses few connections.
     for (size_t k = talks_.size(); k > 0; --k) free_.push_back(k - 1);
   }
   Result<LoadResult> run();
@@ -49,7 +49,7 @@ class Loop {
     bool connecting = false, busy = false;
     int64_t due_ns = 0, sent_ns = 0;
     std::string_view out = {};
-    std::string held = {};  // what was not sent when the next request came, and that
+    std::string held = {};  // unsent bytes when the next request was due, and that request
   };
   bool open_loop() const { return terms_.rate > 0; }
   void make_due(int64_t now);
@@ -73,7 +73,7 @@ class Loop {
   std::vector<char> room_;
   std::vector<Talk> talks_;
   std::vector<size_t> free_;
-  std::deque<int64_t> due_;  // of a rate: when each waiting request should have been sent
+  std::deque<int64_t> due_;  // of a rate: the due time of each waiting request
   int64_t next_ns_ = 0, checked_ns_ = 0, retry_ns_ = 0;
   uint64_t connected_ = 0, refused_ = 0;
   Window now_;
@@ -176,7 +176,7 @@ void Loop::hear(size_t k) {
     const Wire::Heard heard = t.wire->hear({room_.data(), static_cast<size_t>(n)});
     if (heard == Wire::Heard::kBad) return drop(k, t.wire->trouble());
     if (heard == Wire::Heard::kAnswer) {
-      if (!t.busy) return drop(k, "");  // nobody asked
+      if (!t.busy) return drop(k, "");  // no request was sent
       const bool keep = t.wire->keep_open();
       done(k, now_ns(), t.wire->failure());
       if (!keep) return drop(k, "");
@@ -195,7 +195,7 @@ void Loop::check_timeouts(int64_t now) {
 }
 
 Status Loop::wait(int64_t now) {
-  // A client that sleeps wakes late by as much as the kernel likes: with a request due within 60 us it stays awake.
+  // The kernel wakes a sleeping thread late: if a request is due within 60 us, the loop polls.
   int64_t sleep_ns = 10000000;
   if (open_loop() && !free_.empty()) sleep_ns = std::min(sleep_ns, next_ns_ - now - 60000);
   const timespec t{0, std::max<int64_t>(sleep_ns, 0)};
@@ -235,7 +235,7 @@ Status Loop::wait(int64_t now) {
   return Ok{};
 }
 
-// One window: what came between two moments.
+// One window: the results between two times.
 Status Loop::window(int64_t until) {
   now_ = {};
   now_.begin_ns = now_ns();
@@ -256,7 +256,7 @@ Status Loop::window(int64_t until) {
   return Ok{};
 }
 
-// Whether the last three windows tell the same.
+// Whether the last three windows agree.
 bool Loop::settled() const {
   if (windows_.size() < 3) return false;
   const auto near = [&](const auto& value) {

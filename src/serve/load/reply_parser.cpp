@@ -1,4 +1,4 @@
-// A head that comes whole, which is nearly always, is read where it lies.
+// A head that arrives in one piece, the usual case, is parsed in place.
 #include "serve/load/reply_parser.hpp"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ bool ReplyParser::read_head(std::string_view head) {
     }
   }
   if (status_ / 100 == 1) {
-    state_ = State::kHead;  // the answer itself follows
+    state_ = State::kHead;  // the final response follows
   } else if (chunked) {
     state_ = State::kChunkSize;
   } else if (length || status_ == 204 || status_ == 304) {

@@ -1,5 +1,5 @@
-// ReplyParser: answers of an HTTP/1.1 server, in whatever pieces they come: status, whether the connection stays, and
-// the body handed on piece by piece. Bounded in what it keeps.
+// ReplyParser: incremental parser of HTTP/1.1 responses: status, whether the connection stays open, and the body,
+// passed on in pieces. Its memory is bounded.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,18 @@ class ReplyParser {
  public:
   enum class Found : uint8_t { kMore, kWhole, kBad };
 
-  // Forgets the answer; the next put() begins one.
+  // Resets the parser; the next put() begins a response.
   void begin();
-  // Takes bytes; after kWhole those behind the answer are left, and `taken`, if given, says how many were not.
+  // Parses bytes; after kWhole the bytes after the response are not consumed. `taken`: receives the number consumed;
+  // may be null.
   Found put(std::string_view bytes, size_t* taken);
-  // The server has closed: the end of a body that has no length.
+  // The server has closed the connection: the end of a body without a length.
   Found end();
   int status() const { return status_; }
   bool keep_alive() const { return keep_alive_; }
   uint64_t body_bytes() const { return body_bytes_; }
 
-  std::function<bool(std::string_view)> body;  // may be null; false: no room for it
+  std::function<bool(std::string_view)> body;  // may be null; false: no memory for it
 
  private:
   enum class State : uint8_t { kHead, kLength, kChunkSize, kChunk, kChunkEnd, kTrailer, kToEnd, kWhole };
@@ -33,7 +34,7 @@ class ReplyParser {
   Found chunks(std::string_view bytes, size_t* used);
 
   State state_ = State::kHead;
-  std::string kept_;  // of a head or a line that has not come whole
+  std::string kept_;  // an incomplete head or line
   int status_ = 0;
   bool keep_alive_ = true;
   uint64_t left_ = 0, body_bytes_ = 0;

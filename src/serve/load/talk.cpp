@@ -1,4 +1,4 @@
-// What is asked once and waited for: one exchange on a socket that blocks for as long as it may.
+// Single requests: one exchange on a blocking socket with a time limit.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -13,14 +13,14 @@
 namespace peri::serve {
 
 namespace {
-// Who is asked, and how long that may take.
+// The endpoint, time limit and cancellation of an exchange.
 struct Talk {
   const Endpoint& where;
   int64_t until_ns;
   const std::function<bool()>& stop;
 };
 
-// Waits until the socket may be read or written; a signal that stops nothing is waited through.
+// Waits until the socket is readable or writable; signals without cancellation are ignored.
 Status wait_for(int fd, short what, const Talk& talk) {
   pollfd p{fd, what, 0};
   while (true) {
@@ -47,7 +47,7 @@ Status say(int fd, std::string_view bytes, const Talk& talk) {
   return Ok{};
 }
 
-// A request of HTTP whose answer is kept.
+// An HTTP request whose response is kept.
 class Asked final : public Wire {
  public:
   Asked(std::string request, size_t max_bytes) : request_(std::move(request)) {
@@ -76,7 +76,7 @@ class Asked final : public Wire {
   ReplyParser parser_;
 };
 
-// Hands on to a wire that lives elsewhere.
+// Forwards to a wire owned by the caller.
 class Lent final : public Wire {
  public:
   explicit Lent(Wire& to) : to_(to) {}

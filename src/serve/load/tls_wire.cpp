@@ -1,4 +1,4 @@
-// A wire within a TLS session: what it says waits until the two sides have agreed.
+// A wire within a TLS session: its output waits until the handshake is complete.
 #include "serve/http/tls.hpp"
 #include "serve/load/wire.hpp"
 
@@ -54,7 +54,7 @@ class TlsWire final : public Wire {
   bool keep_open() const override { return inner_->keep_open(); }
 
  private:
-  // The session's orderly end is the connection's.
+  // An orderly end of the session counts as the end of the connection.
   Heard ended() { return session_ && session_->failure().empty() ? inner_->closed() : Heard::kBad; }
 
   const std::unique_ptr<Wire> inner_;

@@ -1,5 +1,5 @@
-// Wire: one connection of the load client, for any protocol: the bytes of the next request, and when its response is
-// complete. A protocol is a file with a factory for these.
+// Wire: one connection of the load client, for any protocol: the bytes of the next request, and the detection of a
+// complete response. A protocol is a file with a factory.
 #pragma once
 
 #include <functional>
@@ -17,46 +17,46 @@ class Wire {
   enum class Heard : uint8_t { kMore, kAnswer, kBad };
 
   virtual ~Wire() = default;
-  // Of a new connection.
+  // A new connection begins.
   virtual void begin() = 0;
-  // The next request's bytes, valid until the next call. REQUIRES: the last one is answered.
+  // The next request's bytes, valid until the next call. REQUIRES: the last request is answered.
   virtual std::string_view ask() = 0;
-  // Bytes that came. After kAnswer: failure() and keep_open() say what it was.
+  // Processes received bytes. After kAnswer, failure() and keep_open() describe the answer.
   virtual Heard hear(std::string_view bytes) = 0;
-  // Bytes to send that belong to no request or to the rest of one, valid until the next call; none: nothing to say now.
+  // Bytes to send besides ask(), such as control frames or the rest of a request; valid until the next call; empty:
+  // none now.
   virtual std::string_view more() { return {}; }
-  // The server has closed.
+  // The server has closed the connection.
   virtual Heard closed() { return Heard::kBad; }
-  // "": the request succeeded. Else the class of its failure: "status 503", "RESOURCE_EXHAUSTED".
+  // "": the request succeeded. Otherwise the class of its failure: "status 503", "RESOURCE_EXHAUSTED".
   virtual std::string failure() const = 0;
-  // What kBad was.
+  // The cause of kBad, for messages.
   virtual std::string trouble() const { return "no answer of this protocol; is it the port of another one?"; }
   virtual bool keep_open() const = 0;
 };
 using WireMaker = std::function<std::unique_ptr<Wire>()>;
 
-// The same in a TLS session, whose server must be the endpoint's host and speak `protocol`. REQUIRES: the endpoint has
-// what it trusts.
+// Wraps a wire in a TLS session; the server must be the endpoint's host and support `protocol`. REQUIRES: endpoint.tls
+// is set.
 std::unique_ptr<Wire> over_tls(std::unique_ptr<Wire> inner, const Endpoint& where, std::string_view protocol);
-// One request and its answer on a connection of its own, and waiting. Errors: kIo, after `timeout_ms` too; kCancelled
-// where a signal comes and `stop` says so.
+// One request and its answer on its own connection; blocks. Errors: kIo, also after `timeout_ms`; kCancelled: a signal
+// arrived and `stop` returned true.
 Status talk_once(const Endpoint& where, Wire& wire, int64_t timeout_ms, const std::function<bool()>& stop = nullptr);
 
-// What to ask for.
+// The model and the inputs of the requests.
 struct LoadSubject {
   Endpoint endpoint;
   std::string model, version;                          // version "": the latest
-  int64_t batch = 1;                                   // the first axis, where it is open
-  std::map<std::string, std::vector<int64_t>> shapes;  // of inputs with open dims
-  bool zeros = false;                                  // inputs of zeros in place of seeded numbers
+  int64_t batch = 1;                                   // size of the first axis, if it is free
+  std::map<std::string, std::vector<int64_t>> shapes;  // of inputs with free dims
+  bool zeros = false;                                  // inputs are zeros instead of seeded random numbers
   uint64_t seed = 1;
 };
-// Asks the server what the model takes, and makes requests of it in KServe v2, tensors in binary, seeded; over TLS
-// where the endpoint does. Errors: kIo; kInvalid where the server or the model refuses; kUsage for dims that are open
-// and not given.
+// Reads the model's metadata from the server and makes KServe v2 requests with seeded binary tensors; over TLS if the
+// endpoint uses it. Errors: kIo; kInvalid: the server or model refuses; kUsage: free dims without a value.
 Result<WireMaker> http_wire(const LoadSubject& subject);
 Result<WireMaker> grpc_wire(const LoadSubject& subject);
-// The parts of them, for tests: the request of a model whose metadata is `json`, and what it carries.
+// For tests: the request for a model with the metadata `json`, and its body.
 Result<std::string> http_request(const LoadSubject& subject, std::string_view json);
 struct LoadTensor {
   std::string name, type;

@@ -1,5 +1,5 @@
-// The control group's own files are read where it is mounted as this process sees it; page cache that can be given back
-// counts as available, as it does in MemAvailable.
+// Reads the control group's files where this process sees them mounted; page cache that can be reclaimed counts as
+// available, as in MemAvailable.
 #include "serve/memory/ram.hpp"
 
 #include <unistd.h>
@@ -29,7 +29,7 @@ std::optional<int64_t> number_in(std::string_view text) {
   return v;
 }
 
-// The number behind a key at the beginning of a line.
+// The number after a key at the beginning of a line.
 std::optional<int64_t> row(const std::string& text, const std::string& key) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());

@@ -1,5 +1,5 @@
-// The page asks once a second and draws what came since it asked before: two minutes of it, by hand, in SVG. Names of
-// models reach the page as text alone.
+// The page requests data once a second and draws the differences of the last two minutes as SVG. Model names enter the
+// page only as text nodes.
 #include "serve/observe/pages.hpp"
 
 namespace peri::serve {

@@ -1,4 +1,4 @@
-// The tracer's thread sends what has gathered, every half second or every 512 requests.
+// The tracer's thread sends collected spans every half second or every 512 requests.
 #include "serve/observe/observer.hpp"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ constexpr size_t kMaxWaiting = 8192;
 constexpr size_t kOfOneSend = 512;
 }  // namespace
 
-// Lines added to a file, each whole.
+// A file to which whole lines are appended.
 class Observer::File {
  public:
   explicit File(std::string path) : path_(std::move(path)) {}
@@ -157,7 +157,7 @@ Result<std::unique_ptr<Observer>> Observer::open(const ObserveOptions& options) 
   return out;
 }
 
-// The NAME of "/v2/models/NAME...", as it was quoted; empty: the path names none.
+// The NAME in "/v2/models/NAME...", decoded; empty: the path has none.
 static std::string_view model_of(std::string_view target) {
   constexpr std::string_view kModels = "/v2/models/";
   if (!target.starts_with(kModels)) return {};

@@ -1,4 +1,4 @@
-// Spans of a request: the whole as a server's span, and below it receive, queue, batch, execute and send.
+// Spans of a request: the server span, with the children receive, queue, batch, execute and send.
 #include <algorithm>
 #include <span>
 
@@ -19,7 +19,7 @@ std::string hex_of(const std::array<uint8_t, N>& id) {
   return out;
 }
 
-// Ids of the steps: the request's own, with the step's number mixed in.
+// The id of a step's span: the request's id combined with the step's number.
 std::array<uint8_t, 8> step_id(const std::array<uint8_t, 8>& span, uint8_t step) {
   std::array<uint8_t, 8> out = span;
   for (size_t k = 0; k < out.size(); ++k) out[k] = static_cast<uint8_t>(out[k] ^ (step * (0x35 + 2 * k)));

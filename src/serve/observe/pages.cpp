@@ -1,4 +1,4 @@
-// Each path has one answer; what is asked behind a question mark is for who asks.
+// Each path has one response; query strings are ignored.
 #include "serve/observe/pages.hpp"
 
 namespace peri::serve {

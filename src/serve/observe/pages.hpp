@@ -7,9 +7,9 @@
 
 namespace peri::serve {
 
-// Answers one request.
+// Replies to one request.
 void answer_pages(const Api& api, const std::shared_ptr<Exchange>& exchange);
-// One page of HTML that fetches nothing but dashboard/data beside it.
+// An HTML page that fetches nothing but dashboard/data, by relative path.
 extern const char* const kDashboard;
 
 }  // namespace peri::serve

@@ -1,4 +1,4 @@
-// A file of /proc that cannot be read gives zeros: a request never fails because of it.
+// An unreadable file in /proc yields zeros: no request fails because of it.
 #include "serve/observe/process.hpp"
 
 #include <dirent.h>
@@ -24,7 +24,7 @@ std::string text_of(const char* path) {
   return out;
 }
 
-// The number behind a word.
+// The number after a word.
 uint64_t number_at(std::string_view text, std::string_view word) {
   size_t at = text.find(word);
   if (at == std::string_view::npos) return 0;
@@ -64,7 +64,7 @@ ProcessUse process_use() {
   if (DIR* folder = opendir("/proc/self/fd")) {
     while (readdir(folder)) ++out.descriptors;
     closedir(folder);
-    out.descriptors -= 3;  // ".", ".." and the folder itself
+    out.descriptors -= 3;  // ".", ".." and the descriptor of the folder
   }
   return out;
 }

@@ -1,4 +1,4 @@
-// A field that is not as the recommendation has it is as good as none: the trace begins here.
+// An invalid traceparent is ignored: this server begins the trace.
 #include "serve/observe/record.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A member that is not known is refused: a setting that was misspelt would seem to hold.
+// Unknown members are refused: a misspelt setting would otherwise appear to be in effect.
 #include "serve/observe/server_log.hpp"
 
 #include <algorithm>

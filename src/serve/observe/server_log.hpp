@@ -1,5 +1,5 @@
-// The server's own log, a line for each event, and what of it is written: settings in Triton's words, which clients may
-// ask for and change while the server runs.
+// The server's own log, one line per event, and its settings, named as in Triton, which clients may read and change at
+// run time.
 #pragma once
 
 #include <atomic>
@@ -26,14 +26,14 @@ using Log = std::function<void(const LogLine&)>;
 
 struct LogSettings {
   bool info = true, warning = true, error = true;
-  uint64_t verbose = 0;  // above 0: a line for each request, too
-  bool iso8601 = false;  // time and level stand before each line
+  uint64_t verbose = 0;  // above 0: also a line per request
+  bool iso8601 = false;  // format of the time at the beginning of a line
 };
 
-// All functions may be called from any thread.
+// Thread-safe.
 class ServerLog {
  public:
-  // `write` puts a line where it belongs.
+  // `write` outputs one line.
   ServerLog(LogSettings settings, std::function<void(const std::string&)> write)
       : settings_(settings), verbose_(settings.verbose > 0), write_(std::move(write)) {}
   void say(const LogLine& line);
@@ -41,8 +41,7 @@ class ServerLog {
   bool verbose() const { return verbose_.load(std::memory_order_relaxed); }
   // {"log_file": "", "log_info": true, ...}
   std::string text() const;
-  // Some of these members, with other values. Errors change nothing: kInvalid; kUnsupported for what is not set this
-  // way.
+  // Changes the given members. Errors leave all unchanged: kInvalid; kUnsupported: cannot be changed at run time.
   Status update(const Json& changes);
 
  private:

@@ -1,4 +1,4 @@
-// Counts since each model was loaded: who looks twice takes the difference, so that any number may look.
+// Counts since each model was loaded: clients compute differences, so that any number of them may poll.
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/version.hpp"
@@ -8,7 +8,7 @@
 namespace peri::serve {
 namespace {
 
-// Pairs of a range's upper end in microseconds and its count.
+// Pairs of a bucket's upper bound in microseconds and its count.
 void write_histogram(JsonWriter& w, std::string_view name, const stats::Histogram& h) {
   w.key(name).begin_array();
   for (int k = 0; k < stats::Histogram::kRanges; ++k)

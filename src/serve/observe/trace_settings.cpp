@@ -1,4 +1,4 @@
-// Numbers are texts, as Triton has them.
+// Numbers are strings, as in Triton.
 #include "serve/observe/trace_settings.hpp"
 
 #include <charconv>

@@ -1,5 +1,5 @@
-// Which requests are traced: for all models and for some by themselves, in Triton's words, which clients may ask for
-// and change while the server runs.
+// Which requests are traced, for all models and for single ones: settings named as in Triton, which clients may read
+// and change at run time.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,25 @@
 namespace peri::serve {
 
 struct TraceDefaults {
-  bool possible = false;  // there is a collector; else nothing is traced
-  int64_t one_in = 1;     // of requests whose caller says nothing of traces
-  int64_t count = -1;     // so many traces in all; -1: without an end
+  bool possible = false;  // whether there is a collector; otherwise nothing is traced
+  int64_t one_in = 1;     // of requests without a traceparent, one in this many is traced
+  int64_t count = -1;     // limit of traces; -1: unlimited
 };
 
-// All functions may be called from any thread.
+// Thread-safe.
 class TraceSettings {
  public:
   explicit TraceSettings(const TraceDefaults& defaults);
-  // Whether a request is traced, and counted as such. `caller`: whether the trace that it is a part of is, if it is
-  // one's.
+  // Whether to trace a request; if so it is counted. `caller`: the sampling flag of its traceparent, if it has one.
   bool take(std::string_view model, std::optional<bool> caller);
   // {"trace_level": [...], ...} of all models ("") or of one.
   std::string text(std::string_view model) const;
-  // Some of these members; null takes a model's own setting back, and that of all to what the server was started with.
-  // Errors change nothing: kInvalid; kUnsupported for what is not set this way.
+  // Changes the given members; null resets a model's setting to that for all models, and that for all models to its
+  // value at the start. Errors leave all unchanged: kInvalid; kUnsupported: cannot be changed at run time.
   Status update(const std::string& model, const Json& changes);
 
  private:
-  // Nothing: as for all models.
+  // Unset: as for all models.
   struct Own {
     std::optional<bool> on;
     std::optional<int64_t> one_in, left;
@@ -43,7 +42,7 @@ class TraceSettings {
 
   const TraceDefaults defaults_;
   mutable std::mutex mutex_;
-  Own all_;  // complete
+  Own all_;  // every member is set
   std::map<std::string, Own, std::less<>> models_;
 };
 

@@ -1,4 +1,4 @@
-// Everything is copied once, into the tensors that the model runs on; other dims cost nothing.
+// Each element is copied once, into the model's input; a change of dims is free.
 #include "serve/queue/form.hpp"
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 namespace peri::serve {
 namespace {
 
-// A tensor of `from`'s dims under `to`'s, behind the batch's axis if there is one: free dims keep their order.
+// A tensor with dims of the form `from` as a view with dims of the form `to`, after the batch axis if there is one:
+// free dims keep their order.
 Result<Tensor> under_dims(const Tensor& t, bool batch, const std::vector<int64_t>& from,
                           const std::vector<int64_t>& to) {
   const size_t skip = batch ? 1 : 0;
@@ -34,7 +35,7 @@ Result<Tensor> copy_of(const Tensor& t) {
   return out;
 }
 
-// `count` elements of a whole, from `first` on, as a view under these dims.
+// A view of `count` elements from `first` on, with these dims.
 Result<Tensor> slice(const Tensor& whole, int64_t first, int64_t count, std::vector<int64_t> dims) {
   PERI_ASSIGN(const Tensor flat, whole.reshaped({whole.numel()}));
   if (first + count > whole.numel()) return internal_error("an output has fewer elements than the requests gave");

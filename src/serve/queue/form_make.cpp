@@ -1,4 +1,5 @@
-// A configuration held against a model's ports: what it asks for and the graph has not is refused by the port's name.
+// Checks a configuration against a model's ports: a requirement that the graph does not meet is refused with the port's
+// name.
 #include <algorithm>
 
 #include "base/file.hpp"
@@ -35,7 +36,7 @@ std::string dims_text(const std::vector<int64_t>& dims) {
   return out + "]";
 }
 
-// The same number of elements between free dims, of which there are as many.
+// The same number of elements between free dims, of which both have the same number.
 bool same_elements(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   const auto segments = [](const std::vector<int64_t>& dims) {
     std::vector<int64_t> out = {1};

@@ -1,4 +1,4 @@
-// A slot is taken under the mutex and given back when its last answer is there; done() is called without any mutex.
+// A slot is taken under the mutex and released when its last answer has arrived; done() is called without a mutex.
 #include "serve/queue/model_batch.hpp"
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 
 namespace peri::serve {
 
-constexpr int64_t kUnknownRunNs = 5'000'000'000;  // what a run of sizes that were never seen may take
-constexpr int64_t kRetryNs = 1'000'000'000;       // hint for what a worker could not do
+constexpr int64_t kUnknownRunNs = 5'000'000'000;  // assumed duration of a run of sizes without measurements
+constexpr int64_t kRetryNs = 1'000'000'000;       // hint for requests refused by a worker
 
-// The model whose thread this is: it looks for more work by itself.
+// The model whose worker thread this is: it polls for more work after each run.
 static thread_local const Model* t_working_for = nullptr;
 
 Model::Model(std::string name, int64_t version, std::shared_ptr<runtime::Servable> servable, ModelOptions options)
@@ -27,7 +27,7 @@ Model::Model(std::string name, int64_t version, std::shared_ptr<runtime::Servabl
       share_(options_.turns && !options_.share ? options_.turns->join() : options_.share),
       scheduler_(options_.queue) {
   if (options_.sequences) sequences_.emplace(*options_.sequences);
-  // One more than slots, so that what waits too long is told so while all of them work.
+  // one more than slots, so that expired requests are refused while all slots are in use
   const int threads = later_ ? 1 : servable_->slots() + 1;
   for (int k = 0; k < threads; ++k) threads_.emplace_back([this] { work(); });
   const auto wake = [this] {
@@ -84,7 +84,7 @@ Waiting Model::waiting_of(const Call& call) const {
 void Model::submit(const CallPtr& call) {
   call->rows = !call->inputs.empty() && call->inputs[0].rank() > 0 ? call->inputs[0].dims()[0] : 1;
   call->arrived_ns = now_ns();
-  if (call->priority > options_.queue.priority_levels) call->priority = 0;  // a level of no meaning here: the default
+  if (call->priority > options_.queue.priority_levels) call->priority = 0;  // not a level of this model
   if (sequences_ && !call->probe) return submit_step(call);
   if (options_.preserve_order) {
     const std::lock_guard<std::mutex> lock(order_mutex_);
@@ -154,11 +154,11 @@ std::vector<CallPtr> Model::take_expired(int64_t now) {
   for (const Waiting& w : scheduler_.expire(now)) take(w.id);
   if (sequences_)
     for (const uint64_t id : sequences_->expire(now))
-      if (waiting_.count(id) > 0) take(id);  // else another thread has taken it, to refuse it
+      if (waiting_.count(id) > 0) take(id);  // otherwise another thread has taken it in order to refuse it
   return out;
 }
 
-// Refuses what waited too long or runs what is due; false: there is neither.
+// Refuses expired requests or runs a due batch; false: there is neither.
 bool Model::step(std::unique_lock<std::mutex>& lock) {
   if (stopping_) return false;
   const int64_t now = now_ns();
@@ -209,7 +209,7 @@ void Model::work() {
   }
 }
 
-// Sends what is due from this thread, which has just seen an answer.
+// Sends due batches on this thread, which has just delivered an answer.
 void Model::pump() {
   const Model* const outer = std::exchange(t_working_for, this);
   bool more = false;
@@ -222,7 +222,7 @@ void Model::pump() {
   if (more) wake_.notify_one();
 }
 
-// REQUIRES: a slot was taken for it.
+// REQUIRES: a slot was taken for this run.
 void Model::run(std::vector<CallPtr> calls, CutReason reason, Turns::Run turn) {
   const Status done = contained([&]() -> Status {
     run_batch(calls, reason, turn);
@@ -277,12 +277,12 @@ void Model::leave_slot(const Turns::Run& turn) {
     wake_.notify_one();
 }
 
-// A batch that fails as a whole fails because of one of its requests, or of all: each is asked alone, so that it costs
-// no other its answer.
+// A failed batch may have failed because of a single request: each request is run alone, so that the others get their
+// answers.
 void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
   const int64_t ended = now_ns();
   count(batch, outputs.ok(), ended);
-  // What was refused, as by a worker that ended, may be the fault of one of them: they are not tried again here.
+  // kRefused, as from a worker that ended, may be caused by one of the requests: none is repeated.
   if (!outputs.ok() && batch.calls.size() > 1 && outputs.error().kind != ErrorKind::kRefused) {
     {
       const std::lock_guard<std::mutex> lock(statistics_mutex_);
@@ -297,7 +297,7 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
       Turns::Run turn;
       {
         const std::lock_guard<std::mutex> lock(mutex_);
-        turn = take_slot(now_ns(), 0);  // beside the slot of the batch, which is given back below
+        turn = take_slot(now_ns(), 0);  // in addition to the slot of the batch, which is released below
       }
       run({c}, CutReason::kAlone, turn);
     }
@@ -342,7 +342,7 @@ void Model::refuse(const CallPtr& call, FailureReason reason, Error error, int64
   answer(call, refusal(call, reason, std::move(error), retry_after_ns));
 }
 
-// What it gets, counted.
+// The answer of a refused call; counts it.
 Answer Model::refusal(const CallPtr& call, FailureReason reason, Error error, int64_t retry_after_ns) {
   Answer a;
   a.error = std::move(error);

@@ -1,5 +1,5 @@
-// How a model's calls become runs and answers: put together and taken apart by its form, one after another where they
-// are a sequence. What a sequence keeps lies here, in this process: it outlives the worker that runs the model.
+// Converts a model's calls to runs and answers: joined and split by its form, in order within a sequence. The states of
+// sequences are kept in this process and therefore outlive the worker that runs the model.
 #include <algorithm>
 
 #include "base/clock.hpp"
@@ -8,7 +8,7 @@
 
 namespace peri::serve {
 
-// What the servable runs on for these calls.
+// The servable's inputs for these calls.
 Result<std::vector<Tensor>> Model::joined(const std::vector<CallPtr>& calls) const {
   const Call& first = *calls.front();
   const Form* form = first.probe ? nullptr : options_.form.get();
@@ -18,7 +18,7 @@ Result<std::vector<Tensor>> Model::joined(const std::vector<CallPtr>& calls) con
   return form ? form->join(parts) : join_rows(parts);
 }
 
-// Each call's own of an answer.
+// The part of the outputs for each call.
 Result<std::vector<Form::Part>> Model::parted(const Batch& batch, std::vector<Tensor> outputs) const {
   const Call& first = *batch.calls.front();
   if (options_.form && !first.probe) {
@@ -43,7 +43,7 @@ Result<std::vector<Form::Part>> Model::parted(const Batch& batch, std::vector<Te
   return out;
 }
 
-// When a thread of this model has to look again. REQUIRES: the mutex is held, as for begin_turns().
+// When a thread of this model must poll again. REQUIRES: the mutex is held, as for begin_turns().
 std::optional<int64_t> Model::next_time(int64_t now) const {
   const auto until = wake_at(now);
   if (!sequences_) return until;
@@ -88,12 +88,13 @@ void Model::submit_step(const CallPtr& call) {
   }
 }
 
-// Calls whose turn it is wait for a batch from now on. Those that cannot: to be refused without the mutex.
+// Queues the calls whose turn in their sequence has come. Returns those to be refused, for which the mutex must be
+// released.
 Model::Faults Model::begin_turns() {
   Faults out;
   for (const uint64_t id : sequences_->take_turns()) {
     const auto at = waiting_.find(id);
-    if (at == waiting_.end()) continue;  // the model ends
+    if (at == waiting_.end()) continue;  // the model is ending
     const CallPtr call = at->second;
     if (options_.form) {
       auto rows = options_.form->rows_of(std::move(call->inputs), &call->step, sequences_->state(id));
@@ -108,13 +109,12 @@ Model::Faults Model::begin_turns() {
     request.expected_ns = std::max<int64_t>(request.expected_ns, 0);
     const int64_t now = now_ns();
     if (call->timeout_ns > 0) request.timeout_ns = std::max<int64_t>(call->arrived_ns + call->timeout_ns - now, 1);
-    (void)scheduler_.submit(request, now);  // it has room for each slot, and the level was checked
+    (void)scheduler_.submit(request, now);  // cannot fail: there is space for each slot, and the level was checked
   }
   return out;
 }
 
-// One after the other: the end of a sequence may give others a turn that they cannot take, whose ends give others
-// theirs.
+// A loop instead of recursion: the end of a sequence may start others that fail at once, which end theirs.
 void Model::answer_steps(const CallPtr& call, Answer answer) {
   std::deque<std::pair<CallPtr, Answer>> open;
   open.emplace_back(call, std::move(answer));
@@ -126,7 +126,7 @@ void Model::answer_steps(const CallPtr& call, Answer answer) {
   }
 }
 
-// What is left of a call in its sequence, before anybody hears of its answer: those that are to be refused now.
+// Completes a call in its sequence, before its answer is delivered; returns the calls to be refused.
 std::vector<std::pair<CallPtr, Answer>> Model::step_over(const CallPtr& call, const Answer& answer) {
   std::vector<CallPtr> in_vain;
   Faults faults;

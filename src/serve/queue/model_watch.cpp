@@ -1,5 +1,4 @@
-// What is asked of a model from outside: counts, whether it is stuck, what is wrong with it; and answers that it gave
-// before.
+// Queries of a model's state: counts, whether it is stuck, its faults; and cached answers.
 #include <algorithm>
 
 #include "base/clock.hpp"
@@ -8,8 +7,8 @@
 
 namespace peri::serve {
 
-constexpr int64_t kHeldLookNs = 500000000;  // who waits for others' runs to end looks whether they do
-constexpr int kBatchesBeforeMore = 50;      // that a model with too little memory answers, for larger ones
+constexpr int64_t kHeldLookNs = 500000000;  // interval of checks while waiting for other models' runs
+constexpr int kBatchesBeforeMore = 50;      // successful batches before their size grows again
 
 ModelStatistics Model::statistics() const {
   const std::lock_guard<std::mutex> lock(statistics_mutex_);
@@ -27,7 +26,7 @@ int64_t Model::open() const {
 }
 
 bool Model::stuck(int64_t now, int64_t for_ns) const {
-  const uint64_t progress = servable_->progress();  // an ensemble's asks others, which must not wait for this one
+  const uint64_t progress = servable_->progress();  // an ensemble queries models that must not wait for this one
   const std::lock_guard<std::mutex> lock(mutex_);
   if (busy_ == 0 || progress != seen_progress_ || seen_at_ns_ == 0) {
     seen_progress_ = progress;
@@ -55,7 +54,7 @@ void Model::make_batches_smaller() {
   good_batches_ = 0;
 }
 
-// Whether it may run now as far as other models go. REQUIRES of this and the next three: mutex_ is held.
+// Whether the scheduling between models permits a run now. REQUIRES, for this and the next three: mutex_ is held.
 bool Model::my_turn(int64_t now, bool wants) {
   if (!share_ || options_.turns->may(*share_, now, false)) {
     held_ = false;
@@ -72,7 +71,7 @@ Turns::Run Model::take_slot(int64_t now, int64_t expected_ns) {
   return share_ ? options_.turns->begin(*share_, now, expected_ns) : Turns::Run();
 }
 
-// It was its turn, and there was nothing to run. True: the mutex was given back meanwhile, so it has to look again.
+// The turn came, but there is nothing to run. True: the mutex was released meanwhile, and the caller must check again.
 bool Model::no_turn_needed(std::unique_lock<std::mutex>& lock) {
   if (!share_ || !options_.turns->waits(*share_)) return false;
   lock.unlock();
@@ -81,7 +80,7 @@ bool Model::no_turn_needed(std::unique_lock<std::mutex>& lock) {
   return true;
 }
 
-// When to look again if nobody wakes it.
+// When to check again without a notification.
 std::optional<int64_t> Model::wake_at(int64_t now) const {
   if (busy_ >= servable_->slots()) return scheduler_.expiry_ns();
   if (!held_) return scheduler_.wake_ns(now);
@@ -117,7 +116,7 @@ void Model::count(const Batch& batch, bool ok, int64_t ended_ns) {
   s.compute_output.add(0, n);
 }
 
-// After a lack of memory batches grow back step by step.
+// After a lack of memory, batches grow back step by step.
 void Model::grow_batches() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (scheduler_.row_limit() == 0 || ++good_batches_ < kBatchesBeforeMore) return;
@@ -125,7 +124,7 @@ void Model::grow_batches() {
   scheduler_.limit_rows(2 * scheduler_.row_limit());
 }
 
-// True: the answer was known, and given.
+// True: the answer was cached and has been delivered.
 bool Model::answered_before(const CallPtr& call) {
   if (!options_.cache || call->probe) return false;
   auto outputs = options_.cache->find(cache_serial_, call->inputs);

@@ -1,4 +1,4 @@
-// Copies are made outside the lock: they may be large, and the answer's own memory is lent.
+// Copies are made outside the lock, since they may be large; the answer's own memory may be shared with a worker.
 #include "serve/queue/response_cache.hpp"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ void ResponseCache::put(uint64_t model, std::span<const Tensor> inputs, std::spa
   if (e.bytes > most_bytes_ / 8) return;
   auto asked = copies(inputs);
   auto said = copies(outputs);
-  if (!asked.ok() || !said.ok()) return;  // no memory: it is not kept
+  if (!asked.ok() || !said.ok()) return;  // out of memory: not stored
   e.key = key_of(model, inputs);
   e.model = model;
   e.inputs = std::move(*asked);

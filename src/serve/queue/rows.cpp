@@ -1,4 +1,4 @@
-// Joining copies each row once; taking apart copies nothing but strings.
+// Joining copies each row once; splitting copies nothing except strings.
 #include "serve/queue/rows.hpp"
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// A batch is a beginning of the queue: levels in order, in each the order of arrival. It ends where the next request
-// does not go with it, and is cut there at once, since nothing that comes later can join it.
+// A batch is a prefix of the queue: levels in order, in each the order of arrival. It ends before the next request that
+// is incompatible, and is then complete, since no later request can join it.
 #include "serve/queue/scheduler.hpp"
 
 #include <algorithm>
@@ -49,8 +49,8 @@ Admission Scheduler::submit(Waiting request, int64_t now) {
   return Admission::kAccepted;
 }
 
-// Start-time fair queueing: a tenant's requests follow each other by their rows, and begin no earlier than what was
-// taken last. One tenant alone is served in the order of arrival.
+// Start-time fair queueing: a tenant's requests are spaced by their rows, and begin no earlier than the request taken
+// last. A single tenant is served in the order of arrival.
 void Scheduler::queue_fairly(Level& level, Waiting request) {
   Level::Share& share = level.shares[request.tenant];
   request.turn = share.waiting > 0 ? share.turn : level.turn;
@@ -66,7 +66,7 @@ void Scheduler::left(Level& level, const Waiting& request) {
   if (share != level.shares.end() && --share->second.waiting == 0) level.shares.erase(share);
 }
 
-// Half of the queue is for whoever comes first; of the other half each of those who wait has an equal part.
+// Half of the queue is first come, first served; the other half is divided equally among the waiting tenants.
 bool Scheduler::over_share(const Level& level, uint32_t tenant, int64_t max_queue) {
   const auto mine = level.shares.find(tenant);
   if (mine == level.shares.end() || level.shares.size() < 2) return false;
@@ -117,7 +117,7 @@ std::vector<const Waiting*> Scheduler::in_order() const {
   for (const bool late : {false, true})
     for (const auto& [priority, level] : levels_)
       for (const Waiting& w : late ? level.delayed : level.requests) {
-        if (out.size() == most) return out;  // each has a row at least
+        if (out.size() == most) return out;  // each request has at least one row
         out.push_back(&w);
       }
   return out;
@@ -137,7 +137,7 @@ Scheduler::Draft Scheduler::draft() const {
   int64_t bytes = first.bytes, rows = first.rows;
   const int64_t most = row_limit_ > 0 ? std::min(row_limit_, policy_.sizes.back()) : policy_.sizes.back();
   const CutReason full = row_limit_ > 0 ? CutReason::kMemory : CutReason::kFull;
-  size_t allowed = 1;  // beginnings up to here have a size that a batch may have
+  size_t allowed = 1;  // length of the longest prefix with a permitted size
   size_t preferred = 0;
   const auto is_in = [](const std::vector<int64_t>& list, int64_t v) {
     return std::find(list.begin(), list.end(), v) != list.end();
@@ -186,7 +186,7 @@ void Scheduler::take(const Waiting& request) {
       }
 }
 
-// The time up to which it is worth waiting for others: until the oldest has waited enough, or one would be late.
+// Until when to wait for others: until the oldest request has waited long enough, or a deadline would be missed.
 static std::pair<int64_t, CutReason> limit_of(const std::vector<const Waiting*>& requests, int64_t max_delay_ns) {
   std::pair<int64_t, CutReason> out{INT64_MAX, CutReason::kDelay};
   for (const Waiting* w : requests) out.first = std::min(out.first, w->arrival_ns + max_delay_ns);

@@ -1,11 +1,11 @@
-// An entry lives from a sequence's first request until nothing of it waits or runs and no more may come.
+// An entry exists from a sequence's first request until it has no requests and can receive no more.
 #include "serve/queue/sequences.hpp"
 
 #include <algorithm>
 
 namespace peri::serve {
 
-constexpr size_t kRemembered = 1024;  // sequences that ended, and why; at least as many as may be under way
+constexpr size_t kRemembered = 1024;  // recently ended sequences with their reasons; at least as many as may be active
 
 std::string SequenceId::shown() const {
   if (text.empty()) return std::to_string(number);
@@ -19,7 +19,7 @@ SequenceVerdict Sequences::submit(uint64_t request, const SequenceStep& step, in
   if (!step.start && !(known && at->second.open)) return SequenceVerdict::kNoStart;
   if (policy_.max_waiting > 0 && waiting_ >= policy_.max_waiting) {
     if (!known) return SequenceVerdict::kFull;
-    // What follows the request that is refused here would be answered as if it had never been meant.
+    // Later requests would otherwise be answered without the refused one.
     at->second.open = false;
     at->second.why = "one of its requests found the queue full";
     settle(at, now);
@@ -31,7 +31,7 @@ SequenceVerdict Sequences::submit(uint64_t request, const SequenceStep& step, in
   }
   if (step.start) {
     ++counts_.started;
-    if (known && at->second.open) ++counts_.ended;  // by this one
+    if (known && at->second.open) ++counts_.ended;  // ended by this start
   }
   Entry& e = at->second;
   wake_off(at);
@@ -74,7 +74,7 @@ bool Sequences::waits(uint64_t request) const {
 
 const std::vector<Tensor>& Sequences::state(uint64_t request) const { return entries_.at(requests_.at(request)).state; }
 
-// Gives the next request its turn where it may have it.
+// Gives the next request of the sequence its turn if possible.
 void Sequences::go_on(Place at, int64_t) {
   Entry& e = at->second;
   if (!e.slot || e.running.request != 0 || e.queue.empty()) return;
@@ -106,7 +106,7 @@ void Sequences::fill_slots(int64_t now) {
   }
 }
 
-// After a request has left: the next one, or the end, or a time of waiting for more.
+// After a request has left: starts the next, ends the sequence, or starts its idle time.
 void Sequences::settle(Place at, int64_t now) {
   Entry& e = at->second;
   if (e.running.request != 0) return;
@@ -154,7 +154,7 @@ void Sequences::done(uint64_t request, std::vector<Tensor> state, int64_t now) {
   forget(e.running);
   e.running = {};
   e.state = end ? std::vector<Tensor>() : std::move(state);
-  // A sequence of the same name that follows waits behind those that came before it.
+  // A later sequence of the same name waits behind those already in the backlog.
   if (end && !e.queue.empty() && e.slot && !backlog_.empty()) {
     give_slot_up(at);
     backlog_.push_back(at->first);

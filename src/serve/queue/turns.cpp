@@ -1,16 +1,16 @@
-// Start-time fair queueing by the time that runs took. Runs that are over before another could be sent count as a part
-// of one, so that a few of them may be ahead. Copies of resources go by the same order: nobody takes what one before
-// him waits for, so that a run that needs many comes as well as those that need few.
+// Start-time fair queueing by run time. Runs that end before another could be sent count as a fraction, so that several
+// may be in progress. Resources follow the same order: no share takes units that an earlier share waits for, so that
+// runs with large needs do not starve.
 #include "serve/queue/turns.hpp"
 
 #include <algorithm>
 
 namespace peri::serve {
 
-constexpr int64_t kShortNs = 150000;         // shorter runs count as parts
-constexpr int64_t kPatienceNs = 2000000000;  // without an end of any run nobody waits for those any more
-constexpr int64_t kLatelyNs = 10000000;      // who ran within it is thought to come back
-constexpr int64_t kMaxBehindNs = 100000000;  // that a model had less than others, and may catch up with
+constexpr int64_t kShortNs = 150000;         // shorter runs count as fractions
+constexpr int64_t kPatienceNs = 2000000000;  // if no run ends for this long, its units are no longer waited for
+constexpr int64_t kLatelyNs = 10000000;      // a model that ran within this time is expected to run again
+constexpr int64_t kMaxBehindNs = 100000000;  // limit of the time that a model may catch up
 
 void Turns::Share::on_turn(std::function<void()> called) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -63,7 +63,7 @@ int64_t Turns::copies_of(std::string_view name) const {
   return global ? copies : copies * devices_;
 }
 
-// Whether its copies are free, those left aside that somebody before it waits for.
+// Whether its units are free, not counting those that an earlier share waits for.
 bool Turns::has_copies(const Share& share) const {
   return std::all_of(share.claim_.holds.begin(), share.claim_.holds.end(), [&](const auto& wanted) {
     const auto held = held_.find(wanted.first);
@@ -78,7 +78,7 @@ bool Turns::has_copies(const Share& share) const {
 
 bool Turns::may(Share& share, int64_t now, bool wants) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  int ahead = 0;  // shares that wait, had less, and could run
+  int ahead = 0;  // waiting shares with less used time that could run
   if (waiting_ > (share.waiting_ ? 1 : 0))
     for (const auto& [id, other] : shares_)
       ahead += other->waiting_ && before(*other, share) && has_copies(*other) ? 1 : 0;
@@ -154,7 +154,7 @@ void Turns::pass(Share& share) {
   call(woken);
 }
 
-// Whose turn it is. A run that ends may give back copies for several.
+// The shares whose turn has come. A run that ends may release units for several.
 std::vector<std::shared_ptr<Turns::Share>> Turns::next() {
   std::vector<std::shared_ptr<Share>> out;
   if (waiting_ == 0) return out;

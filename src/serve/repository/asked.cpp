@@ -1,4 +1,4 @@
-// What is asked of a repository: lookups, which hold its mutex for moments.
+// Queries of a repository; they hold its mutex only briefly.
 #include <algorithm>
 #include <charconv>
 
@@ -75,7 +75,7 @@ std::vector<IndexRow> Repository::index() const {
     if (!e.loading.empty() && e.versions.empty())
       out.push_back({name, "", "LOADING", e.loading});
     else if (e.versions.empty() && e.failed.empty())
-      out.push_back({name, "", "UNAVAILABLE", e.reason.empty() ? "not loaded" : e.reason});  // its turn is to come
+      out.push_back({name, "", "UNAVAILABLE", e.reason.empty() ? "not loaded" : e.reason});  // not yet loaded
   }
   if (found.ok())
     for (const FoundModel& m : *found)

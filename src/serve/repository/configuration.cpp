@@ -1,4 +1,5 @@
-// What a client sends may choose among what the folder holds by no name: a file of labels would come back in answers.
+// A client's configuration cannot name files of the model's folder: a file of labels, for example, would be returned in
+// responses.
 #include "serve/repository/configuration.hpp"
 
 #include <algorithm>

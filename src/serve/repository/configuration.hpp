@@ -1,4 +1,4 @@
-// A model's configuration: that of its folder, or one that came with the order to load it.
+// A model's configuration: that of its folder, or the one sent with the request to load it.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace peri::serve {
 
-// `given`: JSON as Triton's clients send it, in place of what the folder has; it names no files. Errors: kInvalid.
+// `given`: JSON in Triton's format, used instead of the folder's; it must not name files. Errors: kInvalid, kIo.
 Result<ModelConfig> configuration_of(const FoundModel& found, const std::optional<std::string>& given);
 
 }  // namespace peri::serve

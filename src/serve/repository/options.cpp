@@ -1,4 +1,4 @@
-// Triton's words of a queue, in the scheduler's.
+// Converts Triton's queue settings to those of the scheduler.
 #include "serve/repository/options.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ static LevelPolicy level_of(const QueueConfig& c, int64_t max_queue) {
           c.delay};
 }
 
-// Slots in which sequences go on side by side; their requests are few, so that the bound on waiting is the sequences'.
+// Sequences run concurrently in slots; each has few requests waiting, so the queue limit applies to the sequences.
 static void queue_sequences(const ModelConfig& config, const Loaded& loaded, int64_t max_queue, ModelOptions* out) {
   const SequenceConfig& s = *config.sequences;
   const int64_t rows = std::max<int64_t>(config.max_batch_size, 1);
@@ -26,7 +26,7 @@ static void queue_sequences(const ModelConfig& config, const Loaded& loaded, int
   queue.most_waiting = slots;
   queue.sizes = loaded.batch_sizes;
   if (queue.sizes.empty()) return;
-  // Of "direct" a delay holds only below a share of the slots.
+  // For "direct" the delay applies only below this share of the slots.
   const auto least = static_cast<int64_t>(std::ceil(s.minimum_utilization * static_cast<double>(rows)));
   if (s.oldest || least > 0) queue.max_delay_ns = s.max_queue_delay_us * 1000;
   for (const int64_t size : queue.sizes)

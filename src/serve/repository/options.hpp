@@ -1,14 +1,14 @@
-// How a version is queued, as its configuration has it.
+// Queue options of a version, from its configuration.
 #pragma once
 
 #include "serve/repository/repository.hpp"
 
 namespace peri::serve {
 
-// Without its form, which is made of the model's ports.
+// Without the form, which depends on the model's ports.
 ModelOptions options_of(const ModelConfig& config, const Loaded& loaded, const RepositoryOptions& repository);
 
-// What its runs claim among those of other models. Errors: as of Turns::join().
+// The share of the model's runs among those of other models. Errors: as for Turns::join().
 Result<std::shared_ptr<Turns::Share>> share_of(const ModelConfig& config, Turns& turns);
 
 }  // namespace peri::serve

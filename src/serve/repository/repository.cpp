@@ -1,4 +1,4 @@
-// One thread loads, unloads and looks for changes; what it makes is published under a mutex that is held for moments.
+// One thread loads, unloads and scans; results are published under a mutex that is held briefly.
 #include "serve/repository/repository.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Repository::~Repository() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
-  // What was answered a moment ago may be let go by its model's own thread, and with it the last that holds the model.
+  // A model's own thread may otherwise release the last reference to it, after a recent answer.
   for (const ServedPtr& s : all()) s->model->end();
   for (const ServedPtr& s : retired_) s->model->end();
 }
@@ -64,7 +64,7 @@ void Repository::work() {
   changed_.notify_all();
   tell_changed();
   const bool polls = options_.control == Control::kPoll;
-  int64_t next_ns = now_ns() + options_.poll_ms * 1000000;  // look
+  int64_t next_ns = now_ns() + options_.poll_ms * 1000000;  // of the next scan
   while (true) {
     std::vector<std::function<void()>> tasks;
     {
@@ -87,7 +87,7 @@ void Repository::work() {
   }
 }
 
-// Versions that nobody serves from end here, on this thread, once nobody holds them.
+// Destroys replaced versions on this thread, once they have no other references.
 void Repository::collect() {
   std::vector<ServedPtr> over;
   {
@@ -102,8 +102,8 @@ void Repository::collect() {
   for (const ServedPtr& s : over) log("unloaded " + s->model->name() + " version " + s->model->version_text());
 }
 
-// What the folder asks for. A change is acted on when two looks in a row saw the same: a file is then not being
-// written.
+// The state that the folder requests. A change takes effect when two consecutive scans agree: the files are then
+// complete.
 void Repository::scan() {
   const auto found = scan_repository(options_.root, options_.config_name);
   if (!found.ok()) return log({LogLevel::kError, found.error().text()});
@@ -131,8 +131,8 @@ void Repository::scan() {
       if (std::none_of(found->begin(), found->end(), [&](const FoundModel& m) { return m.name == name; }))
         gone.push_back(name);
   }
-  if (!load.empty()) tell_changed();  // not all that is asked for is loaded
-  if (!load.empty())                  // an ensemble may have waited for what comes now
+  if (!load.empty()) tell_changed();  // not everything requested is loaded
+  if (!load.empty())                  // an ensemble may have waited for one of these
     std::copy_if(failed.begin(), failed.end(), std::back_inserter(load), of_models);
   std::stable_partition(load.begin(), load.end(), [&](const std::string& name) { return !of_models(name); });
   load_all(std::move(load));
@@ -147,7 +147,7 @@ void Repository::scan() {
     }
 }
 
-// Ensembles of ensembles come in any order: what failed is tried again as long as others get loaded.
+// Ensembles may depend on each other in any order: failures are retried as long as other models are loaded.
 void Repository::load_all(std::vector<std::string> names) {
   std::map<std::string, std::string> failed;
   for (size_t before = names.size() + 1; names.size() < before;) {
@@ -176,7 +176,7 @@ Status Repository::load_now(const std::string& name, const std::optional<std::st
   return s;
 }
 
-// Models that an ensemble is made of and that nobody serves. What cannot be loaded is told by the ensemble's own load.
+// Loads the models of an ensemble that are not served. Failures are reported by the ensemble's own load.
 void Repository::bring_parts(const ModelConfig& config) {
   for (const EnsembleStep& step : config.steps) {
     if (!versions(step.model).empty() || loading_now_.count(step.model) > 0 || !plain_name(step.model)) continue;
@@ -221,14 +221,14 @@ Result<Loaded> Repository::load_ensemble(const ModelConfig& config) {
   return out;
 }
 
-// Ensembles are loaded after what they are made of.
+// Ensembles are loaded after their models.
 bool Repository::is_ensemble(const FoundModel& found) const {
   if (found.config_path.empty()) return false;
   const auto text = read_file(found.config_path, 1 << 20);
   return text.ok() && text->find("ensemble_scheduling") != std::string::npos;
 }
 
-// A line for each class.
+// One line per class.
 static Result<std::vector<std::string>> labels_of(const std::string& folder, const std::string& file) {
   if (!plain_name(file)) return invalid("label_filename must be a plain file name").but_found(file);
   PERI_ASSIGN(const std::string text, read_file(folder + "/" + file, kMaxLabelBytes));
@@ -321,7 +321,7 @@ Status Repository::load_versions(const FoundModel& found, const ModelConfig& con
       next.failed[v.version] = served.error().text();
     }
   }
-  if (!next.failed.empty()) next.versions.insert(before.begin(), before.end());  // what was there goes on
+  if (!next.failed.empty()) next.versions.insert(before.begin(), before.end());  // keep serving the earlier versions
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const auto& [version, served] : before)

@@ -18,15 +18,15 @@ namespace peri::serve {
 
 enum class Control : uint8_t { kNone, kPoll, kExplicit };
 
-// What a loader makes of a version.
+// The result of loading a version.
 struct Loaded {
   std::shared_ptr<runtime::Servable> servable;
-  std::vector<int64_t> batch_sizes;  // that a batch may have; empty: none
-  std::string note;                  // for people: what of the configuration does not hold, and why
+  std::vector<int64_t> batch_sizes;  // permitted batch sizes; empty: no batches
+  std::string note;                  // for users: configuration settings without effect, and why
   std::string backend;               // "cpu"
-  int64_t memory_bytes = 0;          // weights, and what all instances take at the largest sizes planned; 0: not known
+  int64_t memory_bytes = 0;          // weights, and memory of all instances at the largest planned sizes; 0: unknown
   Canary canary;
-  // Parts of the engine that the server reads itself, by name: a tokenizer.
+  // Sections of the engine that the server itself reads, by name: a tokenizer.
   std::map<std::string, std::string> sections = {};
 };
 struct LoadOrder {
@@ -36,34 +36,33 @@ struct LoadOrder {
   std::string folder;  // of the model
   uint64_t stamp = 0;  // of the version's files
   ModelConfig config;
-  std::optional<int64_t> instances = {};  // on the device that it is loaded for; none: as the configuration says
-  // Of an earlier load of the same files, which need not be found again.
+  std::optional<int64_t> instances = {};  // per device; none: from the configuration
+  // Batch sizes found by an earlier load of the same files; they are not determined again.
   std::optional<std::vector<int64_t>> known_sizes = {};
 };
-// Called on the repository's thread; may take minutes. `say` gets progress.
+// Called on the repository's thread; may take minutes. `say` receives progress messages.
 using Loader = std::function<Result<Loaded>(const LoadOrder&, const std::function<void(const std::string&)>& say)>;
 
 struct IndexRow {
   std::string name, version, state, reason;  // state: READY, LOADING, UNAVAILABLE
 };
 
-// May change how a version is queued, before it is served. Called on the repository's thread; may take minutes.
+// May change the queue options of a version before it is served. Called on the repository's thread; may take minutes.
 using Settle = std::function<void(const std::string& folder, const LoadOrder&, const Loaded&, ModelOptions*)>;
 
 struct RepositoryOptions {
   std::string root;
-  std::string config_name;  // of configurations in models' folders configs/; "": none is looked for
+  std::string config_name;  // file name in the models' folders configs/; "": not used
   Control control = Control::kNone;
-  std::vector<std::string> at_start;  // kExplicit: models to load at once; "*": all
+  std::vector<std::string> at_start;  // kExplicit: models to load at the start; "*": all
   int64_t poll_ms = 2000;
-  int64_t max_queue = 1024;              // of a model whose configuration states none
+  int64_t max_queue = 1024;              // for models whose configuration sets none
   int64_t inline_ns = 40000;             // see ModelOptions
-  std::shared_ptr<ResponseCache> cache;  // of models whose configuration asks for one; null: none has one
-  std::shared_ptr<Turns> turns;          // of all models but ensembles, which wait for others; null: none
+  std::shared_ptr<ResponseCache> cache;  // for models whose configuration enables it; null: no cache
+  std::shared_ptr<Turns> turns;          // of all models except ensembles, which only wait for others; null: none
   Log log;
-  std::function<void()>
-      changed;    // called without a mutex held where ready() or find() may say another thing; may be null
-  Settle settle;  // may be null
+  std::function<void()> changed;  // called without a mutex when ready() or find() may have changed; may be null
+  Settle settle;                  // may be null
 };
 
 class Repository {
@@ -71,36 +70,36 @@ class Repository {
   Repository(RepositoryOptions options, Loader loader);
   ~Repository();
 
-  // Begins to load what the control mode asks for. Errors: the folder cannot be listed.
+  // Begins to load what the control mode requests. Errors: the folder cannot be listed.
   Status start();
-  // A version, "": the latest. Null: there is none, and `why` and `status` (404, 400, 503) say what is wrong.
+  // A version, "": the latest. Null: not available; `why` and `status` (404, 400, 503) are set.
   ServedPtr find(std::string_view name, std::string_view version, int* status, std::string* why) const;
-  // Every version that is served, by name and version.
+  // Every served version, by name and version.
   std::vector<ServedPtr> all() const;
-  // How many inferences succeeded, of versions that are no more too.
+  // Successful inferences, including those of removed versions.
   uint64_t answered() const;
-  // Versions of a model that are served.
+  // Served versions of a model, ascending.
   std::vector<int64_t> versions(std::string_view name) const;
   std::vector<IndexRow> index() const;
-  // Loads or unloads as a client asks; `done` is called on the repository's thread. An ensemble brings the models it
-  // is made of where they are not served. `config`: in place of the folder's, until the next load.
+  // Loads or unloads at a client's request; `done` is called on the repository's thread. Loading an ensemble also loads
+  // those of its models that are not served. `config`: replaces the folder's configuration until the next load.
   void load(const std::string& name, std::optional<std::string> config, std::function<void(Status)> done);
-  // `dependents`: models that an ensemble brought with it go too, where no other ensemble has them.
+  // `dependents`: also unloads models that were loaded for this ensemble and are not used by another.
   void unload(const std::string& name, bool dependents, std::function<void(Status)> done);
-  // Everything asked for is loaded and nothing failed.
+  // Everything requested is loaded, without a failure.
   bool ready() const;
-  // Returns when what start() began is done.
+  // Returns when the loads begun by start() are complete.
   void wait_started() const;
   Control control() const { return options_.control; }
 
  private:
   struct Entry {
     std::map<int64_t, ServedPtr> versions;
-    std::map<int64_t, std::string> failed;  // why
+    std::map<int64_t, std::string> failed;  // reasons
     std::string reason;                     // why no version could be chosen
-    std::string loading;                    // what is done now
+    std::string loading;                    // the load in progress, for messages
     uint64_t seen = 0, tried = 0;           // stamps of the last scan and of the last load
-    bool brought = false;                   // by an ensemble; nobody asked for it by its name
+    bool brought = false;                   // loaded for an ensemble, not by request
   };
   void work();
   void scan();
@@ -125,10 +124,10 @@ class Repository {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::map<std::string, Entry, std::less<>> entries_;
-  uint64_t answered_ = 0;  // by versions that were collected
+  uint64_t answered_ = 0;  // by versions that were destroyed
   std::vector<ServedPtr> retired_;
   std::vector<std::function<void()>> tasks_;
-  std::set<std::string> loading_now_;  // of the repository's thread: names whose loads are under way
+  std::set<std::string> loading_now_;  // accessed by the repository's thread only: names of loads in progress
   bool started_ = false, stopping_ = false;
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-// Folders are listed by name, so that results do not depend on the order of a disk.
+// Folders are listed by name, so that results do not depend on the file system's order.
 #include "serve/repository/scan.hpp"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ static Result<std::vector<fs::path>> entries_of(const fs::path& folder) {
   return out;
 }
 
-// Name, size and time of a file; of a folder those of what is in it.
+// Hashes name, size and time of a file; for a folder, of its contents.
 static void add_stamp(const fs::path& path, int depth, Hasher* h) {
   std::error_code ec;
   h->add(path.filename().string());
@@ -97,7 +97,7 @@ Result<FoundModel> scan_model(const std::string& root, std::string_view name, co
         out.config_path = p.string();
         out.config_stamp = stamp_of(p);
       }
-  // A Hugging Face folder in place of versions is version 1.
+  // A Hugging Face folder without version folders is version 1.
   if (out.versions.empty() && fs::is_regular_file(folder / "config.json", ec))
     out.versions.push_back({1, out.folder, stamp_of(folder)});
   std::sort(out.versions.begin(), out.versions.end(),
@@ -133,7 +133,7 @@ Result<std::vector<FoundModel>> scan_repository(const std::string& root, const s
     const std::string name = p.filename().string();
     if (!plain_name(name) || !fs::is_directory(p, ec)) continue;
     auto found = scan_model(root, name, config_name);
-    if (found.ok()) out.push_back(std::move(*found));  // else it has gone since
+    if (found.ok()) out.push_back(std::move(*found));  // otherwise it was removed meanwhile
   }
   return out;
 }

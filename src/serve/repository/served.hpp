@@ -1,4 +1,4 @@
-// What is served of a version of a model.
+// A served version of a model.
 #pragma once
 
 #include "serve/config/model_config.hpp"
@@ -7,24 +7,24 @@
 
 namespace peri::serve {
 
-// A question whose answer was taken down when the model was loaded; none: it has no inputs that can be made up.
+// A request with the answer recorded when the model was loaded; none: no valid inputs could be generated.
 struct Canary {
   std::vector<Tensor> inputs, outputs;
 };
 
-// A version that answers.
+// A version that accepts requests.
 struct Served {
   std::unique_ptr<Model> model;
   ModelConfig config;
   std::string note, backend;
-  std::shared_ptr<const text::TextPipeline> text;          // null: it takes no texts
+  std::shared_ptr<const text::TextPipeline> text;          // null: no tokenizer
   std::map<std::string, std::vector<std::string>> labels;  // of classes, by output
   int64_t memory_bytes = 0;
   Canary canary;
   uint64_t stamp = 0;
 };
 using ServedPtr = std::shared_ptr<const Served>;
-// A version that is served now, "": the latest; null: there is none.
+// A served version, "": the latest; null: there is none.
 using FindModel = std::function<ServedPtr(const std::string& name, const std::string& version)>;
 
 }  // namespace peri::serve

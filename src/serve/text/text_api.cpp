@@ -1,4 +1,4 @@
-// Numbers are written as the shortest text that reads back as the same float.
+// Numbers are written as the shortest text that parses to the same float.
 #include "serve/text/text_api.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace peri::serve {
 namespace {
 
-// An error unless each member is one of `known`.
+// An error unless each member's name is one of `known`.
 Status check_members(const Json& root, std::initializer_list<std::string_view> known) {
   if (!root.is_object()) return invalid("the request is not a JSON object");
   for (const Json::Member& m : root.members())
@@ -47,7 +47,7 @@ Status add_ids(const Json& v, const TextLimits& limits, TextRequest* out) {
   return Ok{};
 }
 
-// The member `key`: a text, the ids of one (with `ids`), or a list of either.
+// The member `key`: a text, the token ids of one (with `ids`), or a list of either.
 Status read_inputs(const Json& root, std::string_view key, const TextLimits& limits, bool ids, TextRequest* out) {
   PERI_ASSIGN(const Json* member, root.get(key));
   const Json& v = *member;
@@ -218,7 +218,7 @@ std::shared_ptr<TextJob> run_texts(TextForm form, ServedPtr served, TextRequest 
     HttpReply reply;
     if (!result.ok()) {
       const int code = status_of(result.error());
-      const int status = code == 501 ? 400 : code;  // clients try 5xx again
+      const int status = code == 501 ? 400 : code;  // clients repeat requests after 5xx
       reply = openai ? openai_error(status, told(result.error())) : error_reply(status, told(result.error()));
       if (retry_after_ns > 0) reply.retry_after_s = (retry_after_ns + 999'999'999) / 1'000'000'000;
     } else {

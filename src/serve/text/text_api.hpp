@@ -1,4 +1,4 @@
-// Texts instead of tensors: Triton's generate and OpenAI's embeddings and models, for models with a tokenizer.
+// Text requests: Triton's generate and OpenAI's embeddings and models, for models with a tokenizer.
 #pragma once
 
 #include "serve/kserve/infer_request.hpp"
@@ -7,34 +7,34 @@
 namespace peri::serve {
 
 struct TextLimits {
-  size_t texts = 2048;            // of a request
-  size_t text_bytes = 256 << 10;  // of one
+  size_t texts = 2048;            // per request
+  size_t text_bytes = 256 << 10;  // per text
   JsonLimits json = {8, size_t{64} << 20, 4000000};
 };
 
 struct TextRequest {
   std::string model;  // of embeddings
   std::vector<TextInput> inputs;
-  bool single = false;  // one text, not a list of them
+  bool single = false;  // one text, not a list
   bool base64 = false;
-  int64_t dimensions = 0;  // 0: not said
+  int64_t dimensions = 0;  // 0: not given
   int64_t priority = 0, timeout_us = 0;
   std::string id;
 };
 
-// The bodies of POST /v1/embeddings and of POST /v2/models/NAME/generate. Errors: kInvalid, kUnsupported.
+// Parse the bodies of POST /v1/embeddings and of POST /v2/models/NAME/generate. Errors: kInvalid, kUnsupported.
 Result<TextRequest> parse_embeddings(std::string_view body, const TextLimits& limits);
 Result<TextRequest> parse_generate(std::string_view body, const TextLimits& limits);
 
 std::string embeddings_reply(const TextRequest& request, const TextResult& result);
 std::string generate_reply(const TextRequest& request, const Served& served, const TextResult& result);
-// GET /v1/models, and one of them.
+// Replies of GET /v1/models and GET /v1/models/NAME.
 std::string list_models(const std::vector<ServedPtr>& all);
 std::string show_model(const Served& served);
-// An error as OpenAI's clients read it.
+// An error in OpenAI's format.
 HttpReply openai_error(int status, std::string_view message, std::string_view code = "");
 
-// Runs the texts; `done` gets the reply. The job is for who may have to cancel it.
+// Runs the texts; `done` receives the reply, on any thread. The returned job can be cancelled.
 enum class TextForm : uint8_t { kEmbeddings, kGenerate, kGenerateStream };
 std::shared_ptr<TextJob> run_texts(TextForm form, ServedPtr served, TextRequest request,
                                    std::function<int(const Error&)> status_of, std::function<void(HttpReply)> done);

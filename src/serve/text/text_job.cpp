@@ -1,4 +1,4 @@
-// One thread at a time submits; an answer that comes meanwhile is seen by that thread before it leaves.
+// One thread at a time submits; answers that arrive meanwhile are processed by that thread.
 #include "serve/text/text_job.hpp"
 
 #include <algorithm>
@@ -105,7 +105,7 @@ void TextJob::pump() {
 
 void TextJob::take(size_t k, Answer a) {
   std::vector<CallPtr> over;
-  CallPtr mine;  // ends without the mutex
+  CallPtr mine;  // released without the mutex
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     --open_;

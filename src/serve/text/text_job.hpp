@@ -1,5 +1,5 @@
-// The texts of one request on their way through a model: each is a call of its own, so that its answer does not depend
-// on the others; a few at a time, so that a long request leaves the queue to others too.
+// Runs the texts of a request: each is a call of its own, so that its answer does not depend on the others; only a few
+// are queued at a time, which leaves space for other requests.
 #pragma once
 
 #include <deque>
@@ -8,7 +8,7 @@
 
 namespace peri::serve {
 
-// A text, or the ids of its tokens.
+// A text, or its token ids.
 struct TextInput {
   std::string text;
   std::vector<int64_t> ids;
@@ -17,23 +17,23 @@ struct TextInput {
 
 struct TextResult {
   std::vector<std::vector<float>> rows;  // by text
-  int64_t tokens = 0;                    // of all texts, special ones counted
+  int64_t tokens = 0;                    // of all texts, including special tokens
 };
 
 class TextJob : public std::enable_shared_from_this<TextJob> {
  public:
-  // Called once, from any thread.
+  // Called once, on any thread.
   using Done = std::function<void(Result<TextResult>, int64_t retry_after_ns)>;
   TextJob(ServedPtr served, std::vector<TextInput> inputs, Done done);
   void set_times(int priority, int64_t timeout_ns) {
     priority_ = priority;
     timeout_ns_ = timeout_ns;
   }
-  // Begins, and goes on by itself.
+  // Starts the job, which then continues on the threads that deliver answers.
   void start() { pump(); }
-  // What has not begun is dropped; the job then ends with an error.
+  // Drops texts that have not begun; the job then ends with an error.
   void cancel();
-  // The output of a model that answers a text, and its place. kUnsupported where the model takes no texts.
+  // The index of the output that answers a text. Errors: kUnsupported: the model does not take texts.
   static Result<size_t> answer_of(const Served& served);
 
  private:
@@ -49,7 +49,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   int priority_ = 0;
   int64_t timeout_ns_ = 0;
   size_t answer_ = 0, window_ = 1;
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // protects all members below
   size_t next_ = 0, open_ = 0;
   bool pumping_ = false, told_ = false;
   std::vector<CallPtr> calls_;

@@ -1,4 +1,4 @@
-// Numbers in the file are in the units of config.pbtxt, so that they may be copied there.
+// Numbers in the file have the units of config.pbtxt, so that they can be copied there.
 #include "serve/tune/objective.hpp"
 
 #include <charconv>

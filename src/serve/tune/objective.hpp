@@ -1,4 +1,4 @@
-// The objective of `peri serve --tune`, and the result for a version of a model: stored in a file beside it.
+// The objective of `peri serve --tune`, and the result for a version of a model, stored in a file in its folder.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace peri::serve {
 
-// "p99=20ms": of all requests, this part within this time.
+// "p99=20ms": this quantile of all requests is below this time.
 struct Objective {
   double quantile = 0.99;
   int64_t ns = 0;
@@ -27,7 +27,7 @@ struct BatchSettings {
 struct TunedPoint {
   BatchSettings settings;
   double per_second = 0;
-  int64_t quantile_ns = 0;  // at that rate
+  int64_t quantile_ns = 0;  // latency at that rate
 };
 
 struct KeptTuning {

@@ -1,4 +1,4 @@
-// Where two settings do as well, the smaller delay and the smaller batch win: they cost less when little comes.
+// Of equally good settings, the smaller delay and the smaller batch win: they add less latency at low rates.
 #include "serve/tune/search.hpp"
 
 #include <algorithm>
@@ -38,11 +38,11 @@ QueuePolicy with_settings(QueuePolicy policy, const BatchSettings& settings) {
 
 namespace {
 
-// Runs under way: when each ends, and the arrivals that it answers.
+// A run in progress: when it ends, and the arrival times that it answers.
 struct Run {
   int64_t end_ns;
   std::vector<int64_t> arrivals;
-  bool operator<(const Run& other) const { return end_ns > other.end_ns; }  // the first to end on top
+  bool operator<(const Run& other) const { return end_ns > other.end_ns; }  // orders the queue by earliest end
 };
 
 class Simulation {
@@ -98,7 +98,7 @@ class Simulation {
 
 std::vector<BatchSettings> candidates(const Search& s) {
   std::vector<int64_t> rows = {1};
-  for (const int64_t size : s.policy.sizes)  // every doubling, and the largest
+  for (const int64_t size : s.policy.sizes)  // each power of two, and the largest
     if (size >= 2 * rows.back() || size == s.policy.sizes.back()) rows.push_back(size);
   std::vector<BatchSettings> out;
   for (const int64_t r : rows) {
@@ -119,7 +119,7 @@ bool better(const TunedPoint& a, const TunedPoint& b) {
   return a.settings.most_rows < b.settings.most_rows;
 }
 
-// The best in front; what follows by rate alone, since "about as well" orders no list.
+// Moves the best to the front; the rest is ordered by rate, since "about equal" is not transitive.
 void put_best_first(std::vector<TunedPoint>* points) {
   std::stable_sort(points->begin(), points->end(),
                    [](const auto& a, const auto& b) { return a.per_second > b.per_second; });

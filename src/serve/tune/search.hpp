@@ -1,5 +1,5 @@
-// The search for batch size and delay: candidates are ranked on a simulated server, whose runs take what runs were seen
-// to take, and the first of them are measured. The best takes the largest rate within the objective.
+// Searches batch size and delay: candidates are ranked by simulation with measured run times, and the first few are
+// measured. The best sustains the largest rate within the objective.
 #pragma once
 
 #include <functional>
@@ -11,39 +11,39 @@
 
 namespace peri::serve {
 
-// How long a run of so many rows takes; between sizes seen, by a straight line.
+// Run time by number of rows; linearly interpolated.
 using RunTimes = std::map<int64_t, int64_t>;
 int64_t run_ns(const RunTimes& times, int64_t rows);
 
-// What requests of one row at a rate see.
+// Latencies of requests of one row at a given rate.
 struct Seen {
   stats::Histogram latency;
-  bool kept_up = true;  // none was refused; a simulation ends with the first that is
+  bool kept_up = true;  // no request was refused; a simulation stops at the first refusal
 };
-// A server in simulated time: Poisson arrivals, the real scheduler, `slots` runs at once.
+// Simulates a server: Poisson arrivals, the real scheduler, `slots` concurrent runs.
 Seen simulate(const QueuePolicy& policy, const RunTimes& times, int slots, double per_second, int64_t requests,
               uint64_t seed);
 
 using Measure = std::function<Result<Seen>(const BatchSettings& settings, double per_second)>;
 
-// The largest rate at which `measure` finds the objective met, near `start`. 0: at none that was tried.
+// The largest rate near `start` at which `measure` meets the objective; 0: none was found.
 Result<TunedPoint> largest_rate(const Objective& objective, const BatchSettings& settings, double start, int steps,
                                 const Measure& measure);
-// The policy of a model with these settings in place of its own.
+// A model's policy with these settings.
 QueuePolicy with_settings(QueuePolicy policy, const BatchSettings& settings);
 
 struct Search {
   Objective objective;
-  QueuePolicy policy;  // with every size that a batch may have
+  QueuePolicy policy;  // with every permitted batch size
   RunTimes times;
   int slots = 1;
-  int measured = 3;  // candidates that are measured
+  int measured = 3;  // number of candidates to measure
   uint64_t seed = 1;
 };
-// A queue that is longer is taken for a server that does not keep up: what four times the objective could answer, at
-// most 4096.
+// A queue above this length means that the server does not keep up: what can be answered in four times the objective,
+// at most 4096.
 int64_t longest_queue(const Search& search);
-// Best first. Errors: kRefused: nothing meets the objective, with the time of a single request.
+// Best first. Errors: kRefused: no setting meets the objective; includes the time of a single request.
 Result<std::vector<TunedPoint>> find_settings(const Search& search, const Measure& measure);
 
 }  // namespace peri::serve

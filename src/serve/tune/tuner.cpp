@@ -1,4 +1,4 @@
-// A search rests on this machine being quiet while it lasts: the model is not served yet, others may be.
+// A search assumes that the machine is otherwise idle: this model is not served yet, but others may be.
 #include "serve/tune/tuner.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace peri::serve {
 namespace {
 
-// The answer to one submit(), waited for.
+// Waits for the answer to one submit().
 struct Waiter final : runtime::Sink {
   void answer(Result<std::vector<Tensor>> outputs, bool last) override {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -35,7 +35,7 @@ struct Waiter final : runtime::Sink {
   std::optional<Error> error;
 };
 
-// What one measurement's calls share: they may outlive it by a moment.
+// State shared by the calls of one measurement; they may outlive it briefly.
 struct Tally {
   std::mutex mutex;
   Seen seen;
@@ -51,10 +51,10 @@ void sleep_until(int64_t when_ns) {
 Seen load_model(Model& model, const std::vector<Tensor>& row, double per_second, double seconds, uint64_t seed,
                 const std::function<bool()>& stop) {
   const auto tally = std::make_shared<Tally>();
-  std::vector<std::shared_ptr<Call>> calls;  // what waits of them is dropped where the search is stopped
+  std::vector<std::shared_ptr<Call>> calls;  // waiting calls are cancelled if the search is stopped
   Rng rng(seed);
   const int64_t begin = now_ns(), end = begin + static_cast<int64_t>(seconds * 1e9);
-  // Where the rate is more than this thread can ask for, it shows as latency, and twice the time is enough to see it.
+  // A rate above what this thread can send shows as latency; twice the duration is enough to detect that.
   for (int64_t due = begin; due < end && now_ns() < 2 * end - begin && !(stop && stop());) {
     sleep_until(due);
     const auto call = std::make_shared<Call>();
@@ -81,7 +81,7 @@ Seen load_model(Model& model, const std::vector<Tensor>& row, double per_second,
   return tally->seen;
 }
 
-// One row of what the loader ran.
+// The first row of the loader's sample inputs.
 Result<std::vector<Tensor>> first_row(const std::vector<Tensor>& sample) {
   if (sample.empty()) return refused("no inputs can be made up for the model");
   for (const Tensor& t : sample)
@@ -110,7 +110,7 @@ Result<RunTimes> run_times(runtime::Servable& model, const std::vector<Tensor>& 
       const int64_t start = now_ns();
       model.submit(0, std::move(joined), waiter);
       PERI_TRY(waiter->wait());
-      if (k > 0) took.push_back(now_ns() - start);  // the first makes instances and memory
+      if (k > 0) took.push_back(now_ns() - start);  // the first run allocates instances and memory
     }
     std::nth_element(took.begin(), took.begin() + 2, took.end());
     out[size] = std::max<int64_t>(took[2], 1);

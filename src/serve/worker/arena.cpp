@@ -1,4 +1,4 @@
-// Free parts are few where blocks come and go in about the order of requests: a walk over them is short.
+// There are few free parts if blocks are released in about the order of requests, so that linear searches are short.
 #include "serve/worker/arena.hpp"
 
 #include <algorithm>

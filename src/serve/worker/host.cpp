@@ -1,5 +1,5 @@
-// Threads of runs take from the ring themselves: between a request's arrival and its run nothing is handed on. One
-// more thread says that the process lives and how far each model has come.
+// Threads that run models read the ring themselves, without a transfer between threads. One more thread writes
+// heartbeats and the progress of each model.
 #include "serve/worker/host.hpp"
 
 #include <poll.h>
@@ -19,7 +19,7 @@ namespace peri::serve {
 namespace {
 
 constexpr int kBeatMs = 20, kDeviceLookMs = 500;
-constexpr int64_t kLingerNs = 20000;  // that a thread looks for the next request before it sleeps
+constexpr int64_t kLingerNs = 20000;  // how long a thread polls for the next request before it sleeps
 constexpr int kMaxThreads = 1024;
 
 struct Hosted {
@@ -73,10 +73,10 @@ class Host {
   const std::function<void(int)> end_;
   const std::function<std::optional<Error>()> lost_;
   std::atomic<bool> leaving_{false};
-  std::mutex mutex_;  // of models and what waits
+  std::mutex mutex_;  // protects models and waiting requests
   std::map<uint32_t, HostedPtr> models_;
   std::deque<std::pair<HostedPtr, RingEntry>> due_;  // have a slot
-  std::map<uint64_t, std::vector<Tensor>> kept_;     // answers that had no room
+  std::map<uint64_t, std::vector<Tensor>> kept_;     // answers for which the block was too small
   int threads_ = 0, slots_ = 0;
   std::mutex pop_mutex_, push_mutex_;
 };
@@ -96,7 +96,7 @@ void Host::beat() {
   }
 }
 
-// Of the first model that has a device. Not with the beats: a driver may let it wait.
+// Memory of the first model's device. Not called by the heartbeat thread, since a driver may block.
 void Host::look_at_device() {
   while (true) {
     std::map<uint32_t, HostedPtr> models;
@@ -115,11 +115,11 @@ void Host::look_at_device() {
   }
 }
 
-// Nobody here gets an answer any more: the server tells all of them, as it does when the process falls.
+// No more answers are sent: the server fails all requests in progress, as after a crash.
 void Host::end_if_lost() {
   const std::optional<Error> why = lost_();
   if (!why) return;
-  while (leaving_.exchange(true)) pause();  // another thread is about to end the process
+  while (leaving_.exchange(true)) pause();  // another thread is ending the process
   const std::string text = why->message + (why->found.empty() ? "" : ", " + why->found);
   RegionHead& head = region_->head();
   const size_t n = std::min(text.size(), sizeof head.last_words);
@@ -179,7 +179,7 @@ void Host::load(const Json& json) {
   (void)send_frame(socket_.get(), loaded_text(*loaded), bytes).ok();
 }
 
-// What has a slot already goes first.
+// Requests that already have a slot go first.
 bool Host::next(RingEntry* out) {
   bool broken = false, found = false;
   {
@@ -192,7 +192,7 @@ bool Host::next(RingEntry* out) {
 
 void Host::work() {
   Ring& ring = region_->head().to_worker;
-  int64_t last_ns = 0;  // of this thread's last run
+  int64_t last_ns = 0;  // end of this thread's last run
   while (true) {
     std::optional<std::pair<HostedPtr, RingEntry>> due;
     {
@@ -238,7 +238,7 @@ void Host::take(const RingEntry& entry) {
   run(model, entry);
 }
 
-// A request that comes out of the ring after its cancel runs: there are never many in it.
+// A request that is read from the ring after its cancellation still runs; there are few of these.
 void Host::cancel(const RingEntry& entry) {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto it = models_.find(entry.model);
@@ -327,7 +327,7 @@ void Host::give_error(const RingEntry& entry, const Error& error) {
   push(out);
 }
 
-// There is room: no more requests are under way than the ring has places.
+// Cannot fail: there are no more requests in progress than entries in the ring.
 void Host::push(const RingEntry& entry) {
   const std::lock_guard<std::mutex> lock(push_mutex_);
   while (!region_->head().to_server.push(entry)) std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -1,5 +1,5 @@
-// A request's block is written outside the lock; only what was registered under it is ever sent. An answer's block is
-// given back when the last view of it goes.
+// A request's block is written outside the lock; only requests registered under the lock are sent. An answer's block is
+// released with its last view.
 #include "serve/worker/link.hpp"
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 
 namespace peri::serve {
 
-constexpr int kLookMs = 4;            // what a watching thread leaves lying longer is taken all the same
-constexpr uint64_t kMinReply = 2048;  // room for an error
+constexpr int kLookMs = 4;  // answers that a watching thread has not taken for this long are taken by this thread
+constexpr uint64_t kMinReply = 2048;  // enough for an error
 
-// The memory of an answer, as views keep it.
+// The memory of an answer, kept by its views.
 struct Link::Block {
   Block(std::shared_ptr<Link> l, uint64_t at) : link(std::move(l)), offset(at) {}
   ~Block() { link->give_back(offset); }
@@ -38,7 +38,7 @@ Link::~Link() {
 }
 
 namespace {
-// What fits beside others later, and what never does.
+// The error of a request that does not fit at present, or at all (`ever`).
 Error no_room(const char* what, uint64_t bytes, uint64_t all, bool ever) {
   if (ever)
     return Error(ErrorKind::kMemory,
@@ -166,11 +166,11 @@ void Link::take(const RingEntry& entry) {
   pending.run.sink->answer(std::move(why), true);
 }
 
-// More room for an answer. False: there is none.
+// A larger block for an answer. False: there is no memory for it.
 bool Link::grow(const RingEntry& entry, Pending* pending, Error* why) {
   const auto reply = arena_.take(entry.bytes);
   if (!reply) {
-    // The request and the room that it had for an answer are held meanwhile; blocks are a little larger than they say.
+    // The request and its first answer block are still held; blocks are slightly larger than their tensors.
     const uint64_t held = pending->bytes + pending->reply_bytes + 3 * kArenaStep, size = arena_.size();
     *why = no_room("the answer's tensors", entry.bytes, size, held <= size && entry.bytes <= size - held);
     RingEntry drop = entry;
@@ -215,7 +215,7 @@ uint64_t Link::under_way() const {
 }
 
 void Link::trim() {
-  const std::lock_guard<std::mutex> lock(mutex_);  // nobody may be given a part of it meanwhile
+  const std::lock_guard<std::mutex> lock(mutex_);  // prevents concurrent allocations from the arena
   const auto part = arena_.unused_top();
   if (part.second > part.first) region_->drop(part.first, part.second);
 }

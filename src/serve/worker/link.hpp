@@ -1,5 +1,5 @@
-// Link: the requests of one worker process, from its start to its end. Their tensors are passed through a region that
-// exists until the last response in it is released.
+// Link: the requests of one worker process, from its start to its end. Tensors are passed through a region that exists
+// until the last answer in it is released.
 #pragma once
 
 #include <mutex>
@@ -12,46 +12,46 @@
 
 namespace peri::serve {
 
-// What a link tells of a run when its answer is there.
+// Reported for each run when its answer arrives.
 struct RunSeen {
-  uint64_t key = 0;      // as it was given
-  int64_t took_ns = -1;  // in the worker; -1: not known
-  uint64_t bytes = 0;    // of the answer; 0: there is none
+  uint64_t key = 0;      // LinkRun::key
+  int64_t took_ns = -1;  // run time in the worker; -1: unknown
+  uint64_t bytes = 0;    // of the answer; 0: no answer
 };
 
 struct LinkRun {
   uint32_t model = 0;
-  uint64_t key = 0;          // handed back in RunSeen
-  uint64_t reply_bytes = 0;  // expected
-  size_t outputs = 0;        // tensors of the answer
+  uint64_t key = 0;          // returned in RunSeen
+  uint64_t reply_bytes = 0;  // expected size of the answer
+  size_t outputs = 0;        // number of output tensors
   std::shared_ptr<runtime::Sink> sink;
-  std::function<void(const RunSeen&)> seen;  // called before the sink gets the answer
+  std::function<void(const RunSeen&)> seen;  // called before the sink receives the answer
 };
 
 class Link : public std::enable_shared_from_this<Link> {
  public:
-  // Begins to take answers. REQUIRES: end() before the last pointer goes.
+  // Starts the thread that takes answers. REQUIRES: end() is called before the last pointer is released.
   static std::shared_ptr<Link> begin(std::shared_ptr<Region> region);
   ~Link();
 
-  // Sends a run; the sink gets kMemory if there is no room. Its ticket; 0: it was answered, or the link has ended and
-  // `run` is as it was.
+  // Sends a run; its sink gets kMemory if there is no memory for it. Returns its ticket; 0: it was answered, or the
+  // link has ended and `run` is unchanged.
   uint64_t run(std::span<const Tensor> inputs, LinkRun& run);
   void cancel(uint32_t model, uint64_t ticket);
-  // All that is under way gets `why`, and nothing is taken any more. How many.
+  // Fails every request in progress with `why`, and stops taking answers. Returns the number of failed requests.
   size_t end(const Error& why);
-  // Takes what answers there are, on this thread. How many.
+  // Delivers available answers on this thread. Returns their number.
   size_t take_answers();
-  // Between these, answers that come are left to this thread, as long as it is not away for milliseconds.
+  // Between watch() and its counterpart, answers are left to the calling thread, unless it delays them by milliseconds.
   void watch() { region_->head().to_server.watch(); }
   void unwatch() { region_->head().to_server.unwatch(); }
   Region& region() { return *region_; }
-  uint64_t used() const;       // bytes of blocks
-  uint64_t under_way() const;  // runs
+  uint64_t used() const;       // bytes of blocks in use
+  uint64_t under_way() const;  // runs in progress
   uint64_t answered() const { return answered_; }
-  // Gives back the pages that have not been used since the last call.
+  // Releases pages that were not used since the last call.
   void trim();
-  // The other side wrote what it never should: it has to be ended.
+  // The other process wrote invalid data and must be ended.
   bool broken() const { return broken_; }
 
  private:
@@ -70,7 +70,7 @@ class Link : public std::enable_shared_from_this<Link> {
 
   const std::shared_ptr<Region> region_;
   std::mutex pop_mutex_;
-  mutable std::mutex mutex_;  // of all below, and of pushing
+  mutable std::mutex mutex_;  // protects all members below, and writes to the ring
   Arena arena_;
   std::unordered_map<uint64_t, Pending> pending_;
   uint64_t next_ticket_ = 1;

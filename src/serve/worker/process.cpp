@@ -1,4 +1,4 @@
-// Descriptors are moved out of the way first, so that placing one does not close the other.
+// Descriptors are first moved to high numbers, so that placing one does not close the other.
 #include "serve/worker/process.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// A worker process from the server's side: started with its ends of a socket and a region, and how it ended.
+// A worker process as seen by the server: its start, socket and region, and how it ended.
 #pragma once
 
 #include <sys/types.h>
@@ -16,10 +16,11 @@ struct WorkerProcess {
   Fd ended;  // readable when the process has ended
 };
 
-// Starts `program arguments` with the descriptors that worker/host.hpp names and no other but the standard ones, and
-// without signals that people send to a terminal.
+// Starts `program arguments` with only the standard descriptors and those that worker/host.hpp names. It does not
+// receive signals from a terminal. Errors: kIo.
 Result<WorkerProcess> start_process(const std::string& program, const std::vector<std::string>& arguments, int memory);
-// REQUIRES: it has ended, or will. "died of SIGSEGV", "ended with status 1"; and which of both.
+// Waits for a process that has ended or is ending. Returns "died of SIGSEGV" or "ended with status 1"; `by_signal`
+// receives which.
 std::string bury(WorkerProcess* process, bool* by_signal = nullptr);
 
 }  // namespace peri::serve

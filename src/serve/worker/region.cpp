@@ -1,4 +1,4 @@
-// Positions only grow; an entry is written before the position behind it is, and read before its place is given back.
+// Positions only increase; an entry is written before the position after it, and read before its place is released.
 #include "serve/worker/region.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// Region: memory that the server shares with one worker process: two rings of small entries, one for each direction,
-// counts that only grow, and blocks for tensors. A side that sleeps is woken by a futex, one that is awake by nothing.
+// Region: memory shared by the server and one worker process: rings of small entries for both directions, counters that
+// only increase, and blocks for tensors. Sleeping readers are woken by a futex; polling ones need no system call.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,12 @@
 namespace peri::serve {
 
 enum class EntryKind : uint32_t {
-  kRun = 1,  // to the worker: run a model on the tensors at `offset`; the answer has room at `reply_offset`
-  kCancel,   // the request of this ticket is of no use any more; in a ring of its own, as runs may fill the other's
-             // readers
-  kFetch,    // the answer that had no room: here is some
-  kAnswer,   // from the worker: the tensors are where there was room for them, `bytes` of them
-  kError,    // a block of an error is there, or where there is no room for it nothing (bytes 0)
-  kNeeds,    // the answer is kept and needs `bytes`
+  kRun = 1,  // to the worker: run a model on the tensors at `offset`; the answer's block is at `reply_offset`
+  kCancel,   // the request of this ticket is no longer needed; uses its own ring, since runs may fill the other
+  kFetch,    // a larger block for an answer that did not fit
+  kAnswer,   // from the worker: the tensors are in the block, with `bytes` bytes
+  kError,    // an error is in the block; 0 bytes if it had no space
+  kNeeds,    // the answer is kept, and needs `bytes`
 };
 
 struct RingEntry {
@@ -28,29 +27,29 @@ struct RingEntry {
   uint64_t reply_offset = 0, reply_bytes = 0;
 };
 
-constexpr uint32_t kRingEntries = 4096;  // more than requests may be under way
-constexpr uint32_t kMaxModels = 1024;    // of a worker, in its life
+constexpr uint32_t kRingEntries = 4096;  // above the limit of requests in progress
+constexpr uint32_t kMaxModels = 1024;    // per worker, in its lifetime
 
-// A queue of entries between two processes, one of which writes and one of which reads, each side under a lock of its
-// own. Its memory is zero at first.
+// A queue of entries between two processes, one writing and one reading, each side under its own lock. Zero-initialised
+// memory is an empty ring.
 class Ring {
  public:
-  // False: it is full.
+  // False: the ring is full.
   bool push(const RingEntry& entry);
-  // Nothing there: false. A ring whose other side wrote nonsense is `broken` from then on.
+  // False: the ring is empty. If the other side wrote invalid positions, `broken` is set.
   bool pop(RingEntry* out, bool* broken);
-  // Sleeps until something may be there, at most `ms`; spurious returns are possible.
+  // Sleeps until an entry may be present, at most `ms`; may return early.
   void wait(int ms);
-  // While somebody watches, who sleeps is not woken. Who ends to watch looks once more.
+  // While a thread watches, sleeping threads are not woken. After the watch the thread must check once more.
   void watch() { watchers_.fetch_add(1, std::memory_order_seq_cst); }
   void unwatch() { watchers_.fetch_sub(1, std::memory_order_seq_cst); }
   bool empty() const { return tail_.load(std::memory_order_seq_cst) == head_.load(std::memory_order_relaxed); }
-  // Wakes all that sleep.
+  // Wakes all sleeping threads.
   void wake_all();
 
  private:
-  alignas(64) std::atomic<uint64_t> head_;  // taken so far
-  alignas(64) std::atomic<uint64_t> tail_;  // put so far
+  alignas(64) std::atomic<uint64_t> head_;  // entries read
+  alignas(64) std::atomic<uint64_t> tail_;  // entries written
   alignas(64) std::atomic<uint32_t> bell_;
   std::atomic<uint32_t> sleepers_, watchers_;
   alignas(64) RingEntry entries_[kRingEntries];
@@ -59,29 +58,29 @@ class Ring {
 struct RegionHead {
   uint64_t magic;
   Ring to_worker, to_server;
-  Ring cancels;                                         // to the worker, looked at with each beat
-  std::atomic<int64_t> device_total, device_available;  // memory of the worker's device; 0: it has none of its own
-  std::atomic<uint32_t> last_words_bytes;  // once the worker ends itself over its device: of the text that says why
+  Ring cancels;                                         // to the worker, read with each heartbeat
+  std::atomic<int64_t> device_total, device_available;  // of the worker's device; 0: no memory of its own
+  std::atomic<uint32_t> last_words_bytes;  // length of the error text, set when the worker ends because of its device
   char last_words[1000];
-  alignas(64) std::atomic<uint64_t> beats;              // of the worker's clock: stands still where it does
-  alignas(64) std::atomic<uint64_t> steps[kMaxModels];  // done by each model
+  alignas(64) std::atomic<uint64_t> beats;              // increases while the worker is alive
+  alignas(64) std::atomic<uint64_t> steps[kMaxModels];  // progress of each model
 };
 
 class Region {
  public:
-  // Memory for `bytes` of blocks, all zero, of which only what is used takes memory.
+  // Reserves `bytes` for blocks, initially zero; only used pages take memory. Errors: kMemory, kIo.
   static Result<std::shared_ptr<Region>> create(uint64_t bytes);
-  // The worker's end: takes the descriptor. Errors: it is no region of this version.
+  // Maps the region in the worker; takes the descriptor. Errors: kInvalid: not a region of this version.
   static Result<std::shared_ptr<Region>> open(Fd fd);
   ~Region();
 
   RegionHead& head() { return *reinterpret_cast<RegionHead*>(data_); }
   int fd() const { return fd_.get(); }
-  uint64_t begin() const;  // of blocks
+  uint64_t begin() const;  // offset of the first block
   uint64_t end() const { return size_; }
-  // Empty: it does not lie within the blocks.
+  // Empty: not within the blocks.
   std::span<std::byte> block(uint64_t offset, uint64_t bytes);
-  // Gives the pages of [first, second) back.
+  // Releases the pages of [first, second).
   void drop(uint64_t first, uint64_t second);
 
  private:

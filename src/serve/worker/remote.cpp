@@ -1,5 +1,5 @@
-// A few short runs are sent ahead of the slots, so that a worker finds the next one without waiting for the answer to
-// the last to be seen here.
+// A few short runs are sent beyond the number of slots, so that the worker finds the next one before the server has
+// processed the last answer.
 #include "serve/worker/remote.hpp"
 
 #include <algorithm>
@@ -78,10 +78,10 @@ void RemoteServable::submit(uint64_t ticket, std::vector<Tensor> tensors, std::s
     const std::lock_guard<std::mutex> lock(mutex_);
     held_.push_back(std::move(request));
   }
-  send_held();  // a link may have come meanwhile, or none may come any more
+  send_held();  // the link may have been attached or given up meanwhile
 }
 
-// False: the link has ended, and the request is as it was.
+// False: the link has ended, and the request is unchanged.
 bool RemoteServable::send(const Held& request, const std::shared_ptr<Link>& link) {
   LinkRun run;
   run.model = id_;
@@ -112,7 +112,7 @@ bool RemoteServable::send(const Held& request, const std::shared_ptr<Link>& link
   return !ended;
 }
 
-// Sends what is held, or refuses it where it would wait in vain.
+// Sends held requests, or refuses them if no worker will come.
 void RemoteServable::send_held() {
   std::vector<Held> held;
   std::shared_ptr<Link> link;
@@ -130,10 +130,10 @@ void RemoteServable::send_held() {
                                           : "the worker process of this model could not be started again: the request "
                                             "may be sent again"),
                      true);
-    } else if (!send(h, link)) {  // that one has ended too
+    } else if (!send(h, link)) {  // that link has ended too
       const std::lock_guard<std::mutex> lock(mutex_);
       held_.push_back(std::move(h));
-      again = again || (link_ && link_ != link);  // who brought the next one may have looked before
+      again = again || (link_ && link_ != link);  // the thread that attached the next link may have run before
     }
   }
   if (again) send_held();

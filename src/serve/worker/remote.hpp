@@ -1,5 +1,5 @@
-// RemoteServable: a model that a worker process runs, as a Servable. It outlives that process: requests go to its
-// successor once the model is loaded there, and requests not yet sent when it ends wait for that.
+// RemoteServable: a model run by a worker process, as a Servable. It outlives that process: requests go to the next
+// process once the model is loaded there, and requests that were not sent wait for it.
 #pragma once
 
 #include "runtime/seen_costs.hpp"
@@ -10,7 +10,7 @@ namespace peri::serve {
 
 class RemoteServable final : public runtime::Servable, public std::enable_shared_from_this<RemoteServable> {
  public:
-  // `gone` is called when this object goes.
+  // `gone` is called by the destructor.
   RemoteServable(uint32_t id, LoadOrder order, LoadedThere there, int64_t patience_ns, std::function<void()> gone);
   ~RemoteServable() override;
 
@@ -27,20 +27,20 @@ class RemoteServable final : public runtime::Servable, public std::enable_shared
 
   uint32_t id() const { return id_; }
   const LoadOrder& order() const { return order_; }
-  // The process that runs it from now on has loaded it, and answers its canary so.
+  // A process has loaded the model and gives this answer to its canary; requests go there from now on.
   void attach(std::shared_ptr<Link> link, const Canary& canary);
-  // It has ended.
+  // The process has ended.
   void detach();
-  // It cannot be run any more, and why: each request is refused with that.
+  // The model cannot be run any more: every request is refused with `why`.
   void set_fault(std::string why);
   std::string fault() const;
-  // The process stands still, or moves again.
+  // The process makes no progress, or does again.
   void set_still(bool still) { still_ = still; }
-  // Lets those who wait look whether they wait in vain.
+  // Makes waiting requests check again whether a worker will come.
   void ring();
-  // Of the worker's threads that load it again:
+  // Accessed by the worker's threads that load it again:
   std::atomic<int> loads_that_killed{0};
-  std::atomic<bool> retry{false};  // it could not be loaded again, which may have passed
+  std::atomic<bool> retry{false};  // loading failed with an error that may be temporary
 
  private:
   struct Held {
@@ -64,13 +64,13 @@ class RemoteServable final : public runtime::Servable, public std::enable_shared
   std::atomic<int64_t> lately_ns_{-1};
   std::atomic<uint64_t> answered_{0};
   std::atomic<bool> still_{false};
-  mutable std::mutex mutex_;  // of all below but `room_`
+  mutable std::mutex mutex_;  // protects all members below except `room_`
   std::shared_ptr<Link> link_;
   int64_t down_since_ns_ = 0;
   std::string fault_;
-  std::vector<Held> held_;                          // until there is a link again, or it is known that none comes
-  std::unordered_map<uint64_t, uint64_t> tickets_;  // of those under way, on the link
-  std::unordered_map<uint64_t, uint64_t> replies_;  // bytes by key
+  std::vector<Held> held_;                          // until there is a link, or it is known that none will come
+  std::unordered_map<uint64_t, uint64_t> tickets_;  // of requests in progress on the link
+  std::unordered_map<uint64_t, uint64_t> replies_;  // answer sizes by key
   std::mutex room_mutex_;
   std::function<void()> room_;
 };

@@ -18,7 +18,7 @@ uint64_t data_bytes(const Tensor& t) {
   return out;
 }
 
-// Numbers one after the other, each read once.
+// Consecutive numbers, each read exactly once.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}

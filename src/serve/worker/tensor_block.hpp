@@ -1,5 +1,5 @@
-// Tensors in a block of memory that two processes share: each with its type and dims, then its bytes at a multiple of
-// 64. What is read there is not believed: every number is held against the block.
+// Tensors in a block of memory shared by two processes: each with type and dims, and its bytes at a multiple of 64. The
+// content is untrusted: every number is checked against the block.
 #pragma once
 
 #include <span>
@@ -9,12 +9,12 @@
 
 namespace peri::serve {
 
-// Bytes that these tensors take.
+// Size of the block of these tensors, in bytes.
 uint64_t block_bytes(std::span<const Tensor> tensors);
-// REQUIRES: `to` has block_bytes(), 64-byte aligned.
+// REQUIRES: `to` has block_bytes() bytes and is 64-byte aligned.
 void write_block(std::span<const Tensor> tensors, std::span<std::byte> to);
-// Views of the block, which `keep` owns; strings are copied. `bytes` may be changed by others meanwhile: what they
-// change is values, never sizes. Errors: kInvalid.
+// Views of the block, which `keep` owns; strings are copied. The other process may change `bytes` concurrently, which
+// affects values but not sizes. Errors: kInvalid.
 Result<std::vector<Tensor>> read_block(std::span<const std::byte> bytes, const std::shared_ptr<const void>& keep);
 
 }  // namespace peri::serve

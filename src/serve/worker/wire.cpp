@@ -39,7 +39,7 @@ Status receive_all(int socket, void* data, size_t bytes) {
   return Ok{};
 }
 
-// Takes memory for what has come, not for what is stated.
+// Allocates memory as bytes arrive, not for the announced size.
 template <class Buffer>
 Status receive_growing(int socket, uint64_t bytes, Buffer* out) {
   while (out->size() < bytes) {
@@ -72,7 +72,7 @@ Result<std::string> text_of(const Json& json, std::string_view key) {
   return std::string(text);
 }
 
-// A configuration goes as the text it was read from.
+// A configuration is sent as its source text.
 Result<ModelConfig> read_config(const Json& json) {
   PERI_ASSIGN(const bool yaml, json.get_bool("yaml"));
   PERI_ASSIGN(const std::string text, text_of(json, "text"));

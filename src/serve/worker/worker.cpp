@@ -1,4 +1,4 @@
-// Orders go over the socket one at a time; the socket of a process that died ends the order under way.
+// Orders are sent one at a time; a closed socket fails the order in progress.
 #include "serve/worker/worker.hpp"
 
 #include <signal.h>
@@ -15,7 +15,7 @@ namespace {
 constexpr int kStartPatienceS = 60;
 }  // namespace
 
-// A process, and a link to it. REQUIRES: `control` is held.
+// Starts a process and its link. REQUIRES: `control` is held.
 Status Worker::State::begin() {
   PERI_ASSIGN(auto region, Region::create(options.memory_bytes));
   PERI_ASSIGN(process, start_process(options.program, options.arguments, region->fd()));
@@ -45,7 +45,7 @@ std::vector<RemotePtr> Worker::State::remotes() {
   return out;
 }
 
-// REQUIRES: `control` is held, and there is a process. Errors: "closed" where it ends.
+// REQUIRES: `control` is held, and a process is running. Errors: kIo "closed": it ended.
 Result<LoadedThere> Worker::State::ask(const LoadOrder& order, uint32_t id,
                                        const std::function<void(const std::string&)>& say) {
   {
@@ -69,7 +69,7 @@ Result<Loaded> Worker::State::load(const LoadOrder& order, const std::function<v
     const std::lock_guard<std::mutex> lock(mutex);
     while (models.count(id) > 0) ++id;
     if (id >= kMaxModels) return refused("a worker has at most %u models", kMaxModels);
-    models[id] = {};  // the place is taken
+    models[id] = {};  // reserves the index
   }
   std::shared_ptr<Link> asked;
   auto there = [&]() -> Result<LoadedThere> {
@@ -127,7 +127,7 @@ void Worker::State::end_process() {
   {
     const std::lock_guard<std::mutex> lock(mutex);
     stopping = true;
-    if (counts.up) kill(static_cast<pid_t>(counts.pid), SIGKILL);  // what threads ask of it ends
+    if (counts.up) kill(static_cast<pid_t>(counts.pid), SIGKILL);  // ends pending orders
   }
   changed.notify_all();
   if (thread.joinable()) thread.join();
@@ -139,13 +139,13 @@ void Worker::State::end_process() {
     const std::lock_guard<std::mutex> lock(mutex);
     gone = std::move(link);
     link = nullptr;
-    counts.up = false;  // its number may be another process's from here on
+    counts.up = false;  // the number may be reused from now on
   }
   if (gone) gone->end(refused("the server has ended"));
-  for (const RemotePtr& r : remotes()) r->set_fault("the server has ended");  // nothing waits for another process
+  for (const RemotePtr& r : remotes()) r->set_fault("the server has ended");  // no request waits for another process
 }
 
-// Keeps the link that it watches, so that it ends to watch the same.
+// Keeps the watched link, so that the watch ends on the same link.
 class Worker::Guest final : public LoopGuest {
  public:
   explicit Guest(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -154,7 +154,7 @@ class Worker::Guest final : public LoopGuest {
     if (!on) {
       if (!link_) return;
       link_->unwatch();
-      link_->take_answers();  // what came while nobody was woken for it
+      link_->take_answers();  // answers that arrived without a wake-up
       return link_.reset();
     }
     const std::lock_guard<std::mutex> lock(state_->mutex);

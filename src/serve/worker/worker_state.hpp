@@ -1,5 +1,5 @@
-// What a worker's server side holds: the process, the link to it, the models that are to be in it, and who looks after
-// them.
+// The server's state of a worker: the process, its link, the models to be loaded in it, and the threads that monitor
+// it.
 #pragma once
 
 #include <atomic>
@@ -37,21 +37,21 @@ struct Worker::State : std::enable_shared_from_this<Worker::State> {
   }
 
   const WorkerOptions options;
-  std::mutex control;  // an order under way; of `process`
+  std::mutex control;  // held during an order; protects `process`
   WorkerProcess process;
-  std::mutex send;  // frames are whole
+  std::mutex send;  // held while writing a frame
   mutable std::mutex mutex;
   std::condition_variable changed;
   std::shared_ptr<Link> link;  // null: no process
   std::map<uint32_t, std::weak_ptr<RemoteServable>> models;
   WorkerCounts counts;
   bool stopping = false;
-  // Of the watching thread.
+  // Accessed by the watching thread only.
   uint64_t beats = 0, done = 0;
   int64_t beat_ns = 0, done_ns = 0, trim_ns = 0, tried_ns = 0;
   WorkerEnd ended_for = WorkerEnd::kSignal;
   std::thread thread;
-  std::thread retrying;  // loads what could not be loaded again; a load may take as long as it likes
+  std::thread retrying;  // loads models again whose load failed; may take long
   std::atomic<bool> retries{false};
 };
 

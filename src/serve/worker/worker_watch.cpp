@@ -1,4 +1,4 @@
-// A process that has ended is followed by another with the same models; one that stands still is ended.
+// A process that ended is replaced by another with the same models; one without progress is killed.
 #include <poll.h>
 #include <signal.h>
 
@@ -12,7 +12,7 @@ namespace peri::serve {
 namespace {
 constexpr int kLookMs = 50;
 constexpr int64_t kTrimNs = 1'000'000'000;
-constexpr int kDeathsOverALoad = 2;  // then a model is not tried again
+constexpr int kDeathsOverALoad = 2;  // afterwards the model is not loaded again
 }  // namespace
 
 void Worker::State::watch() {
@@ -22,18 +22,18 @@ void Worker::State::watch() {
   };
   while (!over()) {
     if (!look()) continue;
-    if (over()) return;  // end_process() buries what it has ended
+    if (over()) return;  // end_process() reaps the processes that it ends
     mourn();
     restore();
   }
 }
 
-// Whether the process has ended. One that stands still, or gets nothing done, is ended.
+// Whether the process has ended. A process without progress is killed.
 bool Worker::State::look() {
   pollfd ended{process.ended.get(), POLLIN, 0};
   if (poll(&ended, 1, kLookMs) > 0) return true;
   const int64_t now = now_ns();
-  const std::shared_ptr<Link> l = link;  // written by this thread alone
+  const std::shared_ptr<Link> l = link;  // only this thread writes it
   const uint64_t beat = l->region().head().beats.load(std::memory_order_relaxed);
   if (beat != beats) beat_ns = now;
   beats = beat;
@@ -61,7 +61,7 @@ bool Worker::State::look() {
   return false;
 }
 
-// Why a worker ended itself, as it left that; it is not believed to be a text.
+// The error text that a worker left; it is untrusted.
 static std::string last_words(const RegionHead& head) {
   const size_t n = std::min<size_t>(head.last_words_bytes.load(std::memory_order_acquire), sizeof head.last_words);
   std::string out(head.last_words, n);
@@ -72,7 +72,7 @@ static std::string last_words(const RegionHead& head) {
 
 void Worker::State::mourn() {
   std::shared_ptr<Link> gone;
-  bool meant = false;  // it was ended since all ends
+  bool meant = false;  // the server ends as a whole
   {
     const std::lock_guard<std::mutex> lock(mutex);
     meant = stopping;
@@ -105,7 +105,7 @@ void Worker::State::mourn() {
       how + " with " + counted(static_cast<int64_t>(lost), "request") + " under way: starting another");
 }
 
-// Another process, with the models of the one before.
+// Starts another process and loads the same models.
 void Worker::State::restore() {
   for (int64_t wait_ms = 0;; wait_ms = std::min<int64_t>(2 * wait_ms + 50, 5000)) {
     {
@@ -123,13 +123,13 @@ void Worker::State::restore() {
   const int64_t start = now_ns();
   const std::vector<RemotePtr> all = remotes();
   for (const RemotePtr& r : all)
-    if (!load_again(r, link)) return;  // it died over it: watch() sees that
+    if (!load_again(r, link)) return;  // the process died while loading: watch() handles that
   log(LogLevel::kInfo,
       "is back with " + counted(std::ssize(all), "model") + format(" after %.2f s", seconds_since(start)));
   changed.notify_all();
 }
 
-// False: the process that `to` leads to has ended.
+// False: the process of `to` has ended.
 bool Worker::State::load_again(const RemotePtr& remote, const std::shared_ptr<Link>& to) {
   if (remote->loads_that_killed >= kDeathsOverALoad) return true;
   const auto still_there = [&] {
@@ -154,14 +154,14 @@ bool Worker::State::load_again(const RemotePtr& remote, const std::shared_ptr<Li
     if (++remote->loads_that_killed >= kDeathsOverALoad) remote->set_fault("loading it ends the worker process");
     return false;
   }
-  // A device or memory may come back.
+  // A device or memory may become available again.
   remote->retry = why.kind == ErrorKind::kMemory || why.kind == ErrorKind::kIo || why.kind == ErrorKind::kRefused;
   remote->set_fault("it could not be loaded again: " + why.text());
   return true;
 }
 
-// What could not be loaded when the process came back may be now. Not by the thread that watches: the others' models
-// go on meanwhile, and a process that ends or stands still is seen.
+// Retries loads that failed when the process restarted. Runs on its own thread: other models continue, and the watching
+// thread still detects a process that ends or makes no progress.
 void Worker::State::try_again(int64_t now) {
   tried_ns = now;
   const std::vector<RemotePtr> all = remotes();
@@ -172,7 +172,7 @@ void Worker::State::try_again(int64_t now) {
   retrying = std::thread([this, to = link] {
     for (const RemotePtr& r : remotes()) {
       if (!r->retry) continue;
-      if (!load_again(r, to)) break;  // the next one is not to blame
+      if (!load_again(r, to)) break;  // the next model is not the cause
       if (!r->retry) log(LogLevel::kInfo, "has loaded '" + r->order().name + "', which it could not when it came back");
     }
     retries = false;

@@ -1,5 +1,5 @@
-// Loads go one after the other, as the first one's findings shorten the next. Runs are counted here, so that choosing a
-// worker asks nobody but its servable for its slots.
+// Loads are sequential, since the results of the first shorten the others. Runs in progress are counted here, so that
+// choosing a worker needs no call except for its number of slots.
 #include "serve/worker/workers.hpp"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class Spread final : public runtime::Servable {
     for (const auto& s : over_) s->on_room(called);
   }
   bool answers_later() const override { return true; }
-  // While one works all are answered: which of them is ill the workers tell.
+  // Healthy while one works; the workers report which is not.
   std::string trouble() const override {
     std::string first;
     for (const auto& s : over_) {
@@ -56,7 +56,7 @@ class Spread final : public runtime::Servable {
     }
     return over_[to]->cancel(ticket);
   }
-  // Of the first that has seen such sizes.
+  // The first known cost of these sizes.
   runtime::Cost cost(std::span<const Tensor> tensors) const override {
     runtime::Cost out;
     for (const auto& s : over_)
@@ -84,13 +84,14 @@ class Spread final : public runtime::Servable {
     }
 
    private:
-    Spread& of_;  // lives as long as the model that waits for this answer
+    Spread& of_;  // outlives this answer, since the model waits for it
     const uint64_t ticket_;
     const size_t to_;
     const std::shared_ptr<runtime::Sink> sink_;
   };
 
-  // The one with the least under way for its slots; of equal ones each in turn. One in trouble only where all are.
+  // The worker with the fewest runs per slot, round-robin among equal ones. Unhealthy workers are chosen only if all
+  // are.
   size_t choose() {
     size_t best = 0;
     double least = 0;
@@ -117,7 +118,7 @@ class Spread final : public runtime::Servable {
   size_t last_ = 0;
 };
 
-// The guests of several workers, as one.
+// The guests of several workers as one.
 class Guests final : public LoopGuest {
  public:
   explicit Guests(std::vector<std::unique_ptr<LoopGuest>> all) : all_(std::move(all)) {}
