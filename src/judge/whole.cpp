@@ -235,7 +235,7 @@ Result<std::vector<ops::RefTensor>> narrow_reference(const ir::Graph& graph, std
 }
 
 double spread_of_values(std::span<const double> values) {
-  constexpr size_t kFew = 16;
+  constexpr size_t kFew = 16;  // so few may all lie close together: their distance from 0 counts too
   double low = values.size() < kFew ? 0 : INFINITY, high = values.size() < kFew ? 0 : -INFINITY;
   for (const double v : values) {
     if (!std::isfinite(v)) continue;

@@ -70,7 +70,9 @@ setup_clients() {
 # setup_models [NAME...]: models complete under build/models, all of them without a name.
 setup_models() {
   [[ -f models/materialize.py ]] || return 0
-  if .venv/bin/python models/materialize.py --list --out build/models "$@" | grep -q 'to be made$'; then
+  local states
+  states=$(.venv/bin/python models/materialize.py --list --out build/models "$@") || die "models: no list of them"
+  if grep -q 'to be made$' <<<"$states"; then
     step "models made complete" .venv/bin/python models/materialize.py --out build/models "$@"
   fi
 }

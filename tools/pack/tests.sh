@@ -31,7 +31,7 @@ cp /usr/share/doc/libgtest-dev/copyright "$out/LICENSES/googletest.txt"
 licence=$(find "$source"/.venv/lib/python3*/site-packages/onnx-*.dist-info -name 'LICENSE*' | head -1)
 cp "$licence" "$out/LICENSES/onnx.txt"
 # No library of NVIDIA's travels with them: the driver and what the machine has are opened at run time.
-if find "$out" -name 'libcu*' -o -name 'libnv*' | grep -q .; then
+if [[ -n $(find "$out" -name 'libcu*' -o -name 'libnv*') ]]; then
   echo "a library of NVIDIA's is among the tests" >&2
   exit 1
 fi

@@ -36,6 +36,10 @@ EVERYWHERE = [
 ]
 
 
+SHELL = re.compile(r"#!.*\b(?:ba)?sh\b")
+QUIET = re.compile(r"(?<!\|)\|\s*grep\s+-\w*q")
+
+
 def check(tree):
     for files, rows in ((tree.cpp("src/"), SRC), (tree.cpp("tests/", "include/", "examples/"), EVERYWHERE)):
         for pattern, homes, remedy in rows:
@@ -50,6 +54,9 @@ def check(tree):
     for name in tree.under("CMakeLists.txt", "cmake/"):
         for line, _ in tree.matches(name, re.compile("-march=" + "native"), tree.text(name)):
             yield name, line, "choose the instruction set by cpuid at run time"
+    for name in (n for n in tree.under("dev", ".ci/", "tools/", "deploy/") if SHELL.match(tree.text(n)) or n.endswith(".sh")):
+        for line, _ in tree.matches(name, QUIET, tree.text(name)):
+            yield name, line, "grep -q ends at its first match, what writes to it then fails, and with pipefail the line does: look into $(...)"
 
 
 def _plant(code, name="src/ir/bad.cpp"):
@@ -81,5 +88,6 @@ PLANTS = [
     _plant("bool good(const char* a, const char* b, int n) { return std::from_chars(a + f(b), b, n).ptr == b; }"),
     _plant("void f(Error e) { e = std::move(e).advise(\"more\"); }"),
     _plant("int r = rand();", "tests/ir/bad_test.cpp"),
+    ({"tools/dev/bad.sh": "# Bad.\nif ls | grep -" + "q x; then :; fi\n"}, "tools/dev/bad.sh"),
     ({"cmake/flags.cmake": "add_compile_options(-march=" + "native)\n"}, "cmake/flags.cmake"),
 ]

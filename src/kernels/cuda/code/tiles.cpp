@@ -20,7 +20,7 @@ constexpr Tile kTiles[] = {{128, 256, 2, 4}, {256, 128, 4, 2}, {128, 128, 2, 4},
                            {32, 64, 2, 2},   {32, 32, 2, 2},   {16, 64, 1, 4},   {64, 16, 4, 1},   {16, 32, 1, 2}};
 constexpr int64_t kSplits[] = {1, 2, 4, 8};  // parts of the depth, each by blocks of its own
 static_assert(kSplits[3] <= kMaxCluster);
-constexpr int64_t kPart = 64;          // a part of the depth is a multiple of it
+constexpr int64_t kPart = 64;          // a part of the depth is a multiple of it: the deepest step of derived_depth()
 constexpr size_t kMoreOfClusters = 3;  // offers with clusters than without, for each usual m
 
 int64_t blocks_of(const Tile& t, const TiledProduct& p) {
