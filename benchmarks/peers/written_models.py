@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Thirty models written in the manner of real ones (tools/suites/written_nets.py) beside ONNX Runtime.
+"""Models written in the manner of real ones (tools/suites/written_nets.py and the files it names) beside ONNX Runtime.
 
 For each model an engine is built for the first setting of its sizes. Its answers at both settings are held against ONNX
 Runtime's (largest error of the output's range), then rounds go over both programs on the same inputs at the first. A row
@@ -21,7 +21,8 @@ from operator_peers import peri, peri_answers
 from peer_cpu import Failure, cpu_name, timed
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/suites"))
-import written_more  # noqa: E402,F401: adds its models to NETS
+import written_later  # noqa: E402,F401: add their models to NETS
+import written_more  # noqa: E402,F401
 from written_nets import NETS, build  # noqa: E402
 
 OF_RANGE = 1e-4

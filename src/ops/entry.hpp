@@ -124,13 +124,14 @@ struct RefCall {
   const ir::Node& node;                // attributes; its value types hold concrete shapes
   std::vector<const RefTensor*> in;    // null: left out
   std::vector<RefTensor> out;          // sized by the caller from inference, dtype set; radius sized like f
-  std::span<const int64_t> positions;  // flat positions of out[0] (ascending); empty: all of all outputs
+  std::span<const int64_t> positions;  // flat positions of out[positions_of] (ascending); empty: all of all outputs
   double u = 0;  // unit round-off of the arithmetic that is judged, to which radii are computed. 0: exact run
   int threads = 1;
   // The type of the results where it is narrower than the arithmetic, for an op that may store intermediate values in
   // it (OpDef::stores): radii include their rounding. kInvalid: no intermediate value is rounded.
   DType stored = DType::kInvalid;
   const RefOptions* options = nullptr;  // of the evaluation that it is part of, for ops with bodies; null: none
+  size_t positions_of = 0;              // other than 0 only for an op with OpDef::line_axes
 
   int64_t count() const { return positions.empty() ? out[0].numel() : static_cast<int64_t>(positions.size()); }
   int64_t position(int64_t n) const { return positions.empty() ? n : positions[static_cast<size_t>(n)]; }
@@ -161,6 +162,9 @@ struct OpDef {
   // Positions of input `port` that the given positions of output 0 depend on; false means all of it. Null: always all.
   bool (*pull)(const ir::Node& node, size_t port, std::span<const int64_t> positions,
                std::vector<int64_t>* needed) = nullptr;
+  // Axes of an output along which its lines lie that the reference computes each by itself and as a whole (a sequence
+  // of a recurrent cell), at an equal part of the cost: it takes positions of any one output. Null: there are none.
+  std::vector<size_t> (*line_axes)(const ir::Node& node, size_t output) = nullptr;
   // Null: reads every input once, writes every output once, one operation per output element.
   Cost (*cost)(const ir::Node& node) = nullptr;
   bool jumps = false;        // the output is not continuous in float inputs: ends a region

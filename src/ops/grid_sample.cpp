@@ -59,8 +59,8 @@ struct AxisTaps {
 struct Sampler {
   enum class Mode { kNearest, kLinear, kCubic } mode = Mode::kLinear;
   enum class Outside { kZeros, kBorder, kReflection } outside = Outside::kZeros;
-  bool align = false;
-  explicit Sampler(const ir::Node& node) : align(node.i("align_corners", 0) != 0) {
+  bool align = false, wide = false;  // wide: places are computed in f64
+  Sampler(const ir::Node& node, DType grid) : align(node.i("align_corners", 0) != 0), wide(grid == DType::kF64) {
     const std::string m = node.s("mode", "linear"), p = node.s("padding_mode", "zeros");
     mode = m == "nearest" ? Mode::kNearest : m == "cubic" ? Mode::kCubic : Mode::kLinear;
     outside = p == "border" ? Outside::kBorder : p == "reflection" ? Outside::kReflection : Outside::kZeros;
@@ -86,7 +86,7 @@ struct Sampler {
     const double n = static_cast<double>(extent);
     double at = align ? (normalised + 1) / 2 * (n - 1) : ((normalised + 1) * n - 1) / 2;
     at = std::clamp(at, -0x1p40, 0x1p40);
-    if (mode == Mode::kNearest) at = std::nearbyint(static_cast<float>(at));
+    if (mode == Mode::kNearest) at = std::nearbyint(wide ? at : static_cast<double>(static_cast<float>(at)));
     const double low = align ? 0 : -0.5, high = n - (align ? 1 : 0.5);
     if (at < low || at > high) {
       if (outside == Outside::kBorder && mode != Mode::kCubic) at = std::clamp(at, 0.0, n - 1);
@@ -169,7 +169,7 @@ Status reference(RefCall& call) {
         .but_found(std::to_string(grid.dims.back()));
   if (l.image == 0)
     return invalid("x has no elements to read").but_found(shape_text(Shape(x.dims.begin(), x.dims.end())));
-  const Sampler sampler(call.node);
+  const Sampler sampler(call.node, grid.dtype);
   const RefTensor zero = make_ref(x.dtype, {});
   parallel_for(call.threads, call.count(), [&](int64_t begin, int64_t end) {
     std::vector<AxisTaps> axes(l.rank);

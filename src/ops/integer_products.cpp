@@ -54,6 +54,7 @@ void store_sum(RefCall& call, const Ports& ports, int64_t p, int64_t sum, const 
 Status check_side(const InferContext& c, std::initializer_list<size_t> ports, const Dim& each, const Shape& full) {
   for (const size_t port : ports) {
     if (port == kNone || !c.has(port)) continue;
+    if (is_float(c.dtype(port))) PERI_TRY(check_values_of_scale(c.node.in(port), port == kScaled.y_scale));
     const Shape& s = c.shape(port);
     const auto is = [&](const Shape& wanted) {
       bool same = s.size() == wanted.size();

@@ -205,6 +205,7 @@ std::vector<OpDef> definitions() {
   op.upgrade = lstm;
   op.infer = infer;
   op.reference = reference;
+  op.line_axes = cell_line_axes;
   op.cost = cost;
   op.anchor = true;
   op.index_ends = index_ends;

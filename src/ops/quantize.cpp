@@ -35,6 +35,7 @@ Status infer_quantize(InferContext& c) {
           .but_found(std::string(dtype_name(to)));
   }
   if (c.has(2)) to = c.dtype(2);
+  PERI_TRY(check_values_of_scale(c.node.in(1), true));
   return infer_scaled(c, to);
 }
 
@@ -62,6 +63,7 @@ Status infer_dequantize(InferContext& c) {
   if (const int64_t said = c.node.i("output_dtype"); said != 0) {
     PERI_ASSIGN(to, type_of(said, kFloats));
   }
+  PERI_TRY(check_values_of_scale(c.node.in(1), false));
   return infer_scaled(c, to);
 }
 

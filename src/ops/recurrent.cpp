@@ -118,6 +118,7 @@ OpDef recurrent(std::string_view name, std::string_view onnx, Status (*infer)(In
                     {"layout", AttrKind::kInt, false, "0"}},
           .infer = infer,
           .reference = reference,
+          .line_axes = cell_line_axes,
           .cost = cost,
           .anchor = true,
           .stores = "states between steps",

@@ -8,12 +8,18 @@
 
 #include "base/rng.hpp"
 #include "kernels/entry.hpp"
+#include "ops/shape/broadcast.hpp"
 
 namespace peri::tune {
 
 namespace {
 // Positions side by side that are drawn together: a reference computes neighbours for little more than one.
 constexpr int64_t kRun = 16;
+
+void ascending(std::vector<int64_t>& positions) {
+  std::sort(positions.begin(), positions.end());
+  positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
+}
 
 // Seeded positions of an output, ascending: runs of neighbours at both ends of it and of each axis, and anywhere.
 std::vector<int64_t> sample_positions(const std::vector<int64_t>& dims, int64_t count, uint64_t seed) {
@@ -40,11 +46,7 @@ std::vector<int64_t> sample_positions(const std::vector<int64_t>& dims, int64_t 
     }
     stride *= d;
   }
-  auto ascending = [&] {
-    std::sort(out.begin(), out.end());
-    out.erase(std::unique(out.begin(), out.end()), out.end());
-  };
-  for (ascending(); static_cast<int64_t>(out.size()) < count; ascending())
+  for (ascending(out); static_cast<int64_t>(out.size()) < count; ascending(out))
     for (int64_t k = static_cast<int64_t>(out.size()); k < count; k += kRun) take(rng.below(n));
   return out;
 }
@@ -97,6 +99,38 @@ ReferenceCost reference_cost(const ir::Graph& region, uint64_t seed) {
     }
   }
   return c;
+}
+// Seeded positions of a result whose lines the reference computes each as a whole, ascending: of as many lines as the
+// budget allows, the first and the last one among them. Empty: too few lines fit, or there are no lines.
+std::vector<int64_t> line_positions(const ir::Graph& region, int64_t count, uint64_t seed) {
+  if (region.nodes.size() != 1 || region.outputs.size() != 1) return {};
+  const ir::Node& n = *region.nodes[0];
+  const ops::OpDef* const op = ops::find(n.op);
+  if (!op || !op->line_axes) return {};
+  const size_t output =
+      static_cast<size_t>(std::find(n.outputs.begin(), n.outputs.end(), region.outputs[0]) - n.outputs.begin());
+  const std::vector<int64_t> dims = kernels::dims_of(*region.outputs[0]);
+  const std::vector<size_t> axes = op->line_axes(n, output);
+  int64_t lines = 1;
+  for (const size_t axis : axes) lines *= dims[axis];
+  const double each = ops::cost_of(n).flops / static_cast<double>(lines);
+  const int64_t fit = std::max<int64_t>(kMinLines, static_cast<int64_t>(kPositionFlops / each));
+  if (fit >= lines || static_cast<double>(fit) * each > kMaxReferenceFlops) return {};
+  std::vector<int64_t> chosen = {0, lines - 1};
+  Rng rng(seed);
+  while (static_cast<int64_t>(chosen.size()) < fit) chosen.push_back(rng.below(lines));
+  // Positions as anywhere, each moved to one of the lines.
+  const std::vector<int64_t> strides = ops::strides_of(dims);
+  std::vector<int64_t> out = sample_positions(dims, count, seed);
+  for (size_t k = 0; k < out.size(); ++k) {
+    int64_t line = chosen[k / kRun % chosen.size()];
+    for (size_t a = axes.size(); a-- > 0; line /= dims[axes[a]]) {
+      const int64_t at = out[k] / strides[axes[a]] % dims[axes[a]];
+      out[k] += (line % dims[axes[a]] - at) * strides[axes[a]];
+    }
+  }
+  ascending(out);
+  return out;
 }
 // Whether an op whose result jumps takes a float that the region computes.
 bool jumps_inside(const ir::Graph& region) {
@@ -209,6 +243,11 @@ Result<Expected> make_expected(const ir::Graph& region, std::span<const Tensor> 
   const ReferenceCost c = reference_cost(region, seed);
   if (region.outputs.size() > 1 && c.whole > kMaxWholeFlops)
     return expected_of_each(region, arguments, threads, seed, most);
+  const int64_t in_lines = std::min<int64_t>(most, static_cast<int64_t>(n) / 2);
+  if (std::vector<int64_t> some =
+          c.whole > kMaxWholeFlops ? line_positions(region, in_lines, seed) : std::vector<int64_t>();
+      !some.empty())
+    return expected_at(region, arguments, threads, std::move(some));
   const double fit =
       c.each > 0 ? std::max(kPositionFlops - c.fixed, kPositionFlops / 2) / c.each : static_cast<double>(most);
   const int64_t count = static_cast<int64_t>(std::clamp(fit, double{kMinPositions}, static_cast<double>(most)));

@@ -18,6 +18,9 @@ namespace peri::tune {
 // Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr double kMaxWholeFlops = 3e7, kPositionFlops = 1e8, kMaxReferenceFlops = 4e9;
 constexpr int64_t kMinPositions = 64, kMaxPositions = 4096;
+// Of a result whose lines are computed each as a whole (OpDef::line_axes), as many lines as kPositionFlops allow, and
+// at least so many.
+constexpr int64_t kMinLines = 4;
 
 struct Expected {
   std::vector<ops::RefTensor> out;

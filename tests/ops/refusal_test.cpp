@@ -138,6 +138,31 @@ TEST(Refusals, ScalesZeroPointsAndStatesOfAnotherShape) {
     EXPECT_NE(refusal(text), "") << text;
 }
 
+// Constant scales that are no numbers to multiply or divide by.
+TEST(Refusals, ScalesOfZeroOrNaN) {
+  const auto quantize = [](std::string_view s) {
+    return "graph { input x: f32[2,3]; const s: f32[3] = [" + std::string(s) +
+           "]; y = quantize_linear(x, s); output y }";
+  };
+  const auto dequantize = [](std::string_view s) {
+    return "graph { input x: u8[2,3]; const s: f32[3] = [" + std::string(s) +
+           "]; y = dequantize_linear(x, s); output y }";
+  };
+  const auto product = [](std::string_view a, std::string_view b, std::string_view y) {
+    return "graph { input a: u8[2,3]; input b: u8[3,2]; const z: u8[] = [7]; const p: f32[] = [" + std::string(a) +
+           "]; const q: f32[2] = [" + std::string(b) + "]; const r: f32[] = [" + std::string(y) +
+           "]; y = qlinear_matmul(a, p, z, b, q, z, r, z); output y }";
+  };
+  for (const std::string& text :
+       {quantize("0.1, -0.2, 3.0"), dequantize("0.1, 0.0, 0.5"), product("0.1", "0.1, 0.0", "0.1")})
+    EXPECT_EQ(refusal(text), "") << text;
+  for (const std::string& text :
+       {quantize("0.1, 0.0, 0.2"), quantize("0.1, nan, 0.2"), quantize("0.1, inf, 0.2"), dequantize("0.1, nan, 0.2"),
+        dequantize("0.0, 0.0, 0.0"), product("0.0", "0.1, 0.1", "0.1"), product("0.1", "0.1, nan", "0.1"),
+        product("0.1", "0.1, 0.1", "0.0"), product("0.1", "0.1, 0.1", "nan")})
+    EXPECT_NE(refusal(text).find("scale"), std::string::npos) << text << ": " << refusal(text);
+}
+
 TEST(Refusals, SizesThatAreNotKnownMayFit) {
   EXPECT_EQ(shape_of("graph { input x: f32[1,6,9,9]; input w: f32[o,c,3,3]; y = conv(x, w) {group=2}; output y }"),
             "[1,o,7,7]");

@@ -75,6 +75,20 @@ TEST(OtherTypes, GatesOfFloat64) {
     is_taken("graph { input x: f64[3,2001]; y = " + op + "; output y }");
 }
 
+TEST(OtherTypes, SamplesOfFloat64) {
+  for (const std::string mode : {"nearest", "linear", "cubic"})
+    for (const std::string padding : {"zeros", "border", "reflection"})
+      for (const std::string align : {"0", "1"})
+        is_taken("graph { input x: f64[2,5,13,17]; input g: f64[2,20,11,2]; y = grid_sample(x, g) {mode=\"" + mode +
+                 "\", padding_mode=\"" + padding + "\", align_corners=" + align + "}; output y }");
+  is_taken("graph { input x: f64[1,3,6,7,8]; input g: f64[1,5,6,7,3]; y = grid_sample(x, g); output y }");
+  for (const std::string more : {"", ", sampling_ratio=2", ", coordinate_transformation_mode=\"output_half_pixel\""})
+    is_taken(
+        "graph { input x: f64[2,20,30,40]; input r: f64[9,4]; input b: i64[9]; y = roi_align(x, r, b) "
+        "{output_height=5, output_width=7, spatial_scale=0.5" +
+        more + "}; output y }");
+}
+
 TEST(OtherTypes, UpdatesOfTruths) {
   for (const std::string how : {"none", "add", "mul", "max", "min"}) {
     is_taken(

@@ -1,4 +1,5 @@
-"""Thirty models written by hand in the manner of real ones: speech, pages, detection, layout, molecules, EEG, text.
+"""Models written by hand in the manner of real ones: speech, pages, detection, layout, molecules, EEG, text. This file
+and written_more.py hold thirty, written_later.py those that came later.
 
 Each function builds one and gives two settings of its free sizes."""
 import numpy as np

@@ -1,5 +1,5 @@
-// Kernel grid_sample_f32: images sampled at the positions of a grid, in every mode, over one to three spatial axes: the
-// taps of a block of positions are computed once for all channels.
+// Kernel grid_sample_f32: images of f32 or f64 sampled at the positions of a grid, in every mode, over one to three
+// spatial axes: the taps of a block of positions are computed once for all channels.
 #include <immintrin.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ enum class Outside { kZeros, kBorder, kReflection };
 struct Shape {
   Mode mode = Mode::kLinear;
   Outside outside = Outside::kZeros;
-  bool align = false;
+  bool align = false, wide = false;  // wide: f64
   int64_t batch = 1, channels = 1, image = 1, places = 1;
   std::vector<int64_t> extents;  // spatial, outermost first
   int64_t width() const { return mode == Mode::kNearest ? 1 : mode == Mode::kLinear ? 2 : 4; }
@@ -57,7 +57,7 @@ double place_of(const Shape& s, double normalised, int64_t extent) {
   const double n = static_cast<double>(extent);
   double at = s.align ? (normalised + 1) / 2 * (n - 1) : ((normalised + 1) * n - 1) / 2;
   at = std::clamp(at, -0x1p40, 0x1p40);
-  if (s.mode == Mode::kNearest) at = std::nearbyint(static_cast<float>(at));
+  if (s.mode == Mode::kNearest) at = std::nearbyint(s.wide ? at : static_cast<double>(static_cast<float>(at)));
   const double low = s.align ? 0 : -0.5, high = n - (s.align ? 1 : 0.5);
   if (at >= low && at <= high) return at;
   if (s.outside == Outside::kBorder && s.mode != Mode::kCubic) return std::clamp(at, 0.0, n - 1);
@@ -88,7 +88,8 @@ void find_taps(const Shape& s, double normalised, int64_t extent, Taps* out) {
 }
 
 // Offsets and weights of the taps of one place; those outside weigh nothing.
-void find_footprint(const Shape& s, const float* grid, int32_t* offset, float* weight) {
+template <class T>
+void find_footprint(const Shape& s, const T* grid, int32_t* offset, T* weight) {
   const size_t rank = s.extents.size();
   Taps axes[3];
   for (size_t d = 0; d < rank; ++d)  // the grid names the last axis first
@@ -106,7 +107,7 @@ void find_footprint(const Shape& s, const float* grid, int32_t* offset, float* w
       w *= axes[d].weight[tap];
     }
     offset[k * kBlock] = inside ? static_cast<int32_t>(at) : -1;
-    weight[k * kBlock] = static_cast<float>(w);
+    weight[k * kBlock] = static_cast<T>(w);
   }
 }
 
@@ -125,26 +126,41 @@ void find_footprint(const Shape& s, const float* grid, int32_t* offset, float* w
   }
 }
 
-void run_block(const Shape& s, const float* x, const float* grid, float* y, int64_t task) {
+[[gnu::target("avx2,fma")]] void sum_taps(const double* x, const int32_t* offset, const double* weight, int64_t taps,
+                                          double* y) {
+  for (int64_t p = 0; p < kBlock; p += 4) {
+    __m256d sum = _mm256_setzero_pd();
+    for (int64_t k = 0; k < taps; ++k) {
+      const __m128i at = _mm_loadu_si128(reinterpret_cast<const __m128i*>(offset + k * kBlock + p));
+      const __m256d there = _mm256_castsi256_pd(_mm256_cvtepi32_epi64(_mm_cmpgt_epi32(at, _mm_set1_epi32(-1))));
+      const __m256d v = _mm256_mask_i32gather_pd(_mm256_setzero_pd(), x, at, there, 8);
+      sum = _mm256_fmadd_pd(v, _mm256_loadu_pd(weight + k * kBlock + p), sum);
+    }
+    _mm256_storeu_pd(y + p, sum);
+  }
+}
+
+template <class T>
+void run_block(const Shape& s, const T* x, const T* grid, T* y, int64_t task) {
   const int64_t image = task / s.blocks(), first = task % s.blocks() * kBlock,
                 count = std::min(kBlock, s.places - first);
   const int64_t rank = static_cast<int64_t>(s.extents.size()), taps = s.taps();
   int32_t offset[kBlock * kMaxTaps];
-  float weight[kBlock * kMaxTaps];
+  T weight[kBlock * kMaxTaps];
   for (int64_t p = 0; p < count; ++p)
     find_footprint(s, grid + (image * s.places + first + p) * rank, offset + p, weight + p);
   for (int64_t k = 0; k < taps; ++k) {
     std::fill(offset + k * kBlock + count, offset + (k + 1) * kBlock, -1);
-    std::fill(weight + k * kBlock + count, weight + (k + 1) * kBlock, 0.0F);
+    std::fill(weight + k * kBlock + count, weight + (k + 1) * kBlock, T{0});
   }
   for (int64_t c = 0; c < s.channels; ++c) {
-    const float* from = x + (image * s.channels + c) * s.image;
-    float* to = y + (image * s.channels + c) * s.places + first;
+    const T* from = x + (image * s.channels + c) * s.image;
+    T* to = y + (image * s.channels + c) * s.places + first;
     if (count == kBlock) {
       sum_taps(from, offset, weight, taps, to);
       continue;
     }
-    float made[kBlock];
+    T made[kBlock];
     sum_taps(from, offset, weight, taps, made);
     std::copy_n(made, count, to);
   }
@@ -154,7 +170,9 @@ Result<Shape> read(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "grid_sample") return refused("not a grid_sample");
   if (p.graph->nodes.back() != &n) return refused("takes no epilogue");
-  if (n.in(0)->type.dtype != DType::kF32 || n.in(1)->type.dtype != DType::kF32) return refused("takes f32 only");
+  const DType type = n.in(0)->type.dtype;
+  if (type != n.in(1)->type.dtype || (type != DType::kF32 && type != DType::kF64))
+    return refused("takes f32, or f64, alone");
   const std::vector<int64_t> x = dims_of(*n.in(0)), grid = dims_of(*n.in(1)), y = dims_of(*n.out());
   if (x.size() < 3 || x.size() > 5 || grid.back() != static_cast<int64_t>(x.size()) - 2)
     return refused("takes one to three spatial axes");
@@ -163,6 +181,7 @@ Result<Shape> read(const Problem& p) {
   s.mode = mode == "nearest" ? Mode::kNearest : mode == "cubic" ? Mode::kCubic : Mode::kLinear;
   s.outside = padding == "border" ? Outside::kBorder : padding == "reflection" ? Outside::kReflection : Outside::kZeros;
   s.align = n.i("align_corners") != 0;
+  s.wide = type == DType::kF64;
   s.batch = x[0];
   s.channels = x[1];
   s.extents.assign(x.begin() + 2, x.end());
@@ -186,7 +205,11 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   const Source x = Source::of(p, p.anchor().in(0), c.constants), grid = Source::of(p, p.anchor().in(1), c.constants);
   if (!x.known() || !grid.known()) return refused("reads a value made inside the region");
   return TaskInstance::make(s.batch * s.blocks(), 0, [s, x, grid](int64_t task, const Args& args) {
-    run_block(s, x.f32(args), grid.f32(args), static_cast<float*>(args.out[0]), task);
+    if (s.wide)
+      run_block(s, static_cast<const double*>(x.data(args)), static_cast<const double*>(grid.data(args)),
+                static_cast<double*>(args.out[0]), task);
+    else
+      run_block(s, x.f32(args), grid.f32(args), static_cast<float*>(args.out[0]), task);
   });
 }
 }  // namespace
@@ -196,7 +219,7 @@ const Entry grid_sample_f32_entry{{
     .name = "grid_sample_f32",
     .version = 1,
     .provider = "peri",
-    .takes = "grid_sample of f32 in every mode over one to three spatial axes",
+    .takes = "grid_sample of f32 or f64 in every mode over one to three spatial axes",
     .offer = offer,
     .instantiate = instantiate,
     .takes_constants = true,

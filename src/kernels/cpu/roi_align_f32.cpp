@@ -1,5 +1,6 @@
-// Kernel roi_align_f32: the mean of bilinear samples in the bins of regions: along each axis the samples of a bin are
-// weighted elements, computed once for several channels; whole lines are summed first, then their elements.
+// Kernel roi_align_f32, of f32 or f64: the mean of bilinear samples in the bins of regions: along each axis the samples
+// of a bin are weighted elements, computed once for several channels; whole lines are summed first, then their
+// elements.
 #include <algorithm>
 #include <cmath>
 
@@ -12,25 +13,27 @@ constexpr double kMaxSamples = 4096;  // along a bin, as the reference has it
 constexpr int64_t kChannels = 32;  // a task does
 
 struct Shape {
-  bool half = true, wide = true;
-  float scale = 1;
+  bool half = true, wide = true;  // wide: indices of 64 bits
+  bool doubles = false;
+  double scale = 1;
   int64_t sampling = 0;
   int64_t images = 1, channels = 1, height = 1, width = 1, rois = 1, rows = 1, columns = 1;
   int64_t channel_blocks() const { return (channels + kChannels - 1) / kChannels; }
 };
 
 // The elements that each bin of an axis reads, with weights that add up to one where the samples lie inside.
+template <class T>
 struct Bins {
   struct Tap {
     int64_t index;
-    float weight;
+    T weight;
   };
   std::vector<Tap> taps;
   std::vector<size_t> begin;     // bins + 1 places in them
   int64_t first = 0, count = 0;  // elements from the first to the last of all taps
 
   // Neighbouring samples of a bin lie between the same elements.
-  void add(int64_t index, float weight) {
+  void add(int64_t index, T weight) {
     for (size_t k = taps.size(); k > begin.back() && k + 2 > taps.size(); --k)
       if (taps[k - 1].index == index) {
         taps[k - 1].weight += weight;
@@ -48,15 +51,16 @@ struct Bins {
 };
 
 // False: the region is out of range.
-bool find_bins(const Shape& s, float from, float to, int64_t bins, int64_t extent, Bins* out) {
-  const float shift = s.half ? 0.5F : 0.0F, start = from * s.scale - shift;
-  float length = to * s.scale - shift - start;
-  if (!s.half) length = std::max(length, 1.0F);
-  const float size = length / static_cast<float>(bins);
+template <class T>
+bool find_bins(const Shape& s, T from, T to, int64_t bins, int64_t extent, Bins<T>* out) {
+  const T shift = s.half ? T{0.5} : T{0}, scale = static_cast<T>(s.scale), start = from * scale - shift;
+  T length = to * scale - shift - start;
+  if (!s.half) length = std::max(length, T{1});
+  const T size = length / static_cast<T>(bins);
   const double wanted = s.sampling > 0 ? static_cast<double>(s.sampling) : std::ceil(static_cast<double>(size));
   if (!(wanted <= kMaxSamples) || !std::isfinite(start)) return false;
   const int64_t samples = std::max<int64_t>(static_cast<int64_t>(wanted), 0);
-  const float each = 1.0F / static_cast<float>(std::max<int64_t>(samples, 1));
+  const T each = T{1} / static_cast<T>(std::max<int64_t>(samples, 1));
   out->begin.push_back(0);
   for (int64_t b = 0; b < bins; ++b) {
     for (int64_t k = 0; k < samples; ++k) {
@@ -65,7 +69,7 @@ bool find_bins(const Shape& s, float from, float to, int64_t bins, int64_t exten
       if (at < -1 || at > static_cast<double>(extent)) continue;
       at = std::max(at, 0.0);
       const int64_t low = std::min(static_cast<int64_t>(at), extent - 1), high = std::min(low + 1, extent - 1);
-      const float t = low == extent - 1 ? 0 : static_cast<float>(at - static_cast<double>(low));
+      const T t = low == extent - 1 ? 0 : static_cast<T>(at - static_cast<double>(low));
       out->add(low, (1 - t) * each);
       if (t != 0) out->add(high, t * each);
     }
@@ -75,32 +79,36 @@ bool find_bins(const Shape& s, float from, float to, int64_t bins, int64_t exten
   return true;
 }
 
-void join_lines(const float* plane, int64_t width, std::span<const Bins::Tap> lines, std::span<float> out) {
-  std::fill(out.begin(), out.end(), 0.0F);
+template <class T>
+void join_lines(const T* plane, int64_t width, std::span<const typename Bins<T>::Tap> lines, std::span<T> out) {
+  std::fill(out.begin(), out.end(), T{0});
   const int64_t n = std::ssize(out);
-  float* __restrict__ to = out.data();
-  for (const Bins::Tap& tap : lines) {
-    const float* __restrict__ line = plane + tap.index * width;
-    const float weight = tap.weight;
+  T* __restrict__ to = out.data();
+  for (const auto& tap : lines) {
+    const T* __restrict__ line = plane + tap.index * width;
+    const T weight = tap.weight;
     for (int64_t k = 0; k < n; ++k) to[k] += weight * line[k];
   }
 }
 
-void join_elements(const float* line, const Bins& columns, float* to) {
+template <class T>
+void join_elements(const T* line, const Bins<T>& columns, T* to) {
   for (size_t j = 0; j + 1 < columns.begin.size(); ++j) {
-    float sum = 0;
+    T sum = 0;
     for (size_t k = columns.begin[j]; k < columns.begin[j + 1]; ++k)
       sum += columns.taps[k].weight * line[columns.taps[k].index];
     to[j] = sum;
   }
 }
 
-void join_both(const float* plane, int64_t width, std::span<const Bins::Tap> lines, const Bins& columns, float* to) {
+template <class T>
+void join_both(const T* plane, int64_t width, std::span<const typename Bins<T>::Tap> lines, const Bins<T>& columns,
+               T* to) {
   for (size_t j = 0; j + 1 < columns.begin.size(); ++j) {
-    float sum = 0;
-    for (const Bins::Tap& tap : lines) {
-      const float* line = plane + tap.index * width;
-      float along = 0;
+    T sum = 0;
+    for (const auto& tap : lines) {
+      const T* line = plane + tap.index * width;
+      T along = 0;
       for (size_t k = columns.begin[j]; k < columns.begin[j + 1]; ++k)
         along += columns.taps[k].weight * line[columns.taps[k].index];
       sum += tap.weight * along;
@@ -109,27 +117,29 @@ void join_both(const float* plane, int64_t width, std::span<const Bins::Tap> lin
   }
 }
 
-bool run_region(const Shape& s, const float* x, const float* rois, const void* batch, float* y, int64_t task) {
+template <class T>
+bool run_region(const Shape& s, const T* x, const T* rois, const void* batch, T* y, int64_t task) {
   const int64_t roi = task / s.channel_blocks(), first = task % s.channel_blocks() * kChannels,
                 end = std::min(s.channels, first + kChannels), image = index_at(batch, s.wide, roi);
   if (image < 0 || image >= s.images) return false;
-  Bins rows, columns;
-  const float* region = rois + roi * 4;
+  Bins<T> rows, columns;
+  const T* region = rois + roi * 4;
   if (!find_bins(s, region[0], region[2], s.columns, s.width, &columns)) return false;
   if (!find_bins(s, region[1], region[3], s.rows, s.height, &rows)) return false;
   // Few bins of a wide region read few of its elements: then they are joined one by one.
   const bool whole_lines = columns.count <= 4 * static_cast<int64_t>(columns.taps.size());
-  std::vector<float> joined(static_cast<size_t>(columns.count));
+  std::vector<T> joined(static_cast<size_t>(columns.count));
   for (int64_t c = first; c < end; ++c) {
-    const float* plane = x + (image * s.channels + c) * s.height * s.width;
-    float* to = y + (roi * s.channels + c) * s.rows * s.columns;
+    const T* plane = x + (image * s.channels + c) * s.height * s.width;
+    T* to = y + (roi * s.channels + c) * s.rows * s.columns;
     for (size_t i = 0; i + 1 < rows.begin.size(); ++i, to += s.columns) {
-      const std::span<const Bins::Tap> lines(rows.taps.data() + rows.begin[i], rows.begin[i + 1] - rows.begin[i]);
+      const std::span<const typename Bins<T>::Tap> lines(rows.taps.data() + rows.begin[i],
+                                                         rows.begin[i + 1] - rows.begin[i]);
       if (whole_lines) {
-        join_lines(plane + columns.first, s.width, lines, joined);
-        join_elements(joined.data() - columns.first, columns, to);
+        join_lines<T>(plane + columns.first, s.width, lines, joined);
+        join_elements<T>(joined.data() - columns.first, columns, to);
       } else {
-        join_both(plane, s.width, lines, columns, to);
+        join_both<T>(plane, s.width, lines, columns, to);
       }
     }
   }
@@ -140,13 +150,16 @@ Result<Shape> read(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "roi_align") return refused("not a roi_align");
   if (p.graph->nodes.back() != &n) return refused("takes no epilogue");
-  if (n.in(0)->type.dtype != DType::kF32 || n.in(1)->type.dtype != DType::kF32) return refused("takes f32 only");
+  const DType type = n.in(0)->type.dtype;
+  if (type != n.in(1)->type.dtype || (type != DType::kF32 && type != DType::kF64))
+    return refused("takes f32, or f64, alone");
   if (n.s("mode", "avg") != "avg") return refused("the largest sample");
   const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
   Shape s;
   s.half = n.s("coordinate_transformation_mode", "half_pixel") == "half_pixel";
+  s.doubles = type == DType::kF64;
   s.wide = n.in(2)->type.dtype == DType::kI64;
-  s.scale = static_cast<float>(n.f("spatial_scale", 1));
+  s.scale = n.f("spatial_scale", 1);
   s.sampling = n.i("sampling_ratio", 0);
   s.images = x[0];
   s.channels = x[1];
@@ -172,6 +185,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
                batch = Source::of(p, n.in(2), c.constants);
   if (!x.known() || !rois.known() || !batch.known()) return refused("reads a value made inside the region");
   const auto run = [=](int64_t task, const Args& args) {
+    if (s.doubles)
+      return run_region(s, static_cast<const double*>(x.data(args)), static_cast<const double*>(rois.data(args)),
+                        batch.data(args), static_cast<double*>(args.out[0]), task);
     return run_region(s, x.f32(args), rois.f32(args), batch.data(args), static_cast<float*>(args.out[0]), task);
   };
   return IndexedInstance::make({{s.rois * s.channel_blocks(), run}},
@@ -185,7 +201,7 @@ const Entry roi_align_f32_entry{{
     .name = "roi_align_f32",
     .version = 2,
     .provider = "peri",
-    .takes = "roi_align of f32 by means",
+    .takes = "roi_align of f32 or f64 by means",
     .offer = offer,
     .instantiate = instantiate,
     .samples =

@@ -60,6 +60,33 @@ Result<std::vector<CellFunction>> functions_of(const ir::Node& node, size_t coun
   return out;
 }
 
+// One row of weights times a state: the sum of the products, that of their magnitudes, and that of the squares of how
+// far the state's radii move them.
+struct StateSums {
+  double sum = 0, magnitude = 0, squares = 0;
+};
+StateSums state_sums(const double* weights, const double* value, const double* radius, int64_t n) {
+  constexpr int64_t kLanes = 8;
+  double sum[kLanes] = {}, magnitude[kLanes] = {}, squares[kLanes] = {};
+  const auto add = [&](int64_t lane, int64_t k) {
+    const double term = weights[k] * value[k], moved = weights[k] * radius[k];
+    sum[lane] += term;
+    magnitude[lane] += std::fabs(term);
+    squares[lane] += moved * moved;
+  };
+  int64_t k = 0;
+  for (; k + kLanes <= n; k += kLanes)
+    for (int64_t lane = 0; lane < kLanes; ++lane) add(lane, k + lane);
+  for (; k < n; ++k) add(k % kLanes, k);
+  StateSums all;
+  for (int64_t lane = 0; lane < kLanes; ++lane) {
+    all.sum += sum[lane];
+    all.magnitude += magnitude[lane];
+    all.squares += squares[lane];
+  }
+  return all;
+}
+
 // Products of one row with a state are spread over threads from this many on.
 constexpr int64_t kMinParallel = int64_t{1} << 20;
 
@@ -138,6 +165,12 @@ Status infer_cell(InferContext& c, const CellNode& cell) {
   return Ok{};
 }
 
+std::vector<size_t> cell_line_axes(const ir::Node& node, size_t output) {
+  const bool batch_first = node.i("layout") != 0;
+  if (output == 0) return batch_first ? std::vector<size_t>{0, 2} : std::vector<size_t>{1, 2};
+  return {0, 1};
+}
+
 CellRun::CellRun(RefCall& call, const CellNode& cell) : call_(call), cell_(cell) {
   for (RefTensor& y : call.out) {
     std::fill(y.f.begin(), y.f.end(), 0.0);
@@ -172,17 +205,51 @@ std::vector<Near> CellRun::initial(size_t port) const {
 void CellRun::begin(int64_t direction) {
   direction_ = direction;
   state_ = initial(5);
-  const int64_t rows = cell_.steps * cell_.batch, columns = cell_.gates * cell_.hidden;
-  product_.assign(static_cast<size_t>(rows * columns), 0.0);
-  radius_.assign(call_.u == 0 ? 0 : product_.size(), 0.0);
+  choose_sequences();
+  multiply_inputs();
+}
+
+void CellRun::choose_sequences() {
+  std::vector<bool> wanted(static_cast<size_t>(cell_.batch), call_.positions.empty());
+  const bool steps = call_.positions_of == 0;
+  for (const int64_t p : call_.positions) {
+    // Of rows [step, direction, batch] or [batch, step, direction]; of states without the step.
+    int64_t row = p / cell_.hidden, direction = row % cell_.directions, b = row / cell_.directions;
+    if (cell_.batch_first && steps) b /= cell_.steps;
+    if (!cell_.batch_first) {
+      b = row % cell_.batch;
+      direction = row / cell_.batch % cell_.directions;
+    }
+    if (direction == direction_) wanted[static_cast<size_t>(b)] = true;
+  }
+  wanted_.clear();
+  place_.assign(static_cast<size_t>(cell_.batch), 0);
+  for (int64_t b = 0; b < cell_.batch; ++b) {
+    place_[static_cast<size_t>(b)] = static_cast<int64_t>(wanted_.size());
+    if (wanted[static_cast<size_t>(b)]) wanted_.push_back(b);
+  }
+}
+
+void CellRun::multiply_inputs() {
   constexpr int64_t kRows = 32;
-  parallel_for(call_.threads, (rows + kRows - 1) / kRows, [&](int64_t first, int64_t last) {
-    const int64_t from = first * kRows, count = std::min(rows, last * kRows) - from;
-    dense_product(count, columns, cell_.input, side(*call_.in[0], from * cell_.input, cell_.input, 1),
-                  side(*call_.in[1], direction * columns * cell_.input, 1, cell_.input), call_.u,
-                  cell_.input + cell_.hidden + 2, product_.data() + from * columns,
-                  radius_.empty() ? nullptr : radius_.data() + from * columns, columns);
-  });
+  const bool all = static_cast<int64_t>(wanted_.size()) == cell_.batch;
+  const int64_t rows = all ? cell_.steps * cell_.batch : cell_.steps, columns = cell_.gates * cell_.hidden;
+  const int64_t parts = (rows + kRows - 1) / kRows, step = cell_.batch_first || all ? 1 : cell_.batch;
+  product_.assign(static_cast<size_t>(columns * cell_.steps) * wanted_.size(), 0.0);
+  radius_.assign(call_.u == 0 ? 0 : product_.size(), 0.0);
+  const auto multiply = [&](int64_t part) {
+    const int64_t sequence = part / parts, first = part % parts * kRows, count = std::min(kRows, rows - first);
+    const int64_t x = all ? first : row_of(wanted_[static_cast<size_t>(sequence)], first);
+    const int64_t to = (sequence * rows + first) * columns;
+    dense_product(count, columns, cell_.input, side(*call_.in[0], x * cell_.input, step * cell_.input, 1),
+                  side(*call_.in[1], direction_ * columns * cell_.input, 1, cell_.input), call_.u,
+                  cell_.input + cell_.hidden + 2, product_.data() + to, radius_.empty() ? nullptr : radius_.data() + to,
+                  columns);
+  };
+  parallel_for(call_.threads, parts * (all ? 1 : static_cast<int64_t>(wanted_.size())),
+               [&](int64_t first, int64_t last) {
+                 for (int64_t part = first; part < last; ++part) multiply(part);
+               });
 }
 
 Near CellRun::bias(int64_t row) const {
@@ -191,7 +258,9 @@ Near CellRun::bias(int64_t row) const {
 }
 
 Near CellRun::from_input(int64_t b, int64_t g, int64_t j) const {
-  const int64_t row = g * cell_.hidden + j, x = cell_.batch_first ? b * cell_.steps + at_ : at_ * cell_.batch + b;
+  const bool all = static_cast<int64_t>(wanted_.size()) == cell_.batch;
+  const int64_t row = g * cell_.hidden + j,
+                x = all ? row_of(b, at_) : place_[static_cast<size_t>(b)] * cell_.steps + at_;
   const size_t at = static_cast<size_t>(x * cell_.gates * cell_.hidden + row);
   return plus({product_[at], radius_.empty() ? 0 : radius_[at]}, bias(row), u());
 }
@@ -200,23 +269,26 @@ void CellRun::from_state(const Near* v, int64_t first, int64_t count, std::vecto
   const int64_t n = cell_.hidden, rows = count * n, all = cell_.gates * n;
   const RefTensor& weights = *call_.in[2];
   to.resize(static_cast<size_t>(rows));
+  // Side by side, such that sums go over several terms at once.
+  std::vector<double> value(static_cast<size_t>(n)), size(value), spread(value);
+  for (size_t k = 0; k < value.size(); ++k) {
+    value[k] = v[k].v;
+    spread[k] = v[k].r;
+    size[k] = std::fabs(v[k].v) + v[k].r;
+  }
   const auto part = [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t w = (direction_ * all + first * n + row) * n;
-      double sum = 0, magnitude = 0, squares = 0, linear = 0;
-      for (int64_t k = 0; k < n; ++k) {
-        const double a = weights.f[static_cast<size_t>(w + k)], term = a * v[k].v, moved = a * v[k].r;
-        sum += term;
-        magnitude += std::fabs(term);
-        squares += moved * moved;
-        if (const double r = weights.r(w + k); r > 0) linear += r * (std::fabs(v[k].v) + v[k].r);
-      }
+      const StateSums s = state_sums(weights.f.data() + w, value.data(), spread.data(), n);
+      double linear = 0;
+      for (int64_t k = 0; k < n && !weights.radius.empty(); ++k)
+        if (const double r = weights.r(w + k); r > 0) linear += r * size[static_cast<size_t>(k)];
       // Errors of the units of one state are treated as independent, like the round-offs of one sum (see sum_radius):
       // their worst case would grow without limit over the steps of a sequence whose cell forgets.
       const double radius = u() == 0 ? 0
-                                     : sum_radius(u(), n + cell_.input + 2, magnitude) + steady_radius(u(), n, sum) +
-                                           linear + 4 * std::sqrt(squares);
-      to[static_cast<size_t>(row)] = plus({sum, radius}, bias(all + first * n + row), u());
+                                     : sum_radius(u(), n + cell_.input + 2, s.magnitude) +
+                                           steady_radius(u(), n, s.sum) + linear + 4 * std::sqrt(s.squares);
+      to[static_cast<size_t>(row)] = plus({s.sum, radius}, bias(all + first * n + row), u());
     }
   };
   if (rows * n < kMinParallel) return part(0, rows);

@@ -36,24 +36,27 @@ Result<CellNode> read_cell(const ir::Node& node, int64_t gates, std::span<const 
 
 // Error unless input `port`, if present, has this shape, compared where both are numbers.
 Status expect_shape(const InferContext& c, size_t port, std::string_view name, const Shape& want);
+// OpDef::line_axes of a cell's outputs.
+std::vector<size_t> cell_line_axes(const ir::Node& node, size_t output);
 // Checks x, W, R, B, sequence_lens and initial_h against each other; sets y and y_h.
 Status infer_cell(InferContext& c, const CellNode& cell);
 
 Near plus(Near a, Near b, double u);
 inline Near minus_from_one(Near a, double u) { return {1 - a.v, a.r + u * (1 + std::fabs(a.v))}; }
 
-// One direction of a run: products of inputs and states with the weights, the last states, results.
+// One direction of a run: products of inputs and states with the weights, the last states, results. Only sequences of
+// which the call wants a position are walked.
 class CellRun {
  public:
   CellRun(RefCall& call, const CellNode& cell);
 
-  // Calls step(batch) for each step of each sequence in its order, then stores the state into y and, after the last
-  // step, into y_h. `state` is [batch, hidden], initialised from initial_h.
+  // Calls step(batch) for each step of each wanted sequence in its order, then stores the state into y and, after the
+  // last step, into y_h. `state` is [batch, hidden], initialised from initial_h.
   template <class F>
   void walk(int64_t direction, F step) {
     begin(direction);
     for (int64_t s = 0; s < cell_.steps; ++s)
-      for (int64_t b = 0; b < cell_.batch; ++b) {
+      for (const int64_t b : wanted_) {
         const int64_t length = length_of(b);
         if (s >= length) continue;
         at_ = cell_.reversed(direction) ? length - 1 - s : s;
@@ -78,6 +81,11 @@ class CellRun {
 
  private:
   void begin(int64_t direction);
+  void choose_sequences();
+  void multiply_inputs();
+  int64_t row_of(int64_t b, int64_t step) const {
+    return cell_.batch_first ? b * cell_.steps + step : step * cell_.batch + b;
+  }
   void keep(int64_t b);
   void end();
   int64_t length_of(int64_t b) const;
@@ -88,7 +96,10 @@ class CellRun {
   const CellNode& cell_;
   int64_t direction_ = 0, at_ = 0;
   std::vector<Near> state_;
-  std::vector<double> product_, radius_;  // x W^T of all steps, rows as in x
+  std::vector<int64_t> wanted_;  // sequences of this direction, ascending
+  std::vector<int64_t> place_;   // of a sequence among the wanted ones
+  std::vector<double> product_,
+      radius_;  // x W^T of all steps: rows as in x, or of the wanted sequences, each by itself
 };
 
 // An LSTM with the operator's inputs. With `rounding` a state is rounded to fewer bits where it is multiplied: with an

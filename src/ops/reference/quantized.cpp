@@ -1,6 +1,8 @@
 // Scales by position, and rounding into quantised types.
 #include "ops/reference/quantized.hpp"
 
+#include <cmath>
+
 #include "ops/shape/indices.hpp"
 
 namespace peri::ops {
@@ -35,6 +37,24 @@ Status check_scale(const InferContext& c, size_t port, std::string_view name, co
   bool same = s.size() == x.size();
   for (size_t d = 0; same && d < x.size(); ++d) same = !differ(s[d], wanted[d]);
   return same ? Status(Ok{}) : wrong(shape_text(wanted));
+}
+
+Status check_values_of_scale(const ir::Value* scale, bool divides) {
+  if (!scale || !scale->constant) return Ok{};
+  const Tensor& t = *scale->constant;
+  const DType type = t.dtype();
+  if (!is_float(type) || type == DType::kF8E8M0) return Ok{};
+  int64_t zeros = 0;
+  for (int64_t k = 0; k < t.numel(); ++k) {
+    const double v = t.f64(k);
+    zeros += v == 0;
+    if (std::isfinite(v) && !(divides && v == 0)) continue;
+    return invalid("element %lld of a scale is no scale", static_cast<long long>(k))
+        .expecting(divides ? "finite numbers other than 0, since values are divided by them" : "finite numbers")
+        .but_found(format("%g", v));
+  }
+  if (zeros == 0 || zeros < t.numel()) return Ok{};
+  return invalid("all of a scale is 0, so that every value would be 0").expecting("finite numbers, some of them not 0");
 }
 
 Status check_alike(const InferContext& c, size_t scale, size_t zero_point) {

@@ -35,6 +35,9 @@ class ScaleOf {
 Status check_scale(const InferContext& c, size_t port, std::string_view name, const Shape& x, int64_t axis,
                    int64_t block);
 
+// Checks the elements of a constant scale of floats: finite; where values are divided by it none is 0, elsewhere not
+// all are (a channel or block of zeros may have 0). No constant: nothing to check.
+Status check_values_of_scale(const ir::Value* scale, bool divides);
 // Checks that a zero point has the shape of its scale.
 Status check_alike(const InferContext& c, size_t scale, size_t zero_point);
 

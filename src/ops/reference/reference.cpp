@@ -112,6 +112,21 @@ namespace {
 // What is wanted of each value: nothing stored for a value means all of it.
 using Wanted = std::unordered_map<const ir::Value*, std::vector<int64_t>>;
 
+// The output of which the node may be asked for some positions: its only one, or the only one that is used at all, of
+// an op that takes positions of any. -1: it has to make everything.
+int asked_in_part(const ir::Graph& graph, const ir::Node& n, const Wanted& wanted) {
+  const OpDef* const op = find(n.op);
+  if (n.outputs.size() > 1 && !(op && op->line_axes)) return -1;
+  int only = -1;
+  for (size_t k = 0; k < n.outputs.size(); ++k) {
+    const ir::Value* const v = n.outputs[k];
+    if (n.outputs.size() > 1 && v->users.empty() && v != graph.outputs[0]) continue;
+    if (only >= 0) return -1;
+    only = static_cast<int>(k);
+  }
+  return only >= 0 && wanted.contains(n.outputs[static_cast<size_t>(only)]) ? only : -1;
+}
+
 // Pulls positions of the only output back through the graph, last node first.
 Wanted pull_positions(const ir::Graph& graph, const std::vector<int64_t>& positions) {
   Wanted wanted;
@@ -120,12 +135,14 @@ Wanted pull_positions(const ir::Graph& graph, const std::vector<int64_t>& positi
   for (size_t k = graph.nodes.size(); k-- > 0;) {
     const ir::Node& n = *graph.nodes[k];
     const OpDef* op = find(n.op);
-    const bool some = n.outputs.size() == 1 && wanted.contains(n.out()) && !whole[n.out()];
+    const int asked = asked_in_part(graph, n, wanted);
+    const ir::Value* const from = asked < 0 ? nullptr : n.outputs[static_cast<size_t>(asked)];
+    const bool some = from && !whole[from];
     for (size_t port = 0; port < n.inputs.size(); ++port) {
       const ir::Value* v = n.inputs[port];
       if (!v || !v->producer || whole[v]) continue;  // what is given is there as a whole
       std::vector<int64_t> needed;
-      if (!some || !op || !op->pull || !op->pull(n, port, wanted.at(n.out()), &needed)) {
+      if (!some || !op || !op->pull || !op->pull(n, port, wanted.at(from), &needed)) {
         whole[v] = true;
         wanted.erase(v);
         continue;
@@ -220,16 +237,18 @@ void round_values(DType narrowest, RefTensor* t) {
   }
 }
 
-Status eval_node(const ir::Node& node, Environment& env, DimBinding* binding, const RefOptions& options,
-                 const Wanted& wanted) {
+Status eval_node(const ir::Graph& graph, const ir::Node& node, Environment& env, DimBinding* binding,
+                 const RefOptions& options, const Wanted& wanted) {
   ir::Graph scratch;
   ir::Node* shaped = nullptr;
   PERI_TRY(concrete_types(node, env, *binding, &scratch, &shaped));
   const OpDef* op = find(node.op);
   if (!op->reference) return unsupported("%s has no reference", node.op.c_str()).at_node(node.name);
-  const auto some = wanted.find(node.outputs[0]);
   RefCall call{*shaped, {}, {}, {}, options.u, options.threads};
-  if (node.outputs.size() == 1 && some != wanted.end()) call.positions = some->second;
+  if (const int asked = asked_in_part(graph, node, wanted); asked >= 0) {
+    call.positions_of = static_cast<size_t>(asked);
+    call.positions = wanted.at(node.outputs[call.positions_of]);
+  }
   const DType made = shaped->out()->type.dtype;
   call.options = &options;
   if (!op->stores.empty() && options.u > 0 && unit_roundoff(made) > options.u) call.stored = made;
@@ -298,7 +317,7 @@ Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<c
   for (const ir::Node* n : graph.nodes) {
     for (const ir::Value* v : n->inputs)
       if (v && v->constant && !env.contains(v)) put_constant(v);
-    PERI_TRY(eval_node(*n, env, &binding, options, wanted));
+    PERI_TRY(eval_node(graph, *n, env, &binding, options, wanted));
     if (stop_asked()) return Error(ErrorKind::kCancelled, "the reference was stopped").at_node(n->name);
     for (const ir::Value* v : n->inputs)
       if (v && --uses[v] == 0) env.erase(v);
