@@ -66,7 +66,8 @@ class Fixed(Typed):
             self.assertIn("a loop did not end within its limit of iterations", said)
             self.assertNotIn("right at", said)
         self.ends(0, "build", "loop.onnx", "--fix", "k=20000", "-o", "a.engine", *QUICK)
-        self.ends(0, "verify", "a.engine", "--quiet")
+        # 20,000 sums in float32: how far they drift depends on the processor.
+        self.ends(0, "verify", "a.engine", "--max-error", "1e-3", "--quiet")
 
 
 if __name__ == "__main__":

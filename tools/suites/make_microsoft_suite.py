@@ -204,6 +204,8 @@ def main():
     a = parser(__doc__).parse_args()
     suite = Suite(a.out, "make_microsoft_suite.py")
     options = ort.SessionOptions()
+    # Without VNNI its products of u8 by s8 saturate at 16 bits, unless it is told not to.
+    options.add_session_config_entry("session.x64quantprecision", "1")
     options.graph_optimization_level, options.log_severity_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL, 4
     for family in (activations, norms, products, attention, grouped_attention, recurrent, quantised):
         for c in family():
