@@ -14,6 +14,7 @@ def session(model, exact_bytes=False):
     if exact_bytes:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
         options.add_session_config_entry("session.x64quantprecision", "1")
+        options.add_session_config_entry("session.disable_quant_qdq", "1")  # pairs of quantize and dequantize stay, and their rounding
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
