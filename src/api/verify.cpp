@@ -1,5 +1,6 @@
 // Verification through the C interface.
 #include <algorithm>
+#include <cmath>
 
 #include "api/handles.hpp"
 #include "build/open.hpp"
@@ -12,7 +13,8 @@ namespace {
 // What is 0 is as it was.
 Status set_budget(const peri_verify_options& given, judge::Budget* b) {
   const auto take = [](double value, const char* name, double least, double most, double* out) -> Status {
-    if (!(value >= least && value <= most)) return usage("peri_verify_options.%s is not in range", name);
+    if (!(value >= least && value <= most) || !std::isfinite(value))
+      return usage("peri_verify_options.%s is not in range", name);
     if (value != 0) *out = value;
     return Ok{};
   };
@@ -38,7 +40,8 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
     t.peer_model = given.peer_model;
     t.budget = judge::peer_budget();
   }
-  if (!(given.max_error >= 0)) return usage("peri_verify_options.max_error is not 0 or more");
+  if (!(given.max_error >= 0) || !std::isfinite(given.max_error))
+    return usage("peri_verify_options.max_error is not a number of 0 or more");
   if (given.max_error > 0) {
     t.budget.max_error = given.max_error;
     t.budget.given = true;

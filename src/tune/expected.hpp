@@ -19,7 +19,7 @@ namespace peri::tune {
 constexpr double kMaxWholeFlops = 3e7, kPositionFlops = 1e8, kMaxReferenceFlops = 4e9;
 constexpr int64_t kMinPositions = 64, kMaxPositions = 4096;
 // Of a result whose lines are computed each as a whole (OpDef::line_axes), as many lines as kPositionFlops allow, and
-// at least so many.
+// at least the first, the last and two between.
 constexpr int64_t kMinLines = 4;
 
 struct Expected {

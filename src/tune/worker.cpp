@@ -67,6 +67,9 @@ Result<Process> spawn(const std::string& program) {
   posix_spawn_file_actions_init(&files);
   posix_spawnattr_init(&attributes);
   posix_spawn_file_actions_adddup2(&files, theirs.get(), kWorkerSocket);
+  // What it might print is no part of the build's output, which may be JSON.
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_addclosefrom_np(&files, kWorkerSocket + 1);
   sigset_t blocked;
   sigemptyset(&blocked);

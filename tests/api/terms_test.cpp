@@ -89,6 +89,12 @@ TEST(CallTerms, AVerificationAndABenchTakeInputsOfTheCallers) {
   terms.min_cosine = 2;
   EXPECT_EQ(engine->verify(terms).error().kind, PERI_ERROR_USAGE);
   terms.min_cosine = 0;
+  for (double peri::VerifyOptions::* const part :
+       {&peri::VerifyOptions::rtol, &peri::VerifyOptions::atol, &peri::VerifyOptions::max_error}) {
+    terms.*part = INFINITY;
+    EXPECT_EQ(engine->verify(terms).error().kind, PERI_ERROR_USAGE) << "nothing exceeds it";
+    terms.*part = 0;
+  }
   terms.atol = terms.rtol = 1e-30;
   report = engine->verify(terms);
   ASSERT_TRUE(report.ok());

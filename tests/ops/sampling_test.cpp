@@ -138,5 +138,18 @@ TEST(BitCast, BitsAndWidths) {
   EXPECT_NE(refusal("graph { input x: f32[2]; y = bit_cast(x) {to=14}; output y }").find("width"), std::string::npos);
 }
 
+// 1e-9 above the middle of two elements: float32 places it at the middle, whose even neighbour is the first.
+TEST(Sampling, PlacesOfFloat64AreNotRounded) {
+  for (const auto& [type, want] : {std::pair(DType::kF64, 8.0), std::pair(DType::kF32, 7.0)}) {
+    const std::string t(dtype_name(type));
+    const double at = (0.5 + 1e-9) * 2 / 3 - 1;
+    const auto y =
+        run_text("graph { input x: " + t + "[1,1,1,4]; input g: " + t +
+                     "[1,1,1,2]; y = grid_sample(x, g) {mode=\"nearest\", align_corners=1}; output y }",
+                 std::vector{floats({1, 1, 1, 4}, {7, 8, 9, 10}, type), floats({1, 1, 1, 2}, {at, -1}, type)});
+    EXPECT_EQ(y[0].f[0], want) << t;
+  }
+}
+
 }  // namespace
 }  // namespace peri::ops

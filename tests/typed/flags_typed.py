@@ -45,6 +45,11 @@ class Flags(Typed):
         self.assertIn("--max-change", self.wrong("verify", "a.engine", "--seed", "3", "--max-change", "1"))
         self.ends(0, "verify", "a.engine", "--seed", "3", "--seed", "4", "--max-change", "1")
 
+    def test_a_budget_that_nothing_exceeds_is_none(self):
+        for flag in ("--max-error", "--max-change", "--rtol", "--atol"):
+            for value in ("inf", "nan", "-1", "1e400"):
+                self.assertIn("not in range", self.wrong("verify", "a.engine", flag, value))
+
     def test_each_part_of_a_budget_can_fail(self):
         for flag, value, words in (("--max-error", "1e-9", "of its range, allowed 1e-09"), ("--max-change", "1e-9", "of the change between two seeds, allowed 1e-09"),
                                    ("--max-change", "-0", "two seeds, allowed 0;"), ("--min-cosine", "1", "its cosine is 1 - ")):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Where files go: a folder that is not there is told before the work, links are followed, what is no file is not waited for."""
+import json
 import os
 import shutil
 
@@ -116,6 +117,15 @@ class Places(Typed):
         self.assertRegex(r.stderr, rb"note: candidates were tried in this process.*/bin/false: the worker .* before it was ready")
         self.environment["PERI_WORKER"] = ""
         self.assertNotIn(b"in this process", self.peri("build", "m.onnx", "-o", "y.engine", "--no-tune").stderr)
+
+    def test_what_a_worker_prints_is_not_the_builds(self):
+        talks = self.folder / "talks"
+        talks.write_text("#!/bin/sh\necho a word; cat >/dev/null\n")
+        talks.chmod(0o755)
+        self.environment["PERI_WORKER"] = str(talks)
+        r = self.peri("build", "m.onnx", "-o", "z.engine", "--no-tune", "--json", "-")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        json.loads(r.stdout)
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ def built_and_run(network, wrong):
     sequence = next((d for d in dims if "seq" in d), None)
     sizes = [s.format(b=batch, s=sequence) for s in (TEXTS if sequence else IMAGES)] if batch else []
     runs = lambda sessions, each, *at: first_object(call([a.engine_runs, engine, "--sessions", sessions, "--runs", each, *at], network.environment)[1])
-    # On the device's memory: whether the caller's input is in a cache of the host decides up to 0.1 of a run with copies.
+    # On the device's memory: a run with copies depends on the host's caches too (benchmarks/results/2026-11-24_gpu_shards.md).
     row["first_runs"] = runs(SESSIONS, RUNS, "--resident", *sizes)
     phases.ended("first runs of sizes")
     if a.bits:  # engine_runs ends with status 1 where they are not

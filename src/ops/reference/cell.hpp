@@ -36,6 +36,7 @@ Result<CellNode> read_cell(const ir::Node& node, int64_t gates, std::span<const 
 
 // Error unless input `port`, if present, has this shape, compared where both are numbers.
 Status expect_shape(const InferContext& c, size_t port, std::string_view name, const Shape& want);
+
 // OpDef::line_axes of a cell's outputs.
 std::vector<size_t> cell_line_axes(const ir::Node& node, size_t output);
 // Checks x, W, R, B, sequence_lens and initial_h against each other; sets y and y_h.
@@ -98,8 +99,8 @@ class CellRun {
   std::vector<Near> state_;
   std::vector<int64_t> wanted_;  // sequences of this direction, ascending
   std::vector<int64_t> place_;   // of a sequence among the wanted ones
-  std::vector<double> product_,
-      radius_;  // x W^T of all steps: rows as in x, or of the wanted sequences, each by itself
+  // x W^T of all steps: rows as in x, or of one wanted sequence after the other.
+  std::vector<double> product_, radius_;
 };
 
 // An LSTM with the operator's inputs. With `rounding` a state is rounded to fewer bits where it is multiplied: with an
