@@ -56,7 +56,7 @@ class Flags(Typed):
             self.assertIn(words, self.ends(3, "verify", "a.engine", flag, value))
         for flag, value in (("--max-error", "1e-3"), ("--max-change", "1e-3"), ("--min-cosine", "0.999")):
             self.ends(0, "verify", "a.engine", flag, value)
-        self.assertIn("a number of 0 or more, found -1", self.wrong("verify", "a.engine", "--max-error", "-1"))
+        self.assertIn("a finite number of 0 or more, found -1", self.wrong("verify", "a.engine", "--max-error", "-1"))
         self.assertIn("a whole number from 0 to 18446744073709551615, found -1", self.wrong("verify", "a.engine", "--seed", "-1"))
 
     def test_sizes_beside_files_are_not_ignored(self):
