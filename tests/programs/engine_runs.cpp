@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-#include <thread>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
@@ -77,11 +77,22 @@ bool same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 
 // What runs of one size took in one session, in ms.
 struct Times {
-  std::vector<double> runs, rested;  // rested: the two behind a rest that was as long as the first run
+  // rested: the two after the host worked as long as the first run took, the former made as the first run is.
+  std::vector<double> runs, rested;
   double steady() const { return stats::median(std::span(runs).subspan(2)); }
 };
 
 constexpr size_t kCopies = 8;  // of 0.6 MB or more for an image: above a core's second-level cache
+
+// Reads and writes more than a core's caches hold for about so long, as planning and capturing a new size do: afterwards
+// the device was idle, and neither the code nor the data of a run is in the core's caches.
+void work_for(double ms) {
+  static std::vector<uint64_t> words(size_t{4} << 20);
+  const int64_t start = now_ns();
+  while (seconds_since(start) * 1e3 < ms)
+    for (size_t k = 0; k < words.size() && seconds_since(start) * 1e3 < ms; k += 4096)
+      for (size_t i = k; i < k + 4096; ++i) words[i] = words[i] * 6364136223846793005u + i;
+}
 
 Status run_size(runtime::Session& session, std::span<const std::vector<Tensor>> copies, const Call& call,
                 std::vector<Tensor>* expected, Times* times, int64_t* differ) {
@@ -89,10 +100,10 @@ Status run_size(runtime::Session& session, std::span<const std::vector<Tensor>> 
   std::vector<runtime::View> views;
   const int64_t runs = call.runs;
   for (int64_t k = 0; k < runs + 2; ++k) {
-    if (k == runs) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(times->runs[0]));
+    if (k == runs) work_for(times->runs[0]);
     const std::vector<Tensor>& inputs = copies[static_cast<size_t>(k) % copies.size()];
     const int64_t start = now_ns();
-    if (k > 0 && call.resident) {
+    if (k > 0 && k != runs && call.resident) {
       PERI_TRY(session.run_resident({}));
       (k < runs ? times->runs : times->rested).push_back(seconds_since(start) * 1e3);
       continue;
@@ -119,8 +130,9 @@ Status run_size(runtime::Session& session, std::span<const std::vector<Tensor>> 
 }
 
 // The slowest first run; else medians over sessions: of the second and of later runs, of one by the other within a
-// session, since clocks change from one to the next, of the second to the tenth run, and of the two after a rest: where
-// these take as long as the second of a new size, it is the machine that warms up and not the size that is new.
+// session, since clocks change from one to the next, of the second to the tenth run, and of the two after the host
+// worked on something else: where the second of these takes as long as the second of a new size, it is the machine that
+// warms up and not the size that is new.
 void write_times(const std::vector<Times>& sessions, JsonWriter* w) {
   const auto median = [&](FunctionRef<double(const Times&)> of) {
     std::vector<double> list;

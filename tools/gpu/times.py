@@ -141,8 +141,8 @@ def built_and_run(network, wrong):
 
 
 def second_over_later(size):
-    """Beside later runs, and beside the second of two runs of a known size behind a rest as long as the first run: what a rest costs,
-    which lets a device's clock fall, is not the size's."""
+    """Compared with later runs, and with the second of two runs of a known size after the host worked as long as the first run: what
+    an idle device and cold caches of the host cost is not the size's."""
     return size["second_over_steady"] * min(1, size["steady_ms"] / size["rested_ms"][1])
 
 
