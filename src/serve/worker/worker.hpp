@@ -46,8 +46,8 @@ struct WorkerCounts {
   device::MemoryInfo device;  // of its device; 0, 0: no memory of its own, or unknown
 };
 
-// Thread-safe, but for the destructor and stop(): one thread at a time calls these, and the destructor only when no other
-// call is in progress.
+// Thread-safe, except the destructor and stop(): one thread at a time calls these, and the destructor only when no
+// other call is in progress.
 class Worker {
  public:
   // Errors: the program does not exist, or has another version.
