@@ -64,6 +64,9 @@ ROWS = [
     ("pool/pool.cpp", "kLines", (8, 2, 32), "region graph { input x: f32[1,64,112,112]; y = max_pool(x) {kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,2]}; output y }", 2),
     ("max_unpool.cpp", "kPlaces", (1 << 15, 1 << 13, 1 << 17), "region graph { input x: f32[1,64,128,128]; input i: i64[1,64,128,128]; y = max_unpool(x, i) {kernel_shape=[2,2], strides=[2,2]}; output y }", 2),
     ("matmul_typed.cpp", "kRows", (32, 8, 128), "region graph { input a: f64[256,256]; input b: f64[256,256]; y = matmul(a, b); output y }", 2),
+    *(("top_k.cpp", "kInserted", (16, 4, 64), f"region graph {{ input x: f32[64,1000]; const k: i64[1] = [{k}]; y, i = top_k(x, k); output y; output i }}", 2) for k in (10, 40)),
+    *(("move/copy.cpp", "kFewNeighbours", (4, 2, 16), f"transpose x=f32[1,224,224,{c}] perm=[0,3,1,2]", 2) for c in (3, 8)),
+    *(("block/plan.cpp", "kLongRow", (256, 64, 1024), f"region graph {{ input x: f32[8192,{n}]; input b: f32[8192,1]; y = add(x, b); output y }}", 2) for n in (128, 512)),
 ]
 
 
@@ -72,8 +75,8 @@ def variable(file, name):
     return "TRY_" + re.sub(r"\W", "_", pathlib.Path(file).stem) + "_" + name
 
 
-def patch():
-    for file, name in dict.fromkeys((f, n) for f, n, *_ in ROWS):
+def patch(only):
+    for file, name in dict.fromkeys((f, n) for f, n, *_ in ROWS if any(o in f for o in only)):
         path = ROOT / CPU / file
         text = path.read_text()
         found = re.search(rf"^( *)(static )?constexpr (int64_t|double) ([^;]*\b{name} = ([^,;]+)[^;]*);", text, re.M)
@@ -131,7 +134,7 @@ def main():
     p.add_argument("--markdown", metavar="FILE", help="write the table (default: print it)")
     a = p.parse_args()
     if a.patch:
-        patch()
+        patch(a.only)
     if a.measure:
         table = measure(a.measure, a.runs, a.only)
         pathlib.Path(a.markdown).write_text(table) if a.markdown else print(table, end="")

@@ -79,9 +79,9 @@ Compressor::Compressor(Compression form) : state_(std::make_unique<State>()) {
 Compressor::~Compressor() { deflateEnd(&state_->z); }
 
 void Compressor::add(std::span<const std::byte> bytes) {
-  constexpr size_t kPiece = 1 << 30;  // zlib counts its input in 32 bits
-  for (size_t at = 0; at < bytes.size(); at += kPiece)
-    state_->run(bytes.subspan(at, std::min(kPiece, bytes.size() - at)), Z_NO_FLUSH);
+  constexpr size_t kMaxInput = 1 << 30;  // of a call: zlib counts its input in 32 bits
+  for (size_t at = 0; at < bytes.size(); at += kMaxInput)
+    state_->run(bytes.subspan(at, std::min(kMaxInput, bytes.size() - at)), Z_NO_FLUSH);
 }
 
 std::string Compressor::finish() {

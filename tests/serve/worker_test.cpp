@@ -43,6 +43,43 @@ TEST(Worker, NobodyIsKilledByANumberThatIsOver) {
   EXPECT_EQ(kills_of_none, 0);
 }
 
+// A load and the release of a servable in other threads, while stop() ends the process.
+TEST(Worker, EndsWhileOthersLoadAndRelease) {
+  for (int round = 0; round < 20; ++round) {
+    auto worker = Worker::start(fakes());
+    ASSERT_TRUE(worker.ok()) << worker.error().text();
+    auto kept = load(**worker, order_of("kept"));
+    ASSERT_TRUE(kept.ok()) << kept.error().text();
+    std::vector<std::thread> threads;
+    std::atomic<bool> begun{false};
+    std::vector<std::string> errors;
+    threads.emplace_back([&] {
+      while (true) {
+        auto loaded = load(**worker, order_of("m"));  // released at once
+        begun = true;
+        if (loaded.ok()) continue;
+        errors.push_back(loaded.error().message);
+        return;
+      }
+    });
+    while (!begun) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(100 * round));
+    (*worker)->stop();
+    for (std::thread& t : threads) t.join();
+    ASSERT_EQ(errors.size(), 1U);
+    EXPECT_TRUE(errors[0] == "the worker process ended over loading the model" ||
+                errors[0] == "there is no worker process to load it")
+        << errors[0];
+    worker->reset();
+    // The servable is valid without its Worker, and refuses.
+    auto caught = std::make_shared<Caught>();
+    kept->servable->submit(1, {}, caught);
+    const std::lock_guard<std::mutex> lock(caught->mutex);
+    ASSERT_TRUE(caught->got);
+    EXPECT_FALSE(caught->got->ok());
+  }
+}
+
 TEST(Worker, AnswersThroughSharedMemory) {
   auto worker = Worker::start(fakes());
   ASSERT_TRUE(worker.ok()) << worker.error().text();

@@ -10,8 +10,9 @@
 
 namespace peri::kernels {
 namespace {
-// Measured: benchmarks/results/2026-11-22_constants_more.md.
-constexpr int64_t kTaskElements = 1 << 13, kFew = 16;
+// Measured: benchmarks/results/2026-11-22_constants_more.md, 2026-11-24_constants_choices.md.
+constexpr int64_t kTaskElements = 1 << 13;
+constexpr int64_t kInserted = 16;  // up to this k, the best so far are a sorted list into which elements are inserted
 constexpr int64_t kScan = 64;  // neighbours of which the loop says at once which are better than what is held
 
 struct Shape {
@@ -89,7 +90,7 @@ void select(const Shape& s, const T* x, CandidateOf<T>* all) {
     const auto bits = ordered(x[i * s.inner]);
     return C{static_cast<decltype(bits)>(s.largest ? bits : ~bits), UINT32_MAX - static_cast<uint32_t>(i)};
   };
-  if (s.k <= kFew) {
+  if (s.k <= kInserted) {
     Best<C> best{all, s.k};
     int64_t i = 0;
     for (; i < s.axis && !best.full(); ++i) best.show(candidate(i));
@@ -183,7 +184,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   const Source x = Source::of(p, p.anchor().in(0), c.constants);
   if (!x.known()) return refused("reads a value made inside the region");
   PERI_ASSIGN(const RunLines run, run_of(s.type));
-  const size_t scratch = static_cast<size_t>(s.k <= kFew ? kFew : s.axis) * sizeof(Candidate<uint64_t>);
+  const size_t scratch = static_cast<size_t>(s.k <= kInserted ? kInserted : s.axis) * sizeof(Candidate<uint64_t>);
   return TaskInstance::make((s.lines() + s.lines_per_task() - 1) / s.lines_per_task(), scratch,
                             [=](int64_t task, const Args& args) { run(s, x.data(args), args, task); });
 }

@@ -10,8 +10,8 @@
 
 namespace peri::serve {
 
-// A server's certificate and key, or the authorities that a client trusts. Any thread may begin sessions. TLS 1.2 and
-// 1.3.
+// A server's certificate and key, or the authorities that a client trusts. Immutable: threads may begin sessions of one
+// context at the same time. TLS 1.2 and 1.3.
 class TlsContext {
  public:
   // PEM files; HTTP/1.1. Errors name the file; kRefused if others may read the key.
@@ -22,9 +22,11 @@ class TlsContext {
   virtual ~TlsContext() = default;
 };
 
-// The session of one connection. Not thread-safe.
+// The session of one connection. Not thread-safe: it may change threads, with one call at a time. Sessions of one
+// context may be used at the same time. A session keeps its context.
 class TlsSession {
  public:
+  // A server session; `context` is from open().
   static Result<std::unique_ptr<TlsSession>> begin(const std::shared_ptr<TlsContext>& context);
   // A client session; `context` is from trust(). The server must be `host` and support `protocol`, "http/1.1" or "h2".
   static Result<std::unique_ptr<TlsSession>> call(const std::shared_ptr<TlsContext>& context, const std::string& host,
@@ -34,7 +36,7 @@ class TlsSession {
   virtual bool feed(std::span<const std::byte> bytes) = 0;
   // Reads decrypted bytes; returns their number; 0: none yet. Negative: the session has ended or failed.
   virtual int64_t read(std::span<std::byte> to) = 0;
-  // Encrypts bytes to be sent. False: the session has failed. REQUIRES, for a client: ready().
+  // Encrypts bytes to be sent. False: the session has failed. REQUIRES: the handshake is complete.
   virtual bool write(std::span<const std::byte> bytes) = 0;
   virtual bool ready() = 0;                 // the handshake is complete; advances it if possible
   virtual std::string failure() const = 0;  // the reason of a failure

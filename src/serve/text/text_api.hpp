@@ -26,6 +26,7 @@ struct TextRequest {
 Result<TextRequest> parse_embeddings(std::string_view body, const TextLimits& limits);
 Result<TextRequest> parse_generate(std::string_view body, const TextLimits& limits);
 
+// Bodies of replies; any thread. REQUIRES: `result` has a row for each input; generate_reply: `served` has a tokenizer.
 std::string embeddings_reply(const TextRequest& request, const TextResult& result);
 std::string generate_reply(const TextRequest& request, const Served& served, const TextResult& result);
 // Replies of GET /v1/models and GET /v1/models/NAME.
@@ -34,7 +35,9 @@ std::string show_model(const Served& served);
 // An error in OpenAI's format.
 HttpReply openai_error(int status, std::string_view message, std::string_view code = "");
 
-// Runs the texts; `done` receives the reply, on any thread. The returned job can be cancelled.
+// Returns a job for the texts, which the caller starts with start(), once. `done` then receives the reply, once: during
+// start() or later, on any thread; errors are replies too, with the status that `status_of` gives. cancel() may be
+// called on any thread. REQUIRES: `request` has an input.
 enum class TextForm : uint8_t { kEmbeddings, kGenerate, kGenerateStream };
 std::shared_ptr<TextJob> run_texts(TextForm form, ServedPtr served, TextRequest request,
                                    std::function<int(const Error&)> status_of, std::function<void(HttpReply)> done);

@@ -133,13 +133,16 @@ void Worker::State::end_process() {
   if (thread.joinable()) thread.join();
   if (process.pid >= 0) kill(process.pid, SIGKILL);
   if (retrying.joinable()) retrying.join();
-  if (process.pid >= 0) (void)bury(&process);
   std::shared_ptr<Link> gone;
   {
     const std::lock_guard<std::mutex> lock(mutex);
     gone = std::move(link);
-    link = nullptr;
-    counts.up = false;  // the number may be reused from now on
+    link = nullptr;  // from now on forget() does not use the socket
+    counts.up = false;
+  }
+  {
+    const std::lock_guard<std::mutex> lock(control);  // a load in progress reads from the socket
+    if (process.pid >= 0) (void)bury(&process);
   }
   if (gone) gone->end(refused("the server has ended"));
   for (const RemotePtr& r : remotes()) r->set_fault("the server has ended");  // no request waits for another process

@@ -46,7 +46,8 @@ struct WorkerCounts {
   device::MemoryInfo device;  // of its device; 0, 0: no memory of its own, or unknown
 };
 
-// Thread-safe.
+// Thread-safe, except the destructor and stop(): one thread at a time calls these, and the destructor only when no
+// other call is in progress.
 class Worker {
  public:
   // Errors: the program does not exist, or has another version.
@@ -54,13 +55,15 @@ class Worker {
   // Ends the process. Requests in progress get errors.
   ~Worker();
   // Loads a model in the process. The returned servable may outlive this object and survives restarts, each of which
-  // loads the model again. Errors: those of the worker's loader; kRefused: the process died while loading.
+  // loads the model again; any thread may release it. Errors: those of the worker's loader; kRefused: the process died
+  // while loading, there is none, or it has as many models as it may have. `say` is called in this thread.
   Result<Loaded> load(const LoadOrder& order, const std::function<void(const std::string&)>& say);
   WorkerCounts counts() const;
-  // Ends the process permanently: requests in progress get errors. Afterwards, servables may only be destroyed.
+  // Ends the process permanently: requests in progress get errors, and so do later ones of the servables, which remain
+  // valid after stop() and after this object. May be called again.
   void stop();
   // For the event loop of a thread that submits requests: it takes answers itself, also those to other threads'
-  // requests.
+  // requests. It may outlive this object.
   std::unique_ptr<LoopGuest> guest();
   const std::string& name() const;
   int64_t gpu() const;

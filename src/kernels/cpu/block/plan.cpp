@@ -10,7 +10,7 @@
 namespace peri::kernels::cpu::block {
 namespace {
 
-// Measured: benchmarks/results/2026-11-22_constants.md.
+// Measured: benchmarks/results/2026-11-22_constants.md; kLongRow: 2026-11-24_constants_choices.md.
 constexpr int64_t kTile = 1024;        // elements: 4 KiB of f32, so that a chain's registers stay in L1
 constexpr int64_t kStreamTile = 8192;  // where nothing is kept in L1 from step to step
 constexpr int64_t kLine = 16;          // elements of a cache line

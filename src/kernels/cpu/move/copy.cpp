@@ -16,7 +16,9 @@ constexpr int64_t kMaxReach = int64_t{1} << 46;  // elements of up to 16 bytes: 
 constexpr int64_t kTaskBytes = 128 * 1024;
 constexpr int64_t kLine = 16;  // source elements of a transpose taken at once: a cache line of floats
 constexpr size_t kMaxDims = 64;
-constexpr int64_t kFew = 4;
+// Rows are picked out of lines if fewer neighbours than this lie side by side in the source, at most this many elements
+// apart. Measured: benchmarks/results/2026-11-24_constants_choices.md.
+constexpr int64_t kFewNeighbours = 4;
 
 // Whether all places lie in [0, size).
 bool inside(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides, int64_t offset, int64_t size) {
@@ -176,7 +178,7 @@ Result<CopyPlan> make_plan(const CopyShape& s) {
     plan.mode = CopyMode::kElements;
     for (size_t d = 0; d + 1 < dims.size() && last.to == 1; ++d) {
       if (dims[d].from != 1) continue;
-      if (dims[d].n < kFew && last.from <= kFew) break;  // a few neighbours apart: rows are picked out of lines
+      if (dims[d].n < kFewNeighbours && last.from <= kFewNeighbours) break;
       plan.mode = CopyMode::kTranspose;
       std::rotate(dims.begin() + static_cast<int64_t>(d), dims.begin() + static_cast<int64_t>(d) + 1, dims.end() - 1);
       break;
