@@ -87,7 +87,8 @@ void drop_known_shapes(ir::Graph& graph) {
 
 std::string region_name(const Region& r) {
   const ir::Node* first = r.nodes.front();
-  return first->name.empty() && first->out() ? first->out()->name : first->name;
+  const ir::Value* out = first->out();
+  return first->name.empty() && out ? out->name : first->name;
 }
 
 std::string region_key(const Region& region) { return problem::hash(region_graph(region)); }

@@ -275,9 +275,8 @@ namespace {
 bool stays_wide(const ir::Value* v) {
   return !v->users.empty() && std::all_of(v->users.begin(), v->users.end(), [&](const ir::Node* n) {
     const ops::OpDef* op = ops::find(n->op);
-    for (size_t k = 0; op && k < n->inputs.size(); ++k)
-      if (n->inputs[k] == v) return k < op->inputs.size() && op->inputs[k].stays_wide;
-    return false;
+    const size_t port = static_cast<size_t>(std::ranges::find(n->inputs, v) - n->inputs.begin());
+    return op && port < n->inputs.size() && port < op->inputs.size() && op->inputs[port].stays_wide;
   });
 }
 Tensor converted(const Tensor& t, DType type) {

@@ -38,6 +38,22 @@ TEST(Http, AClientThatGoesIsNoticedWhateverItSent) {
   }
 }
 
+TEST(Http, AServerThatEndsKeepsNoRequest) {
+  std::atomic<int> asked{0};
+  std::weak_ptr<Exchange> unanswered;
+  auto http = std::move(*HttpServer::start({}, [&](const std::shared_ptr<Exchange>& e) {
+    e->on_gone([e] {});  // as a call does that refers to its exchange
+    unanswered = e;
+    ++asked;
+  }));
+  Client client(http->port());
+  ASSERT_TRUE(client.send(post("/", "x")));
+  for (int k = 0; k < 30000 && asked == 0; ++k) usleep(1000);
+  ASSERT_EQ(asked, 1);
+  http.reset();
+  EXPECT_TRUE(unanswered.expired());
+}
+
 // The requests of a handler that answers when it is told to.
 struct Held {
   std::mutex mutex;

@@ -63,8 +63,9 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const std::array<const HeadView*, 4> view = {&m.q, &m.k, &m.v, &m.y};
   const char* const port[] = {"q", "k", "v", "y"};
   for (size_t k = 0; k < 4; ++k) {
-    const ir::Value& value = k < 3 ? *n.in(k) : *n.out();
-    const DType dtype = value.type.dtype;
+    const ir::Value* const value = k < 3 ? n.in(k) : n.out();
+    PERI_CHECK(value, "an attention without q, k, v or y");
+    const DType dtype = value->type.dtype;
     if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16)
       return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(dtype)));
     const std::string name(port[k]), upper(1, static_cast<char>(port[k][0] - 'a' + 'A'));
@@ -74,7 +75,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
         at += std::string(" + (") + "BHSD"[letter] + ") * " + (stride == 1 ? "1" : s.size(stride));
     body += "#define PERI_" + upper + "_AT(B, H, S, D) (" + at + ")\n";
     if (k == 3) continue;
-    PERI_ASSIGN(const std::string from, s.value(p, value));
+    PERI_ASSIGN(const std::string from, s.value(p, *value));
     body += "PERI_DEVICE float peri_" + name + "(const PERI_INDEX at, PERI_PARAMETERS) { return " +
             cuda::loaded(dtype, from + "[at]") + "; }\n";
   }

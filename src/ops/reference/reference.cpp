@@ -172,7 +172,8 @@ class Environment {
   void erase(const ir::Value* v) { at_.erase(v); }
   RefTensor take(const ir::Value* v, bool last) {
     auto& [there, own] = at_.at(v);
-    return own && last ? std::move(*own) : *there;
+    if (own && last) return std::move(*own);
+    return *there;
   }
 
  private:

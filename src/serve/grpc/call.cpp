@@ -146,8 +146,8 @@ static void read_metadata(const grpc::ServerContext& context, Request* request) 
 grpc::Status GrpcCall::admitted() {
   const GrpcOptions& options = shared_.options;
   if (const auto& refuses = options.refuses; refuses && !method_->open)
-    if (std::string why = refuses(metadata_of(context_, "authorization"), &key_.emplace()); !why.empty())
-      return {grpc::StatusCode::UNAUTHENTICATED, std::move(why)};
+    if (const std::string why = refuses(metadata_of(context_, "authorization"), &key_.emplace()); !why.empty())
+      return {grpc::StatusCode::UNAUTHENTICATED, why};
   let_in_ = true;
   if (++shared_.open <= options.streams && !shared_.counts) return grpc::Status::OK;
   const std::lock_guard<std::mutex> lock(shared_.mutex);

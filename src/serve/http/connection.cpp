@@ -33,6 +33,10 @@ class Connection::Turn final : public Exchange, public std::enable_shared_from_t
     connection_.reset();
     if (const auto gone = std::exchange(gone_, nullptr); gone && !replied_) gone();
   }
+  void drop() {
+    connection_.reset();
+    gone_ = nullptr;
+  }
   HttpRequest request_;
 
  private:
@@ -291,6 +295,11 @@ void Connection::reply(Turn* turn, HttpReply& reply) {
   send(std::move(reply), keep);
 }
 
+void Connection::drop() {
+  closed_ = true;
+  if (const auto turn = std::exchange(turn_, nullptr)) turn->drop();
+}
+
 bool Connection::refuse(int status, std::string_view why) {
   HttpReply reply = error_reply(status, why);
   if (status == 503) reply.retry_after_s = 1;
@@ -372,7 +381,7 @@ void Connection::close() {
   closed_ = true;
   const auto self = shared_from_this();
   error_code ec;
-  socket_.close(ec);
+  (void)socket_.close(ec);
   if (const auto turn = std::exchange(turn_, nullptr)) turn->go();
 }
 

@@ -75,6 +75,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
   class Turn;
   void reply(Turn* turn, HttpReply& reply);
+  // Lets go of an exchange without a reply, which refers to the connection. REQUIRES: the thread of its loop has ended.
+  void drop();
   bool closed() const { return closed_; }
   const std::shared_ptr<ByteBudget>& bodies() const { return shared_.bodies; }
   boost::asio::io_context& context() { return loop_.context; }

@@ -30,8 +30,7 @@ bool answers(const std::string& name) {
   asio::io_context context;
   asio::local::stream_protocol::socket socket(context);
   error_code ec;
-  socket.connect(asio::local::stream_protocol::endpoint(name), ec);
-  return ec != asio::error::connection_refused;
+  return socket.connect(asio::local::stream_protocol::endpoint(name), ec) != asio::error::connection_refused;
 }
 
 class Server final : public HttpServer {
@@ -40,6 +39,8 @@ class Server final : public HttpServer {
     for (auto& loop : loops_) loop->context.stop();
     for (auto& loop : loops_)
       if (loop->thread.joinable()) loop->thread.join();
+    for (auto& loop : loops_)
+      for (const auto& c : all_of(*loop)) c->drop();
     if (!unix_socket_.empty()) unlink(unix_socket_.c_str());
   }
   Status open(const HttpOptions& options, Handler handler) {
@@ -56,16 +57,17 @@ class Server final : public HttpServer {
         return usage("the name of a socket has at most 100 bytes").in_file(options.unix_socket);
       const auto where = asio::local::stream_protocol::endpoint(options.unix_socket);
       local_.emplace(loops_[0]->context);
-      local_->open(where.protocol(), ec);
-      if (!answers(options.unix_socket)) unlink(options.unix_socket.c_str());  // left by a server that was killed
-      local_->bind(where, ec);
-      if (ec)
+      const auto failed = [&] {
         return io_error("cannot listen on a socket of this name: %s", ec.message().c_str())
             .in_file(options.unix_socket);
+      };
+      if (local_->open(where.protocol(), ec)) return failed();
+      if (!answers(options.unix_socket)) unlink(options.unix_socket.c_str());  // left by a server that was killed
+      if (local_->bind(where, ec)) return failed();
       unix_socket_ = options.unix_socket;
       if (options.unix_mode != 0 && chmod(options.unix_socket.c_str(), options.unix_mode) != 0)
         return os_error("set the rights of", options.unix_socket);
-      local_->listen(kBacklog, ec);
+      if (local_->listen(kBacklog, ec)) return failed();
       accept(*local_);
     }
     for (auto& loop : loops_) {
@@ -103,11 +105,8 @@ class Server final : public HttpServer {
           .expecting("one like 127.0.0.1, 0.0.0.0 or ::1");
     const asio::ip::tcp::endpoint where(address, static_cast<uint16_t>(options.port));
     tcp_.emplace(loops_[0]->context);
-    tcp_->open(where.protocol(), ec);
-    tcp_->set_option(asio::socket_base::reuse_address(true), ec);
-    tcp_->bind(where, ec);
-    if (!ec) tcp_->listen(kBacklog, ec);
-    if (ec)
+    if (tcp_->open(where.protocol(), ec) || tcp_->set_option(asio::socket_base::reuse_address(true), ec) ||
+        tcp_->bind(where, ec) || tcp_->listen(kBacklog, ec))
       return io_error("cannot listen on %s:%d: %s", options.address.c_str(), options.port, ec.message().c_str())
           .advise(ec.value() == EADDRNOTAVAIL
                       ? "name an address that this machine has, 127.0.0.1 or 0.0.0.0 for all of them"
@@ -136,10 +135,10 @@ class Server final : public HttpServer {
   void take(Loop& loop, From socket) {
     constexpr bool kTcp = std::is_same_v<typename From::protocol_type, asio::ip::tcp>;
     error_code ignored;
-    if constexpr (kTcp) socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+    if constexpr (kTcp) (void)socket.set_option(asio::ip::tcp::no_delay(true), ignored);
     if (++shared_.connections > shared_.limits.connections) {
       --shared_.connections;
-      socket.close(ignored);
+      (void)socket.close(ignored);
       return;
     }
     asio::post(loop.context, [this, &loop, s = Socket(std::move(socket))]() mutable {
@@ -155,11 +154,10 @@ class Server final : public HttpServer {
     accept_rest(kBacklog, [&] {
       Loop& loop = *loops_[next_++ % loops_.size()];
       typename Acceptor::protocol_type::socket socket(loop.context);
-      acceptor.accept(socket, ec);
-      if (!ec) take(loop, std::move(socket));
+      if (!acceptor.accept(socket, ec)) take(loop, std::move(socket));
       return !ec;
     });
-    acceptor.close(ec);
+    (void)acceptor.close(ec);
   }
   // Processes available events without sleeping, and polls for up to `linger_ns` while work may complete soon.
   static void turn(asio::io_context& context, LoopGuest& guest, int64_t linger_ns) {
@@ -176,13 +174,16 @@ class Server final : public HttpServer {
       context.run_one();
     }
   }
+  static std::vector<std::shared_ptr<Connection>> all_of(const Loop& loop) {
+    std::vector<std::shared_ptr<Connection>> all;
+    for (Connection* c : loop.connections) all.push_back(c->shared_from_this());
+    return all;
+  }
   void sweep(Loop& loop) {
     loop.sweep.expires_after(std::chrono::milliseconds(100));
     loop.sweep.async_wait([this, &loop](const error_code& ec) {
       if (ec) return;
-      std::vector<std::shared_ptr<Connection>> all;
-      for (Connection* c : loop.connections) all.push_back(c->shared_from_this());
-      for (const auto& c : all) c->sweep(now_ns(), shared_.draining);
+      for (const auto& c : all_of(loop)) c->sweep(now_ns(), shared_.draining);
       sweep(loop);
     });
   }

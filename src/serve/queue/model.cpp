@@ -363,8 +363,8 @@ void Model::answer(const CallPtr& call, Answer answer) {
   if (sequences_ && !call->probe) return answer_steps(call, std::move(answer));
   if (!options_.preserve_order) return call->done(std::move(answer));
   std::unique_lock<std::mutex> lock(order_mutex_);
-  for (Ordered& o : order_)
-    if (o.call == call) o.answer = std::move(answer);
+  const auto its = std::ranges::find(order_, call, &Ordered::call);
+  if (its != order_.end()) its->answer = std::move(answer);
   if (releasing_) return;
   releasing_ = true;
   while (!order_.empty() && order_.front().answer) {

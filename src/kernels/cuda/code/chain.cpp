@@ -166,7 +166,8 @@ struct Writer {
 
   // Reads the neighbours in front of the loop; the one of the loop's turn.
   std::string loaded_before(size_t a, DType dtype, const std::string& from) {
-    const std::string name = "x" + std::to_string(a), at = place(a);
+    std::string name = "x" + std::to_string(a);
+    const std::string at = place(a);
     if (same(a)) {
       before += "  const " + register_type(dtype) + " " + name + " = " + loaded(dtype, from + "[" + at + "]") + ";\n";
       return name;
