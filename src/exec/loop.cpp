@@ -79,9 +79,9 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
   prepared->plan.program = c.program;
   prepared->plan.step = c.step;
   prepared->plan.max_iterations = c.options->max_iterations;
-  prepared->plan.growth_bytes = c.options->growth_limit();
+  prepared->plan.memory_bytes = c.options->memory_limit();
   PERI_TRY(check_arguments(c, prepared->plan));
-  PERI_ASSIGN(prepared->plan.body, Body::create(*c.step->bodies[0], c, true));
+  PERI_ASSIGN(prepared->plan.body, Body::create(*c.step->bodies[0], c));
   return std::unique_ptr<runtime::Prepared>(std::move(prepared));
 }
 }  // namespace

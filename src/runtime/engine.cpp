@@ -67,12 +67,6 @@ int64_t EngineOptions::memory_limit() const {
   return machine;
 }
 
-int64_t EngineOptions::growth_limit() const {
-  constexpr int64_t kShare = 8;  // the value that a loop reads, the one that it makes, and copies of both fit at once
-  const int64_t most = memory_bytes > 0 ? memory_bytes : memory_limit() / kShare;
-  return growth_bytes > 0 ? std::min(growth_bytes, most) : most;
-}
-
 WeightSource mapped_weights(std::span<const std::byte> bytes, std::shared_ptr<const MappedFile> file) {
   const size_t first = static_cast<size_t>(bytes.data() - file->data());
   return {bytes, file, [file, first](uint64_t offset, uint64_t n) { file->drop(first + offset, n); }};

@@ -53,13 +53,9 @@ struct EngineOptions {
   // Number of steps that all sessions and bodies together may still run, for untrusted programs; null: unlimited.
   std::shared_ptr<std::atomic<int64_t>> steps_left = nullptr;
   int64_t max_iterations = int64_t{1} << 31;  // of one loop in one run; more is an error
-  // Limit in bytes of what one loop adds from iteration to iteration: scan outputs, and carried values beyond their
-  // first size; 0: an eighth of memory_limit().
-  int64_t growth_bytes = 0;
   bool choosing = false;  // executors may refuse what is correct but slow: the engine is only for choosing candidates
 
   int64_t memory_limit() const;
-  int64_t growth_limit() const;
 };
 
 class Engine {

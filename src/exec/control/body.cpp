@@ -5,20 +5,13 @@
 
 namespace peri::exec {
 
-Result<std::unique_ptr<Body>> Body::create(const plan::Program& program, const runtime::PrepareContext& context,
-                                           bool repeated) {
-  constexpr int64_t kShareOfRepeated = 4;
+Result<std::unique_ptr<Body>> Body::create(const plan::Program& program, const runtime::PrepareContext& context) {
   auto body = std::make_unique<Body>();
   plan::Program own = program;
   own.weights = context.program->weights;
   runtime::WeightSource source;
   if (context.source) source = *context.source;
-  runtime::EngineOptions options = *context.options;
-  if (repeated && options.memory_bytes <= 0) {
-    options.growth_bytes = options.growth_limit();
-    options.memory_bytes = options.memory_limit() / kShareOfRepeated;
-  }
-  PERI_ASSIGN(body->engine_, runtime::Engine::create(std::move(own), std::move(source), std::move(options)));
+  PERI_ASSIGN(body->engine_, runtime::Engine::create(std::move(own), std::move(source), *context.options));
   return body;
 }
 

@@ -18,17 +18,13 @@ class Body {
     Lease(Lease&&) = default;
     ~Lease();
     runtime::Session* operator->() const { return session_.get(); }
-    void drop() { session_.reset(); }  // it is not used again, and its memory is free
 
    private:
     Body* body_;
     std::unique_ptr<runtime::Session> session_;
   };
 
-  // `repeated`: in every iteration of a loop, whose values may grow. One block of its memory, and of bodies in it, takes
-  // at most a quarter of the machine's then, unless the engine's options say how much.
-  static Result<std::unique_ptr<Body>> create(const plan::Program& program, const runtime::PrepareContext& context,
-                                              bool repeated);
+  static Result<std::unique_ptr<Body>> create(const plan::Program& program, const runtime::PrepareContext& context);
   const plan::Program& program() const { return engine_->program(); }
   // Thread-safe. The pool is for the runs of this lease.
   Result<Lease> lease(ThreadPool* pool);

@@ -56,16 +56,6 @@ std::string loop_payload(size_t carried, const std::vector<int64_t>& axes, const
 }
 
 namespace {
-constexpr const char* kRemedy = "lower --max-iterations, or check the condition that ends the loop";
-
-// The memory of a value, strings with their characters.
-int64_t bytes_in(const Tensor& t) {
-  if (t.dtype() != DType::kString) return static_cast<int64_t>(t.bytes().size());
-  int64_t sum = 0;
-  for (const std::string& s : t.string_values()) sum += static_cast<int64_t>(sizeof s + s.size());
-  return sum;
-}
-
 // The parts of a scan output.
 struct Stack {
   std::vector<std::byte> bytes;
@@ -117,7 +107,6 @@ class LoopRun {
       PERI_ASSIGN(Tensor t, argument(types[k], context_.reads[k]));
       inputs_.push_back(std::move(t));
     }
-    first_bytes_ = carried_bytes();
     given_.resize(steady_.outputs.size());
     places_.resize(plan_.carried);
     const auto& outputs = plan_.body->program().outputs;
@@ -133,7 +122,7 @@ class LoopRun {
   }
 
   Status iterate(int64_t trips, bool go) {
-    PERI_ASSIGN(Body::Lease body, plan_.body->lease(context_.pool));
+    PERI_ASSIGN(const Body::Lease body, plan_.body->lease(context_.pool));
     for (int64_t trip = 0; trip < trips && go; ++trip) {
       if (trip >= plan_.max_iterations)
         return invalid("a loop did not end within its limit of iterations")
@@ -143,12 +132,7 @@ class LoopRun {
       inputs_[0].set_i64(0, trip);
       for (size_t k = 0; k < plan_.carried; ++k)
         if (steady_.outputs[1 + k]) given_[1 + k].data = places_[k][trip & 1].mutable_data();
-      auto ran = body->run(inputs_, given_);
-      if (!ran.ok()) {
-        body.drop();
-        return of_iteration(std::move(ran).error(), trip);
-      }
-      std::vector<Tensor> out = std::move(ran).value();
+      PERI_ASSIGN(std::vector<Tensor> out, body->run(inputs_, given_));
       go = more_ != 0;
       for (size_t k = 0; k < plan_.carried; ++k) {
         if (steady_.outputs[1 + k])
@@ -156,7 +140,6 @@ class LoopRun {
         else
           inputs_[2 + k] = std::move(out[1 + k]);
       }
-      PERI_TRY(check_growth(trip));
       for (size_t s = 0; s < scans_.size(); ++s) PERI_TRY(push(s, out[1 + plan_.carried + s], trip));
     }
     return Ok{};
@@ -188,45 +171,12 @@ class LoopRun {
       stack.strings.insert(stack.strings.end(), part.string_values().begin(), part.string_values().end());
     else
       stack.bytes.insert(stack.bytes.end(), part.bytes().begin(), part.bytes().end());
-    kept_ += bytes_in(part);
-    if (kept_ <= plan_.growth_bytes) return Ok{};
-    return too_large("the scan outputs of a loop", kept_, trip);
-  }
-
-  // Bytes of the carried values whose sizes may change.
-  int64_t carried_bytes() const {
-    int64_t sum = 0;
-    for (size_t k = 0; k < plan_.carried; ++k)
-      if (!steady_.outputs[1 + k]) sum += bytes_in(inputs_[2 + k]);
-    return sum;
-  }
-
-  // What carried values grew by, with the scan outputs so far.
-  Status check_growth(int64_t trip) {
-    const int64_t grown = carried_bytes() - first_bytes_;
-    if (grown <= plan_.growth_bytes - kept_) return Ok{};
-    return too_large("the carried values of a loop", grown + kept_, trip);
-  }
-
-  Error too_large(const char* what, int64_t bytes, int64_t trip) const {
-    return Error(ErrorKind::kMemory, format("%s grow beyond the memory that they may take", what))
+    kept_ += static_cast<int64_t>(stack.part) + (part.dtype() == DType::kString ? part.numel() * 32 : 0);
+    if (kept_ <= plan_.memory_bytes) return Ok{};
+    return Error(ErrorKind::kMemory, "the scan outputs of a loop grow beyond the memory that they may take")
         .at_node(plan_.step->name)
-        .expecting(format("at most %lld bytes more than at its start", static_cast<long long>(plan_.growth_bytes)))
-        .but_found(format("%lld in iteration %lld", static_cast<long long>(bytes), static_cast<long long>(trip)))
-        .advise(kRemedy);
-  }
-
-  // Where the first iteration had enough memory, the growth is what a later one lacks it for.
-  Error of_iteration(Error error, int64_t trip) const {
-    if (error.kind != ErrorKind::kMemory || trip == 0) return error;
-    const std::string inner = error.node.empty() ? "" : " at '" + error.node + "'";
-    return Error(ErrorKind::kMemory,
-                 format("the values of a loop grow beyond the memory in iteration %lld%s: %s",
-                        static_cast<long long>(trip), inner.c_str(), error.message.c_str()))
-        .at_node(plan_.step->name)
-        .expecting(error.expected)
-        .but_found(error.found)
-        .advise(kRemedy);
+        .expecting(format("at most %lld bytes", static_cast<long long>(plan_.memory_bytes)))
+        .advise("lower --max-iterations, or check the condition that ends the loop");
   }
 
   // Without an iteration the other dims of a scan output are those the program states, or 0 where they were never
@@ -286,8 +236,7 @@ class LoopRun {
   std::vector<runtime::View> given_;
   std::vector<std::array<Tensor, 2>> places_;  // of carried values, written in turn
   uint8_t more_ = 0;
-  int64_t kept_ = 0;         // bytes of the scan outputs so far
-  int64_t first_bytes_ = 0;  // of the carried values before the first iteration
+  int64_t kept_ = 0;
 };
 }  // namespace
 

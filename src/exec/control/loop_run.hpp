@@ -10,7 +10,7 @@ struct LoopPlan {
   std::vector<int64_t> axes, reversed;  // of the scan outputs
   const plan::Program* program = nullptr;
   const plan::Step* step = nullptr;
-  int64_t max_iterations = 0, growth_bytes = 0;
+  int64_t max_iterations = 0, memory_bytes = 0;
   std::unique_ptr<Body> body;
 };
 
@@ -19,9 +19,8 @@ Result<LoopPlan> read_loop_payload(std::string_view payload, size_t results);
 std::string loop_payload(size_t carried, const std::vector<int64_t>& axes, const std::vector<int64_t>& reversed);
 
 // `types`: of the step's reads. Allocates nothing for values in an iteration where their sizes do not change, except
-// scan outputs, whose memory doubles as they grow. Errors: kInvalid beyond the allowed iterations; kMemory where scan
-// outputs and carried values grow beyond the allowed bytes, or the body does; a scan output that changes its shape;
-// those of the body. After an error of the body its memory is free.
+// scan outputs, whose memory doubles as they grow. Errors: kInvalid beyond the allowed iterations, kMemory beyond the
+// memory, a scan output that changes its shape, those of the body.
 Status run_loop(const LoopPlan& plan, const std::vector<ArgType>& types, const runtime::RunContext& context);
 
 }  // namespace peri::exec
