@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Campaign, driver and minimiser find what they are there for: a planted wrong element, a crash and a hang each become the
-verdict of their name, for the case that they are planted in and for no other; a seed gives the same bytes again.
+verdict of their name, for the case that they are planted in and for no other; a seed gives the same bytes again, and the
+witness multiplies bytes exactly.
 
     selftest.py --driver build/bin/judge_models"""
 import argparse
@@ -89,6 +90,28 @@ def wrong_reference(scratch, problems):
     expect(problems, "its fault", told.fault("build", "default"), "reference")
 
 
+def exact_products(problems):
+    """The witness multiplies bytes exactly, whose neighbours' products pass 16 bits, on every processor; in bodies too."""
+    import numpy as np
+    import witness
+    from onnx import numpy_helper
+    w = np.full((6, 3), 127, np.int8)
+    zero = np.array(-3, np.int8)
+    product = [helper.make_node("MatMulInteger", ["x", "w", "", "zero"], ["p"])]
+    body = lambda name: helper.make_graph(product, name, [], [helper.make_tensor_value_info("p", TensorProto.INT32, [2, 3])])
+    nodes = [helper.make_node("MatMulInteger", ["x", "w"], ["plain"]), helper.make_node("If", ["yes"], ["inner"], then_branch=body("a"), else_branch=body("b"))]
+    io = [helper.make_tensor_value_info("x", TensorProto.UINT8, [2, 6])], [helper.make_tensor_value_info(n, TensorProto.INT32, [2, 3]) for n in ("plain", "inner")]
+    given = [numpy_helper.from_array(w, "w"), numpy_helper.from_array(zero, "zero"), helper.make_tensor("yes", TensorProto.BOOL, [], [True])]
+    model = helper.make_model(helper.make_graph(nodes, "bytes", *io, given), opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    x = np.full((2, 6), 255, np.uint8)
+    before = model.SerializeToString()
+    told = witness.session(model).run(None, {"x": x})
+    want = [x.astype(np.int32) @ w.astype(np.int32), x.astype(np.int32) @ (w.astype(np.int32) + 3)]
+    expect(problems, "products of bytes", [t.tolist() for t in told], [t.tolist() for t in want])
+    expect(problems, "the model of a session", model.SerializeToString() == before, True)
+
+
 def minimised(driver, scratch, problems):
     """A wrong answer of a chain becomes a graph of fewer nodes that is wrong too."""
     nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Neg", ["r"], ["n"]), helper.make_node("Exp", ["n"], ["y"])]
@@ -111,6 +134,7 @@ def main():
         scratch = pathlib.Path(scratch)
         same_bytes(problems)
         wrong_reference(scratch, problems)
+        exact_products(problems)
         planted(a.driver.resolve(), scratch, problems)
         minimised(a.driver.resolve(), scratch, problems)
     print("\n".join(problems))
