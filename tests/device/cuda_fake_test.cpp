@@ -1,5 +1,8 @@
 // The CUDA device on a fake driver: every rule, every call failing in turn without a leak, and the end of a device that
 // failed for good.
+#include <atomic>
+#include <thread>
+
 #include "tests/device/cuda_fakes.hpp"
 #include "tests/device/cuda_kernels.hpp"
 
@@ -179,6 +182,36 @@ TEST_F(FakeCuda, AfterAStickyErrorNothingIsTaken) {
   EXPECT_EQ(device->pinned(4).error().text(), text);
   EXPECT_EQ(device->synchronize().error().text(), text);
   EXPECT_EQ(calls(), before) << "the driver is not asked again";
+}
+
+// To wait for the whole device, as a build does beside sessions that capture, spoils no capture of another thread.
+TEST_F(FakeCuda, WaitingForTheDeviceSpoilsNoCapture) {
+  const auto device = must(cuda::make_cuda_device());
+  const auto compiler = must(cuda::Compiler::open(""));
+  const Kernels k = must(load_kernels(*device, *compiler));
+  const Memory a = must(device->allocate(400)), b = must(device->allocate(400));
+  const auto one = must(device->make_stream()), two = must(device->make_stream());
+  const auto event = must(device->make_event());
+  std::atomic<bool> over = false;
+  std::thread waits([&] {
+    while (!over) must(device->synchronize());
+  });
+  const auto capture = [&]() -> Status {
+    PERI_TRY(one->begin_capture());
+    PERI_TRY(one->launch(k.of(k.scale, a, b, 1)));
+    PERI_TRY(one->record(*event));
+    PERI_TRY(two->wait(*event));
+    PERI_TRY(two->launch(k.of(k.scale, a, b, 1)));
+    PERI_TRY(two->record(*event));
+    PERI_TRY(one->wait(*event));
+    auto captured = one->end_capture();
+    return captured.ok() ? Status(Ok{}) : Status(std::move(captured).error());
+  };
+  Status done = Ok{};
+  for (int n = 0; n < 3000 && done.ok(); ++n) done = capture();
+  over = true;
+  waits.join();
+  must(std::move(done));
 }
 
 // A replay says what ran in it, on whichever of its streams, and of many launches the last.

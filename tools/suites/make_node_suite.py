@@ -17,7 +17,8 @@ RANDOM = {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "Ran
 # they lie up to 0.005 from the float64 answer where the nearest bfloat16 lies within 0.002. Two spacings are 2^-6.
 ATTENTION_BFLOAT16 = 2**-6
 # Where each node of attention written out rounds rightly to float16, test_attention_4d_causal_fp16_expanded gives 0.468994; float64
-# gives 0.469190, the package expects 0.469482 to 1e-3, which is about one spacing. Two spacings are 2^-9.
+# gives 0.469190, the package expects 0.469482 to 1e-3, which is about one spacing. Of test_attention_4d_fp16 a GPU gives 0.180176,
+# float64 0.180250, the package 0.180420. Two spacings are 2^-9.
 ATTENTION_FLOAT16 = 2**-9
 
 
@@ -58,7 +59,7 @@ def main():
         facts = {"rtol": case.rtol, "atol": case.atol}
         if case.name.startswith("test_attention") and "bfloat16" in dtypes(case.model):
             facts["rtol"] = max(case.rtol, ATTENTION_BFLOAT16)
-        if case.name.startswith("test_attention") and case.name.endswith("_expanded") and "float16" in dtypes(case.model):
+        if case.name.startswith("test_attention") and "float16" in dtypes(case.model):
             facts["rtol"] = max(case.rtol, ATTENTION_FLOAT16)
         if case.name in ("test_dft_inverse", "test_dft_inverse_opset19"):
             facts["atol"] = 1e-6  # its answers are numpy's in float32, off by 2e-7 where they are zero

@@ -81,7 +81,9 @@ class CudaStream final : public Stream {
   Result<std::unique_ptr<Captured>> end_capture() override;
   Status replay(const Captured& captured) override;
   Status synchronize() override;
+  // From any thread.
   Status wait_outside_capture() {
+    const std::lock_guard<std::mutex> lock(turn_);
     if (capturing_) return Ok{};
     return context_->drive("cuStreamSynchronize", [&](const Driver& d) { return d.stream_synchronize(stream_); });
   }
@@ -102,6 +104,9 @@ class CudaStream final : public Stream {
   size_t lane_ = 0;
   bool began_ = false;
   std::atomic<bool> capturing_ = false;
+  // Held where the stream enters or ends a capture and while another thread waits for it: to wait for a stream in a
+  // capture spoils the capture.
+  std::mutex turn_;
 };
 
 Status CudaStream::enter_call() {
@@ -229,6 +234,7 @@ Status CudaStream::wait(const Event& event) {
     return native_wait();
   }
   const std::lock_guard<std::mutex> lock(e.capture->lock);
+  const std::lock_guard<std::mutex> turn(turn_);
   if (e.capture->order.over()) return invalid("an event that was recorded in a capture is waited for outside it");
   if (capturing_ && capture_ != e.capture) return invalid("an event of another capture is waited for");
   PERI_TRY(native_wait());
@@ -245,6 +251,7 @@ Status CudaStream::wait(const Event& event) {
 Status CudaStream::begin_capture() {
   PERI_TRY(enter_call());
   if (capturing_) return invalid("the stream is in a capture already");
+  const std::lock_guard<std::mutex> turn(turn_);
   PERI_TRY(context_->drive("cuStreamBeginCapture",
                            [&](const Driver& d) { return d.capture_begin(stream_, kCuCaptureRelaxed); }));
   capture_ = std::make_shared<Capture>();
@@ -270,10 +277,13 @@ Result<std::unique_ptr<Captured>> CudaStream::end_capture() {
   }
   const std::shared_ptr<Capture> capture = std::exchange(capture_, nullptr);
   const std::lock_guard<std::mutex> lock(capture->lock);
-  began_ = capturing_ = false;
   auto recorded = capture->order.end();
   CuGraph graph = nullptr;
-  const Status ended = end_native(*capture, &graph);
+  const Status ended = [&] {
+    const std::lock_guard<std::mutex> turn(turn_);
+    began_ = capturing_ = false;
+    return end_native(*capture, &graph);
+  }();
   if (called.ok() && ended.ok() && recorded.ok()) return instantiate(graph, **recorded, capture->names);
   if (graph) context_->dispose([&](const Driver& d) { return d.graph_destroy(graph); });
   PERI_TRY(called);

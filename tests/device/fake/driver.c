@@ -222,8 +222,14 @@ int cuStreamDestroy_v2(void* stream) {
   --live;
   END;
 }
+// A wait takes a while to begin; of a stream in a capture it is refused, and spoils the capture.
 int cuStreamSynchronize(void* stream) {
+  sched_yield();
   BEGIN;
+  if (((Stream*)stream)->graph) {
+    ((Stream*)stream)->graph->spoilt = 1;
+    return leave(900);
+  }
   END;
 }
 int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
@@ -272,7 +278,7 @@ int cuStreamEndCapture(void* stream, void** graph) {
     if (s->graph == g) s->graph = NULL;
   g->ended = 1;
   *graph = g;
-  return leave(failed);
+  return leave(failed ? failed : g->spoilt ? 901 : 0);
 }
 int cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long flags) {
   BEGIN;

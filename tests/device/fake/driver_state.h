@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ typedef struct {
 typedef struct Graph {
   Op* ops;
   size_t count;
-  int ended, there;  // there: brought to the device
+  int ended, there, spoilt;  // there: brought to the device
 } Graph;
 typedef struct Stream {
   Graph* graph;  // of the capture it takes part in
