@@ -58,16 +58,28 @@ INSTANTIATE_TEST_SUITE_P(Models, GpuModel, testing::Values("digits_cnn.onnx", "d
                            return std::string(info.param).substr(0, std::string(info.param).find('.'));
                          });
 
-Result<std::shared_ptr<const runtime::Engine>> digits_engine() {
+const std::vector<const runtime::Executor*>& executors() {
   static const std::vector<const runtime::Executor*> kTable = exec::table();
+  return kTable;
+}
+
+Options gpu_options(const std::string& model) {
   Options o;
-  o.compile.model = model_file("digits_cnn.onnx");
+  o.compile.model = model;
   o.compile.backend = "cuda";
-  o.executors = kTable;
-  PERI_ASSIGN(Built built, build_engine(o));
+  o.executors = executors();
+  return o;
+}
+
+Result<std::shared_ptr<const runtime::Engine>> engine_of(const Built& built) {
   runtime::WeightSource weights;
   weights.tensors = built.compiled.weights;
-  return runtime::Engine::create(built.compiled.program, std::move(weights), engine_options(kTable, 2));
+  return runtime::Engine::create(built.compiled.program, std::move(weights), engine_options(executors(), 2));
+}
+
+Result<std::shared_ptr<const runtime::Engine>> digits_engine() {
+  PERI_ASSIGN(const Built built, build_engine(gpu_options(model_file("digits_cnn.onnx"))));
+  return engine_of(built);
 }
 
 // Memory of the driver's that the session's device did not give, and a stream that it did not make.
@@ -141,6 +153,58 @@ TEST(GpuPorts, TwoSessionsAtOnceGiveTheSameBits) {
     });
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(right, 400);
+}
+
+// As a build does, which waits for all that its trials enqueued.
+TEST(GpuPorts, SessionsCaptureNewSizesWhileAnotherThreadWaitsForTheDevice) {
+  const auto engine = digits_engine();
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  std::atomic<bool> over{false};
+  std::atomic<int> waited{0};
+  std::thread waits([&] {
+    while (!over) waited += (*engine)->device(1)->synchronize().ok();
+  });
+  std::string wrong;
+  for (int64_t n = 1; n <= 200 && wrong.empty(); ++n) {
+    const auto session = runtime::Session::create(*engine).value();
+    const auto out = session->run(std::vector<Tensor>{*Tensor::zeros(DType::kF32, {1 + n % 8, 1, 8, 8})});
+    if (!out.ok()) wrong = out.error().text();
+  }
+  over = true;
+  waits.join();
+  EXPECT_EQ(wrong, "");
+  EXPECT_GT(waited, 0);
+}
+
+// The run's error, with its node; the data beside is not touched, and the session runs again.
+TEST(GpuIndices, OutOfRangeAreTheRunsErrorWithTheirNode) {
+  compile::Imported model;
+  auto g = ir::parse_graph(
+      "graph { input x: f32[300,16]; input i: i64[40]; rows: f32[40,16] = gather(x, i); y: f32[40,16] = relu(rows); "
+      "output y }");
+  ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
+  model.graph = std::move(*g);
+  const auto built = build_engine(gpu_options("indices"), std::move(model));
+  ASSERT_TRUE(built.ok()) << built.error().text();
+  const plan::Program& p = built->compiled.program;
+  EXPECT_TRUE(std::all_of(p.steps.begin(), p.steps.end(), [](const plan::Step& s) { return s.device != plan::kHost; }));
+  const auto engine = engine_of(*built);
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  const auto session = runtime::Session::create(*engine).value();
+  const Tensor x = Tensor::of_f32({300, 16}, std::vector<float>(4800, 0.5F));
+  for (const int64_t index :
+       {int64_t{0}, int64_t{299}, int64_t{300}, int64_t{-300}, int64_t{-301}, INT64_MAX, INT64_MIN}) {
+    std::vector<int64_t> indices(40, 1);
+    indices[39] = index;
+    const auto out = session->run(std::vector<Tensor>{x, Tensor::of_i64({40}, indices)});
+    ASSERT_EQ(out.ok(), -300 <= index && index < 300) << index;
+    if (out.ok()) {
+      EXPECT_EQ((*out)[0].f64(639), 0.5) << index;
+    } else {
+      EXPECT_NE(out.error().node.find("rows"), std::string::npos) << out.error().text();
+      EXPECT_NE(out.error().text().find("[-300, 299]"), std::string::npos) << out.error().text();
+    }
+  }
 }
 
 }  // namespace
