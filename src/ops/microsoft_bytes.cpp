@@ -21,6 +21,14 @@ ir::Value* bytes(Composed& c, ir::Value* y, size_t port, const ir::Value* like) 
   return c.op("quantize_linear", inputs, attrs);
 }
 
+// Those of com.microsoft, which took 16 and 4 bits before ONNX did: the same.
+Status plain(ir::Graph& graph, ir::Node& node, int) {
+  Composed c(graph, node);
+  const bool quantizes = node.op == "microsoft_quantize_linear";
+  c.give(0, c.op(quantizes ? "quantize_linear" : "dequantize_linear", node.inputs, node.attrs));
+  return c.done();
+}
+
 Status binary(ir::Graph& graph, ir::Node& node, int) {
   Composed c(graph, node);
   ir::Value* const y = c.op(node.op == "qlinear_add" ? "add" : "mul", {number(c, 0), number(c, 3)});
@@ -110,7 +118,15 @@ std::vector<OpDef> definitions() {
   const AttrSpec last{"channels_last", AttrKind::kInt, false, "0"};
   std::vector<Port> product = both(both(a, b), {{"c", types({DType::kI32}), true}});
   product = both(std::move(product), {{"y_scale", kFloats, true}, {"y_zero_point", kBytes, true}});
-  return {composed("qlinear_add", "QLinearAdd", two, {}, binary),
+  const AttrSpec axis{"axis", AttrKind::kInt, false, "1"};
+  return {composed("microsoft_quantize_linear", "QuantizeLinear",
+                   {{"x", kFloats}, {"y_scale", kFloats}, {"y_zero_point", kQuantized, true}}, {axis}, plain),
+          composed("microsoft_dequantize_linear", "DequantizeLinear",
+                   {{"x", kQuantized | types({DType::kI32})},
+                    {"x_scale", kFloats},
+                    {"x_zero_point", kQuantized | types({DType::kI32}), true}},
+                   {axis}, plain),
+          composed("qlinear_add", "QLinearAdd", two, {}, binary),
           composed("qlinear_mul", "QLinearMul", two, {}, binary),
           composed("qlinear_sigmoid", "QLinearSigmoid", one, {}, unary),
           composed("qlinear_leaky_relu", "QLinearLeakyRelu", one, {{"alpha", AttrKind::kFloat, false, "0.01"}}, unary),

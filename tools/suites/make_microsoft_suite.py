@@ -50,11 +50,15 @@ class Case:
         """Bytes that are fed, with their scale and zero point as weights."""
         return self.feed(array).weight(F(scale)).weight(array.dtype.type(zero))
 
+    def whole(self):
+        """Whether results are bytes, or other numbers of that kind."""
+        return self.op.startswith(("QLinear", "QGemm", "Quantize"))
+
     def model(self):
         names = [f"y{k}" for k in range(self.outputs)]
         taken = [n for k, n in enumerate(names) if self.taken is None or k in self.taken]
         nodes = [helper.make_node(self.op, self.names, [n if n in taken or self.named else "" for n in names], domain=self.domain, **self.attrs)]
-        if self.op.startswith(("QLinear", "QGemm")):  # the tolerance of the suite is for floats
+        if self.whole():  # the tolerance of the suite is for floats
             nodes.append(helper.make_node("Cast", taken, ["y"], to=onnx.TensorProto.FLOAT))
             taken = ["y"]
         infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in self.fed]
@@ -183,6 +187,18 @@ def recurrent():
 
 
 def quantised():
+    for kind, zero in ((B, 120), (np.int8, -7), (np.uint16, 30000), (np.int16, -700)):
+        scale = F(0.031 if np.dtype(kind).itemsize == 1 else 0.00031)
+        c = Case("QuantizeLinear", np.dtype(kind).name)
+        yield c.feed(c.normal(2, 3, 4, spread=2)).weight(scale).weight(kind(zero))
+        c = Case("DequantizeLinear", np.dtype(kind).name)
+        yield c.quantised(c.rng.integers(np.iinfo(kind).min, np.iinfo(kind).max, (2, 3, 4), kind, endpoint=True), scale, zero)
+    c = Case("QuantizeLinear", "columns", axis=1)
+    yield c.feed(c.normal(2, 3, 4)).weight(F([0.01, 0.02, 0.04])).weight(B([0, 100, 255]))
+    c = Case("DequantizeLinear", "columns", axis=-1)
+    yield c.feed(c.bytes(2, 3, 4)).weight(F([0.01, 0.02, 0.04, 0.08])).weight(B([0, 100, 255, 8]))
+    c = Case("DequantizeLinear", "i32")
+    yield c.feed(c.rng.integers(-90000, 90000, (3, 4)).astype(np.int32)).weight(F(0.02))
     for op in ("QLinearAdd", "QLinearMul"):
         for kind in (B, np.int8):
             c = Case(op, np.dtype(kind).name)
@@ -217,8 +233,7 @@ def main():
                 continue
             for output, answer in zip(model.graph.output, answers):
                 output.CopyFrom(helper.make_tensor_value_info(output.name, helper.np_dtype_to_tensor_dtype(answer.dtype), answer.shape))
-            whole = c.op.startswith(("QLinear", "QGemm"))
-            suite.add(c.name, model, [([x for _, x in c.fed], answers)], rtol=0.0 if whole else 1e-4, atol=1.0 if whole else 0.02 if c.op == "DynamicQuantizeLSTM" else 2e-5, op=c.op)
+            suite.add(c.name, model, [([x for _, x in c.fed], answers)], rtol=0.0 if c.whole() else 1e-4, atol=1.0 if c.whole() else 0.02 if c.op == "DynamicQuantizeLSTM" else 2e-5, op=c.op)
     suite.close()
     return 0
 
