@@ -37,6 +37,14 @@ Status Surveyor::describe_initializers(const GraphRecord& g, std::vector<std::st
   return Ok{};
 }
 
+// Where the model declares no shape the options may say how many axes there are.
+void Surveyor::give_rank(ValueRecord* v) const {
+  constexpr int64_t kMaxRank = 32;
+  const auto rank = options_.ranks.find(std::string(v->name));
+  if (!v->shape && rank != options_.ranks.end())
+    v->shape.emplace(static_cast<size_t>(std::clamp<int64_t>(rank->second, 0, kMaxRank)));
+}
+
 Status Surveyor::describe_ports(const GraphRecord& g, std::vector<std::string_view>* given) {
   PERI_TRY(describe_initializers(g, given));
   for (const Body& body : g.inputs) {
@@ -49,7 +57,7 @@ Status Surveyor::describe_ports(const GraphRecord& g, std::vector<std::string_vi
   PERI_TRY(check_ports(g.inputs.size(), constants_.size(), g.outputs.size(), dim_names_.size()));
   std::set<std::string> seen;
   for (const Body& body : g.inputs) {
-    PERI_ASSIGN(const ValueRecord v, read_value(body, base_));
+    PERI_ASSIGN(ValueRecord v, read_value(body, base_));
     if (v.name.empty()) return invalid("a graph input has no name");
     if (!seen.emplace(v.name).second) return invalid("graph input is given twice").at_node(v.name);
     if (constants_.contains(std::string(v.name))) {
@@ -62,6 +70,7 @@ Status Surveyor::describe_ports(const GraphRecord& g, std::vector<std::string_vi
       PERI_TRY(describe_container(v));
       continue;
     }
+    give_rank(&v);
     PERI_ASSIGN(ir::Type type, declared_type(v, dim_names_));
     s_.report.inputs.push_back({std::string(v.name), std::move(type)});
   }
@@ -69,7 +78,7 @@ Status Surveyor::describe_ports(const GraphRecord& g, std::vector<std::string_vi
 }
 
 Status Surveyor::describe_container(const ValueRecord& v) {  // an input for each element
-  constexpr int64_t kMaxElements = 4096, kMaxRank = 32;
+  constexpr int64_t kMaxElements = 4096;
   const bool sequence = v.kind == ValueKind::kSequence || v.of_sequence;
   const std::string given(v.name);
   const auto it = options_.lengths.find(v.name);
@@ -86,8 +95,7 @@ Status Surveyor::describe_container(const ValueRecord& v) {  // an input for eac
     ValueRecord element = v;
     element.name = name;
     element.kind = ValueKind::kTensor;
-    if (const auto rank = options_.ranks.find(name); !element.shape && rank != options_.ranks.end())
-      element.shape.emplace(static_cast<size_t>(std::clamp<int64_t>(rank->second, 0, kMaxRank)));
+    give_rank(&element);
     PERI_ASSIGN(ir::Type type, declared_type(element, dim_names_));
     if (!type.shape)
       return unsupported("'%s' has elements of unknown rank", given.c_str()).advise("give --shapes " + name + ":AxB");

@@ -103,6 +103,17 @@ TEST(Forgiven, TheLastInitializerOfANameCounts) {
   EXPECT_EQ(answer(*r, {filled({2}, 3)}), (std::vector<double>{3, 8}));
 }
 
+TEST(Forgiven, AnInputWithoutAShapeHasTheRankThatIsAskedFor) {
+  pb::ModelProto m = relu_model({"2"});
+  m.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape();
+  EXPECT_NE(error(m).find("the rank of input 'x' is not known"), std::string::npos) << error(m);
+  EXPECT_NE(error(m).find("--shapes NAME:AxB"), std::string::npos) << error(m);
+  const std::string bytes = m.SerializeAsString();
+  auto r = import_bytes(bytes, nullptr, "m.onnx", ".", {.ranks = {{"x", 2}}});
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_EQ(ir::type_text(r->graph.outputs[0]->type), "f32[x_dim_0,x_dim_1]");
+}
+
 TEST(Forgiven, AnOutputGivenTwiceIsOne) {
   pb::ModelProto m = relu_model({"2"});
   *m.mutable_graph()->add_output() = m.graph().output(0);

@@ -252,7 +252,7 @@ Status check_known(const ir::Node& node) {
     if (!v || v->type.known()) continue;
     return unsupported("the %s of input '%s' is not known", v->type.shape ? "type" : "rank", v->name.c_str())
         .at_node(label(node))
-        .advise("give the graph's inputs a type and a rank");
+        .advise("give the graph's inputs a type and a rank, or the shape of each that has none: --shapes NAME:AxB");
   }
   return Ok{};
 }
