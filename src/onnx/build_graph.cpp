@@ -37,16 +37,27 @@ void Builder::add_inputs(Scope& scope) {
   }
 }
 
+// One of a name that is given again takes the place of the first.
+void Builder::add_initializer(std::string_view name, Tensor tensor, Scope& scope) {
+  ir::Value*& value = scope.values[std::string(name)];
+  if (!value || !value->constant) {
+    value = scope.graph->add_constant(name, std::move(tensor));
+    return;
+  }
+  value->type = ir::Type(tensor.dtype(), Shape(tensor.dims().begin(), tensor.dims().end()));
+  value->constant = std::move(tensor);
+}
+
 Status Builder::add_initializers(const GraphRecord& g, Scope& scope) {
   for (const Body& body : g.initializers) {
     PERI_ASSIGN(const TensorRecord t, read_tensor(body, weights_.base()));
     PERI_ASSIGN(Tensor tensor, weights_.tensor(t));
-    scope.values[std::string(t.name)] = scope.graph->add_constant(t.name, std::move(tensor));
+    add_initializer(t.name, std::move(tensor), scope);
   }
   for (const Body& body : g.sparse_initializers) {
     PERI_ASSIGN(const SparseTensorRecord t, read_sparse_tensor(body, weights_.base()));
     PERI_ASSIGN(Tensor tensor, weights_.dense(t));
-    scope.values[std::string(t.values.name)] = scope.graph->add_constant(t.values.name, std::move(tensor));
+    add_initializer(t.values.name, std::move(tensor), scope);
   }
   return Ok{};
 }

@@ -8,6 +8,7 @@
 #include "onnx/containers.hpp"
 #include "onnx/first_forms.hpp"
 #include "ops/control/bodies.hpp"
+#include "ops/shape/composed.hpp"
 
 namespace peri::onnx {
 
@@ -37,6 +38,10 @@ Status upgrade(ir::Graph& graph, ir::Node* node, int64_t opset) {
   const std::string label = node->name;
   PERI_TRY(open_first_form(graph, *node, opset));
   if (!def->upgrade) return Ok{};
+  if (def->infer == ops::infer_composed) {  // else inference checks this
+    PERI_TRY(ops::check_known(*node));
+    PERI_TRY(ops::check_node(*node));
+  }
   Status done = def->upgrade(graph, *node, static_cast<int>(opset));
   if (!done.ok()) return std::move(done).error().at_node(label);
   return Ok{};

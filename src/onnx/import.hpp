@@ -72,7 +72,7 @@ struct ImportOptions {
   // For inputs that are sequences the number of elements, each of which becomes an input NAME.K; for optional ones
   // whether they are present, which is the default.
   DimBinding lengths = {};
-  DimBinding ranks = {};  // of such elements NAME.K, where the model declares no shape
+  DimBinding ranks = {};  // of inputs, and of such elements NAME.K, where the model declares no shape
 };
 
 // Errors name the file, the node, expectation, finding and remedy. Any file is safe to import: time and memory are

@@ -11,6 +11,7 @@ namespace peri::onnx {
 // Supported opsets of the ONNX domain. The newest is that of the pinned onnx package.
 constexpr int64_t kOldestOpset = 1;
 constexpr int64_t kNewestOpset = 28;
+constexpr int64_t kNewestMlOpset = 5;  // of ai.onnx.ml
 
 struct Refusal {
   std::string reason, remedy;

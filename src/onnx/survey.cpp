@@ -1,9 +1,7 @@
 // Surveys a model: operators counted through functions, versions checked, inputs and outputs described.
-#include "onnx/survey.hpp"
+#include "onnx/surveyor.hpp"
 
 #include <algorithm>
-#include <set>
-#include <tuple>
 
 #include "base/utf8.hpp"
 #include "onnx/limits.hpp"
@@ -17,60 +15,6 @@ namespace {
 constexpr int kMaxFunctionDepth = 100;
 constexpr size_t kNamesShown = 5;
 
-// Operators and function calls of one graph or function body.
-struct Tally {
-  struct Uses {
-    int64_t count = 0;
-    std::vector<std::string> nodes;
-  };
-  std::map<std::tuple<std::string, std::string, int64_t>, Uses> ops;  // domain, op, opset
-  std::map<std::string, int64_t> calls;                               // function key
-  int64_t nodes = 0;                                                  // calls too
-  // The uses found last: neighbours are often alike.
-  std::string domain, op;
-  Uses* last = nullptr;
-};
-
-class Surveyor {
- public:
-  Surveyor(Survey* survey, const char* base, const ImportOptions& options)
-      : s_(*survey), base_(base), options_(options) {}
-
-  Status run() {
-    PERI_TRY(check_model());
-    PERI_TRY(read_functions());
-    Tally main;
-    PERI_TRY(scan_graph(&main));
-    PERI_TRY(expand(main));
-    list_ops();
-    return Ok{};
-  }
-
- private:
-  Error too_many_nodes(int64_t n) const;
-  Status check_model();
-  Status check_opset(const Opsets& opsets, const char* where) const;
-  Status read_functions();
-  Status scan_graph(Tally* tally);
-  Status describe_ports(const GraphRecord& g, std::set<std::string>* constants, std::vector<std::string_view>* given);
-  Status describe_container(const ValueRecord& v);
-  Status count_node(const NodeRecord& node, const Opsets& opsets, Tally* tally) const;
-  Status expand(const Tally& main);
-  Status visit_function(const std::string& key, std::vector<std::string>* stack, int* height);
-  void add_uses(const Tally& tally, int64_t times);
-  void list_ops();
-
-  Survey& s_;
-  const char* base_;
-  const ImportOptions& options_;
-  int64_t work_ = 0;                 // nodes and calls, functions expanded
-  std::set<std::string> dim_names_;  // of input axes
-  std::map<std::string, Tally> tallies_;
-  std::map<std::string, int> heights_;
-  std::vector<std::string> finished_;  // functions, callees before callers
-  std::map<std::tuple<std::string, std::string, int64_t>, Tally::Uses> total_;
-};
-
 int64_t add_capped(int64_t a, int64_t b) {
   int64_t c;
   return __builtin_add_overflow(a, b, &c) ? INT64_MAX : c;
@@ -79,6 +23,7 @@ int64_t mul_capped(int64_t a, int64_t b) {
   int64_t c;
   return __builtin_mul_overflow(a, b, &c) ? INT64_MAX : c;
 }
+}  // namespace
 
 Error Surveyor::too_many_nodes(int64_t n) const {
   return Error(ErrorKind::kMemory, "the model has too many nodes, functions expanded")
@@ -100,7 +45,22 @@ Status Surveyor::check_model() {
     return too_many_nodes(static_cast<int64_t>(m.graph->nodes.size()));
   if (m.opsets.empty())
     return invalid("the model imports no operator set").advise("convert it with onnx.version_converter");
-  return check_opset(m.opsets, "the model");
+  PERI_TRY(check_opset(m.opsets, "the model"));
+  assume_versions();
+  return Ok{};
+}
+
+// Domains that ONNX Runtime knows are taken at the version that it would take, where the model does not import them.
+void Surveyor::assume_versions() {
+  constexpr std::pair<const char*, int64_t> kUsual[] = {
+      {"", kNewestOpset}, {"ai.onnx.ml", kNewestMlOpset}, {"com.microsoft", 1}};
+  for (const auto& [domain, version] : kUsual)
+    if (s_.model.opsets.emplace(domain, version).second) assumed_.insert(domain);
+}
+
+void Surveyor::note(std::string text) {
+  constexpr size_t kMaxNotes = 100;
+  if (s_.report.notes.size() < kMaxNotes) s_.report.notes.push_back(std::move(text));
 }
 
 Status Surveyor::check_opset(const Opsets& opsets, const char* where) const {
@@ -145,7 +105,7 @@ Status Surveyor::read_functions() {
   return Ok{};
 }
 
-Status Surveyor::count_node(const NodeRecord& node, const Opsets& opsets, Tally* tally) const {
+Status Surveyor::count_node(const NodeRecord& node, const Opsets& opsets, Tally* tally) {
   ++tally->nodes;
   PERI_TRY(check_node_size(node));
   if (!s_.functions.empty()) {
@@ -160,8 +120,12 @@ Status Surveyor::count_node(const NodeRecord& node, const Opsets& opsets, Tally*
     return Ok{};
   }
   const auto version = opsets.find(node.domain);
-  if (version == opsets.end() && node.domain.empty())
-    return invalid("the ONNX domain is not imported").at_node(node.label()).advise("add it to opset_import");
+  if (const auto assumed = assumed_.find(std::string(node.domain));
+      assumed != assumed_.end() && version->second == s_.model.opsets.at(*assumed)) {
+    note("domain '" + (node.domain.empty() ? "ai.onnx" : *assumed) + "' is not imported and is taken at version " +
+         std::to_string(version->second));
+    assumed_.erase(assumed);
+  }
   Tally::Uses& uses =
       tally->ops[{std::string(node.domain), std::string(node.op), version == opsets.end() ? 0 : version->second}];
   ++uses.count;
@@ -172,98 +136,11 @@ Status Surveyor::count_node(const NodeRecord& node, const Opsets& opsets, Tally*
   return Ok{};
 }
 
-Status Surveyor::describe_ports(const GraphRecord& g, std::set<std::string>* constants,
-                                std::vector<std::string_view>* given) {
-  for (const Body& body : g.initializers) {
-    PERI_ASSIGN(const TensorRecord t, read_tensor(body, base_));
-    if (t.name.empty()) return invalid("an initializer has no name");
-    if (!constants->emplace(t.name).second) return invalid("initializer is given twice").at_node(t.name);
-    given->push_back(t.name);
-  }
-  for (const Body& body : g.sparse_initializers) {
-    PERI_ASSIGN(const SparseTensorRecord t, read_sparse_tensor(body, base_));
-    if (t.values.name.empty()) return invalid("a sparse initializer has no name");
-    if (!constants->emplace(t.values.name).second) return invalid("initializer is given twice").at_node(t.values.name);
-    given->push_back(t.values.name);
-  }
-  s_.report.weight_count = static_cast<int64_t>(constants->size());
-  for (const Body& body : g.inputs) {
-    PERI_ASSIGN(const ValueRecord v, read_value(body, base_));
-    if (!v.shape || constants->contains(std::string(v.name))) continue;
-    for (const DimRecord& d : *v.shape)
-      if (const auto dim = Dim::parse(d.param); !d.param.empty() && dim.ok() && dim->is_symbol())
-        dim_names_.insert(dim->symbol_name());
-  }
-  PERI_TRY(check_ports(g.inputs.size(), constants->size(), g.outputs.size(), dim_names_.size()));
-  std::set<std::string> seen;
-  for (const Body& body : g.inputs) {
-    PERI_ASSIGN(const ValueRecord v, read_value(body, base_));
-    if (v.name.empty()) return invalid("a graph input has no name");
-    if (!seen.emplace(v.name).second) return invalid("graph input is given twice").at_node(v.name);
-    if (constants->contains(std::string(v.name))) {
-      if (s_.model.ir_version >= 4 && s_.report.notes.size() < 100)
-        s_.report.notes.push_back("input '" + std::string(v.name) + "' has a default value and is taken as a constant");
-      continue;
-    }
-    given->push_back(v.name);
-    if (v.kind == ValueKind::kSequence || v.kind == ValueKind::kOptional) {
-      PERI_TRY(describe_container(v));
-      continue;
-    }
-    PERI_ASSIGN(ir::Type type, declared_type(v, dim_names_));
-    s_.report.inputs.push_back({std::string(v.name), std::move(type)});
-  }
-  return Ok{};
-}
-
-Status Surveyor::describe_container(const ValueRecord& v) {  // an input for each element
-  constexpr int64_t kMaxElements = 4096, kMaxRank = 32;
-  const bool sequence = v.kind == ValueKind::kSequence || v.of_sequence;
-  const std::string given(v.name);
-  const auto it = options_.lengths.find(v.name);
-  const int64_t count = it == options_.lengths.end() ? 1 : it->second;
-  if (it == options_.lengths.end() && sequence)
-    return unsupported("input '%s' is a sequence of unknown length", given.c_str())
-        .advise("give the number of its elements: --dims " + given + "=N");
-  if (count < 0 || count > (sequence ? kMaxElements : 1))
-    return usage("'%s' cannot have %lld elements", given.c_str(), static_cast<long long>(count));
-  Survey::Container& made = s_.containers[given];
-  made.sequence = sequence;
-  for (int64_t k = 0; k < count; ++k) {
-    const std::string name = given + (sequence ? "." + std::to_string(k) : "");
-    ValueRecord element = v;
-    element.name = name;
-    element.kind = ValueKind::kTensor;
-    if (const auto rank = options_.ranks.find(name); !element.shape && rank != options_.ranks.end())
-      element.shape.emplace(static_cast<size_t>(std::clamp<int64_t>(rank->second, 0, kMaxRank)));
-    PERI_ASSIGN(ir::Type type, declared_type(element, dim_names_));
-    if (!type.shape)
-      return unsupported("'%s' has elements of unknown rank", given.c_str()).advise("give --shapes " + name + ":AxB");
-    for (Dim& d : *type.shape)  // each element of a sequence has sizes of its own
-      if (sequence && d.is_symbol()) d = Dim::symbol(d.symbol_name() + "." + std::to_string(k));
-    made.elements.push_back(name);
-    s_.report.inputs.push_back({name, std::move(type)});
-  }
-  return Ok{};
-}
-
 Status Surveyor::scan_graph(Tally* tally) {
   const GraphRecord& g = *s_.model.graph;
-  std::set<std::string> constants;
   std::vector<std::string_view> given, outputs;
-  PERI_TRY(describe_ports(g, &constants, &given));
-  std::set<std::string> seen;
-  for (const Body& body : g.outputs) {
-    PERI_ASSIGN(const ValueRecord v, read_value(body, base_));
-    if (v.name.empty()) return invalid("a graph output has no name");
-    if (!seen.emplace(v.name).second) return invalid("graph output is given twice").at_node(v.name);
-    outputs.push_back(v.name);
-    const bool unknown = v.kind == ValueKind::kNone || v.kind == ValueKind::kSequence || v.kind == ValueKind::kOptional;
-    Result<ir::Type> type = unknown ? Result<ir::Type>(ir::Type()) : declared_type(v, dim_names_);
-    if (!type.ok()) return std::move(type).error();
-    s_.report.outputs.push_back({std::string(v.name), std::move(type).value()});
-  }
-  if (outputs.empty()) return invalid("the graph has no output");
+  PERI_TRY(describe_ports(g, &given));
+  PERI_TRY(describe_outputs(g, &outputs));
   ScopeCheck scope{base_, g.nodes, std::move(given), std::move(outputs), nullptr, 0, [&](const NodeRecord& node, int) {
                      return count_node(node, s_.model.opsets, tally);
                    }};
@@ -343,7 +220,7 @@ void Surveyor::list_ops() {
   std::stable_sort(s_.report.ops.begin(), s_.report.ops.end(),
                    [](const OpUse& a, const OpUse& b) { return a.supported < b.supported; });
 }
-}  // namespace
+
 std::string function_key(std::string_view domain, std::string_view name, std::string_view overload) {
   std::string key(domain == "ai.onnx" ? "" : domain);
   key += key.empty() ? "" : ".";
@@ -370,31 +247,6 @@ Result<Survey> survey_bytes(std::string_view bytes, const std::string& path, con
   Status done = work();
   if (!done.ok()) return std::move(done).error().in_file(path);
   return s;
-}
-
-bool ImportReport::supported() const { return ops.empty() || ops.front().supported; }
-
-Error ImportReport::refusal() const {
-  std::string list;
-  size_t kinds = 0;
-  std::string remedy;
-  for (const OpUse& use : ops) {
-    if (use.supported) break;
-    ++kinds;
-    list += list.empty() ? "" : "; ";
-    list += (use.domain.empty() ? "" : use.domain + ".") + use.op + " of opset " + std::to_string(use.opset) + " (" +
-            std::to_string(use.count) + (use.count == 1 ? " node" : " nodes");
-    for (size_t i = 0; i < use.nodes.size(); ++i) list += (i ? ", '" : ": '") + use.nodes[i] + "'";
-    list += static_cast<int64_t>(use.nodes.size()) < use.count ? ", ...): " : "): ";
-    list += use.reason;
-    if (!use.remedy.empty() && remedy.find(use.remedy) == std::string::npos)
-      remedy += (remedy.empty() ? "" : "; ") + use.remedy;
-  }
-  Error e = unsupported("%zu kinds of operators are not supported: ", kinds);
-  e.message += list;
-  e.file = path;
-  e.remedy = remedy;
-  return e;
 }
 
 }  // namespace peri::onnx

@@ -1,7 +1,8 @@
-// Attention, MultiHeadAttention and RotaryEmbedding of com.microsoft, expanded to products, a softmax and views, which
-// a pass fuses again.
+// Attention, QAttention, MultiHeadAttention and RotaryEmbedding of com.microsoft, expanded to products, a softmax and
+// views, which a pass fuses again.
 #include <cmath>
 
+#include "ops/reference/quantized.hpp"
 #include "ops/shape/composed.hpp"
 
 namespace peri::ops {
@@ -29,9 +30,25 @@ ir::Value* places(Composed& c, ir::Value* count) {
 }
 void add_to(Composed& c, ir::Value** sum, ir::Value* v) { *sum = *sum ? c.op("add", {*sum, v}) : v; }
 
+// Ones for the keys that count, as [batch, keys]: those before the end that `mask` has of each batch, which as many
+// first keys may follow.
+Result<ir::Value*> mask_of_ends(Composed& c, ir::Value* mask, const Dim& batch, ir::Value* k) {
+  const Dim& given = (*mask->type.shape)[0];
+  const bool begins = given == batch * 2;
+  if (!begins && !(given == batch))
+    return unsupported("a mask of one axis has an end for each batch, or an end and a first key")
+        .expecting("[" + batch.text() + "] or [" + (batch * 2).text() + "]")
+        .but_found(shape_text(*mask->type.shape));
+  ir::Value* const at = unsqueezed(c, places(c, size_of(c, k, 2)), {0});
+  ir::Value* const both = c.op("reshape", {c.cast(mask, DType::kI64), c.ints({begins ? 2 : 1, -1, 1})});
+  const auto of = [&](int64_t which) { return c.op("squeeze", {c.slice(both, 0, which, which + 1), c.ints({0})}); };
+  ir::Value* kept = c.op("less", {at, of(0)});
+  if (begins) kept = c.op("and", {kept, c.op("greater_or_equal", {at, of(1)})});
+  return c.cast(kept, DType::kI32);
+}
+
 // 0 where a key counts, the filter's value where not: of [batch, keys] or [batch, queries, keys].
-Result<ir::Value*> mask_of(Composed& c, ir::Value* mask, DType to, double filter) {
-  const size_t rank = mask->type.rank();
+Result<ir::Value*> mask_of(Composed& c, ir::Value* mask, size_t rank, DType to, double filter) {
   if (rank != 2 && rank != 3)
     return unsupported("a mask of rank %zu is not supported", rank)
         .expecting("[batch, keys] or [batch, queries, keys]")
@@ -70,42 +87,79 @@ Result<int64_t> heads_of(const ir::Node& node, const Dim& hidden) {
   return heads;
 }
 
-// Queries, keys and values are one product of the input.
-Status attention(ir::Graph& graph, ir::Node& node, int) {
-  enum : size_t { kInput, kWeights, kBias, kMask, kPast, kScores };
-  Composed c(graph, node);
+// Queries, keys and values as they stand in one product of the input, and what goes with them.
+struct Packed {
+  ir::Value *all = nullptr, *past = nullptr, *mask = nullptr, *scores = nullptr;
+  std::vector<int64_t> sizes;
+};
+
+Status check_packed(const ir::Node& node, const ir::Value* weights, Packed* p) {
   if (node.i("do_rotary") != 0 || node.i("past_present_share_buffer") != 0)
     return unsupported("do_rotary and past_present_share_buffer are not supported");
-  const Shape& w = *c.in(kWeights)->type.shape;
+  const Shape &x = *node.in(0)->type.shape, &w = *weights->type.shape;
+  if (x.size() != 3)
+    return invalid("the input has a wrong shape").expecting("[batch, places, inputs]").but_found(shape_text(x));
   if (w.size() != 2 || !w[1].is_const())
     return invalid("the weights have a wrong shape").expecting("[inputs, 3 * hidden]");
-  std::vector<int64_t> sizes = node.ints("qkv_hidden_sizes");
-  if (sizes.empty()) sizes.assign(3, w[1].value() / 3);
-  if (sizes.size() != 3 || sizes[0] != sizes[1] || sizes[0] < 1 || sizes[0] + sizes[1] + sizes[2] != w[1].value())
+  p->sizes = node.ints("qkv_hidden_sizes");
+  if (p->sizes.empty()) p->sizes.assign(3, w[1].value() / 3);
+  if (p->sizes.size() != 3 || p->sizes[0] != p->sizes[1] || p->sizes[0] < 1 ||
+      p->sizes[0] + p->sizes[1] + p->sizes[2] != w[1].value())
     return invalid("qkv_hidden_sizes do not fit the weights").but_found(shape_text(w));
-  PERI_ASSIGN(const int64_t heads, heads_of(node, Dim(sizes[0])));
-  const DType type = c.in(kInput)->type.dtype;
-  ir::Value* all = c.op("matmul", {c.in(kInput), c.in(kWeights)});
-  if (c.has(kBias)) all = c.op("add", {all, c.in(kBias)});
+  return Ok{};
+}
+
+Status give_packed(Composed& c, const ir::Node& node, const Packed& p, DType type) {
+  PERI_ASSIGN(const int64_t heads, heads_of(node, Dim(p.sizes[0])));
+  const int64_t keys = p.sizes[0], values = 2 * p.sizes[0];
   Heads h;
-  h.depth = sizes[0] / heads;
-  h.q = split_heads(c, c.slice(all, 2, 0, sizes[0]), heads);
-  h.k = split_heads(c, c.slice(all, 2, sizes[0], 2 * sizes[0]), heads);
-  h.v = split_heads(c, c.slice(all, 2, 2 * sizes[0], w[1].value()), heads);
-  if (c.has(kPast)) {
+  h.depth = keys / heads;
+  h.q = split_heads(c, c.slice(p.all, 2, 0, keys), heads);
+  h.k = split_heads(c, c.slice(p.all, 2, keys, values), heads);
+  h.v = split_heads(c, c.slice(p.all, 2, values, values + p.sizes[2]), heads);
+  if (p.past) {
     const auto before = [&](int64_t which) {
-      return c.op("squeeze", {c.slice(c.in(kPast), 0, which, which + 1), c.ints({0})});
+      return c.op("squeeze", {c.slice(p.past, 0, which, which + 1), c.ints({0})});
     };
     h.k = c.op("concat", {before(0), h.k}, {{"axis", int64_t{2}}});
     h.v = c.op("concat", {before(1), h.v}, {{"axis", int64_t{2}}});
   }
   if (c.wants(1)) c.give(1, c.op("concat", {unsqueezed(c, h.k, {0}), unsqueezed(c, h.v, {0})}, {{"axis", int64_t{0}}}));
-  if (c.has(kMask)) {
-    PERI_ASSIGN(h.add, mask_of(c, c.in(kMask), type, node.f("mask_filter_value", -10000)));
+  if (ir::Value* mask = p.mask) {
+    size_t rank = mask->type.rank();
+    if (rank == 1) {
+      PERI_ASSIGN(mask, mask_of_ends(c, mask, (*c.in(0)->type.shape)[0], h.k));
+      rank = 2;
+    }
+    PERI_ASSIGN(h.add, mask_of(c, mask, rank, type, node.f("mask_filter_value", -10000)));
   }
-  if (c.has(kScores)) add_to(c, &h.add, c.in(kScores));
+  if (p.scores) add_to(c, &h.add, p.scores);
   give_attention(c, node, h, type);
   return c.done();
+}
+
+Status attention(ir::Graph& graph, ir::Node& node, int) {
+  enum : size_t { kInput, kWeights, kBias, kMask, kPast, kScores };
+  Composed c(graph, node);
+  Packed p{nullptr, c.in(kPast), c.in(kMask), c.in(kScores), {}};
+  PERI_TRY(check_packed(node, c.in(kWeights), &p));
+  p.all = c.op("matmul", {c.in(kInput), c.in(kWeights)});
+  if (c.has(kBias)) p.all = c.op("add", {p.all, c.in(kBias)});
+  return give_packed(c, node, p, c.in(kInput)->type.dtype);
+}
+
+// The same of bytes, whose product is scaled.
+Status byte_attention(ir::Graph& graph, ir::Node& node, int) {
+  enum : size_t { kInput, kWeights, kBias, kInputScale, kWeightScale, kMask, kInputZero, kWeightZero, kPast };
+  Composed c(graph, node);
+  Packed p{nullptr, c.in(kPast), c.in(kMask), nullptr, {}};
+  PERI_TRY(check_packed(node, c.in(kWeights), &p));
+  const DType type = c.in(kBias)->type.dtype;
+  std::vector<ir::Value*> inputs = {c.in(kInput), c.in(kWeights), c.in(kInputZero), c.in(kWeightZero)};
+  while (!inputs.back()) inputs.pop_back();
+  ir::Value* const scale = c.op("mul", {c.in(kInputScale), c.in(kWeightScale)});
+  p.all = c.op("add", {c.op("mul", {c.cast(c.op("matmul_integer", inputs), type), scale}), c.in(kBias)});
+  return give_packed(c, node, p, type);
 }
 
 Status multi_head(ir::Graph& graph, ir::Node& node, int) {
@@ -137,7 +191,7 @@ Status multi_head(ir::Graph& graph, ir::Node& node, int) {
   c.give(1, h.k);
   c.give(2, h.v);
   if (c.has(kMask)) {
-    PERI_ASSIGN(h.add, mask_of(c, c.in(kMask), type, node.f("mask_filter_value", -10000)));
+    PERI_ASSIGN(h.add, mask_of(c, c.in(kMask), c.in(kMask)->type.rank(), type, node.f("mask_filter_value", -10000)));
   }
   if (c.has(kScores)) add_to(c, &h.add, c.in(kScores));
   give_attention(c, node, h, type);
@@ -193,6 +247,24 @@ std::vector<OpDef> definitions() {
                     turned,
                     {"past_present_share_buffer", AttrKind::kInt, false, "0"}},
                    attention),
+          composed("qattention", "QAttention",
+                   {{"input", kBytes},
+                    {"weights", kBytes},
+                    {"bias", kFloats, false, false, -1, Role::kBias},
+                    {"input_scale", kFloats},
+                    {"weight_scale", kFloats},
+                    optional("mask_index", kIndex),
+                    optional("input_zero_point", kBytes),
+                    optional("weight_zero_point", kBytes),
+                    optional("past", kFloats)},
+                   {{"y"}, {"present", kAnyType, true}},
+                   {heads,
+                    scale,
+                    filter,
+                    causal,
+                    {"do_rotary", AttrKind::kInt, false, "0"},
+                    {"past_present_share_buffer", AttrKind::kInt, false, "0"}},
+                   byte_attention),
           composed("multi_head_attention", "MultiHeadAttention",
                    {{"query", kFloats},
                     optional("key", kFloats),

@@ -1,5 +1,6 @@
 // Operators of com.microsoft between quantised tensors, expanded to those of ONNX between a dequantize_linear and a
-// quantize_linear: QLinearAdd and similar, QGemm. Passes recognise their byte products and chains again.
+// quantize_linear: QLinearAdd and similar, QGemm; and those that
+// ONNX has by the same name. Passes recognise their byte products and chains again.
 #include "ops/reference/quantized.hpp"
 #include "ops/shape/composed.hpp"
 
@@ -21,10 +22,48 @@ ir::Value* bytes(Composed& c, ir::Value* y, size_t port, const ir::Value* like) 
   return c.op("quantize_linear", inputs, attrs);
 }
 
+// Those of com.microsoft, which took 16 and 4 bits before ONNX did: the same.
+Status plain(ir::Graph& graph, ir::Node& node, int) {
+  Composed c(graph, node);
+  const bool quantizes = node.op == "microsoft_quantize_linear";
+  c.give(0, c.op(quantizes ? "quantize_linear" : "dequantize_linear", node.inputs, node.attrs));
+  return c.done();
+}
+
 Status binary(ir::Graph& graph, ir::Node& node, int) {
   Composed c(graph, node);
   ir::Value* const y = c.op(node.op == "qlinear_add" ? "add" : "mul", {number(c, 0), number(c, 3)});
   c.give(0, bytes(c, y, 6, c.in(0)));
+  return c.done();
+}
+
+// Channels behind the spatial axes instead of before them, or back.
+ir::Value* moved_channels(Composed& c, ir::Value* x, int64_t rank, bool behind) {
+  std::vector<int64_t> perm = {0};
+  if (!behind) perm.push_back(rank - 1);
+  for (int64_t d = behind ? 2 : 1; d < (behind ? rank : rank - 1); ++d) perm.push_back(d);
+  if (behind) perm.push_back(1);
+  return c.op("transpose", {x}, {{"perm", perm}});
+}
+
+Status convolution(ir::Graph& graph, ir::Node& node, int) {
+  Composed c(graph, node);
+  const bool last = node.i("channels_last") != 0;
+  const int64_t rank = static_cast<int64_t>(c.in(0)->type.rank());
+  std::vector<ir::Value*> inputs = node.inputs;
+  ir::Attrs attrs = node.attrs;
+  attrs.erase("channels_last");
+  if (last) inputs[0] = moved_channels(c, inputs[0], rank, false);
+  ir::Value* y = c.op("qlinear_conv", std::move(inputs), std::move(attrs));
+  if (last) y = moved_channels(c, y, rank, true);
+  c.give(0, y);
+  return c.done();
+}
+
+// A condition, two tensors with their scales and zero points, those of the result.
+Status where(ir::Graph& graph, ir::Node& node, int) {
+  Composed c(graph, node);
+  c.give(0, bytes(c, c.op("where", {c.in(0), number(c, 1), number(c, 4)}), 7, c.in(1)));
   return c.done();
 }
 
@@ -48,11 +87,13 @@ Status unary(ir::Graph& graph, ir::Node& node, int) {
     std::vector<int64_t> axes;
     for (int64_t d = last ? 1 : 2; d < (last ? rank - 1 : rank); ++d) axes.push_back(d);
     y = c.op("reduce_mean", {x, c.ints(axes)}, {{"keepdims", int64_t{1}}});
+  } else if (node.op == "qlinear_reduce_mean") {
+    y = c.op("reduce_mean", {x, c.ints(node.ints("axes"))}, {{"keepdims", node.i("keepdims", 1)}});
   } else {
-    if (last) return unsupported("channels_last is not supported").advise("export the model with channels first");
     ir::Attrs attrs = node.attrs;
     attrs.erase("channels_last");
-    y = c.op("average_pool", {x}, attrs);
+    y = c.op("average_pool", {last ? moved_channels(c, x, rank, false) : x}, attrs);
+    if (last) y = moved_channels(c, y, rank, true);
   }
   c.give(0, bytes(c, y, 3, c.in(0)));
   return c.done();
@@ -108,9 +149,24 @@ std::vector<OpDef> definitions() {
                           a = tensor("a", "a_scale", "a_zero_point"), b = tensor("b", "b_scale", "b_zero_point"),
                           one = both(tensor("x", "x_scale", "x_zero_point"), y), two = both(both(a, b), y);
   const AttrSpec last{"channels_last", AttrKind::kInt, false, "0"};
+  std::vector<Port> image = both(both(tensor("x", "x_scale", "x_zero_point"),
+                                      tensor("filters", "filters_scale", "filters_zero_point")),
+                                 y),
+                    chosen = both(both(both({{"condition", kBools}}, tensor("x", "x_scale", "x_zero_point")),
+                                       tensor("y", "y_scale", "y_zero_point")),
+                                  {{"z_scale", kFloats}, {"z_zero_point", kBytes, true}});
+  image.push_back({"offsets", types({DType::kI32}), true});
   std::vector<Port> product = both(both(a, b), {{"c", types({DType::kI32}), true}});
   product = both(std::move(product), {{"y_scale", kFloats, true}, {"y_zero_point", kBytes, true}});
-  return {composed("qlinear_add", "QLinearAdd", two, {}, binary),
+  const AttrSpec axis{"axis", AttrKind::kInt, false, "1"};
+  return {composed("microsoft_quantize_linear", "QuantizeLinear",
+                   {{"x", kFloats}, {"y_scale", kFloats}, {"y_zero_point", kQuantized, true}}, {axis}, plain),
+          composed("microsoft_dequantize_linear", "DequantizeLinear",
+                   {{"x", kQuantized | types({DType::kI32})},
+                    {"x_scale", kFloats},
+                    {"x_zero_point", kQuantized | types({DType::kI32}), true}},
+                   {axis}, plain),
+          composed("qlinear_add", "QLinearAdd", two, {}, binary),
           composed("qlinear_mul", "QLinearMul", two, {}, binary),
           composed("qlinear_sigmoid", "QLinearSigmoid", one, {}, unary),
           composed("qlinear_leaky_relu", "QLinearLeakyRelu", one, {{"alpha", AttrKind::kFloat, false, "0.01"}}, unary),
@@ -126,6 +182,18 @@ std::vector<OpDef> definitions() {
                     {"pads", AttrKind::kInts, false, "0 each"},
                     {"strides", AttrKind::kInts, false, "1 each"}},
                    unary),
+          composed("microsoft_qlinear_conv", "QLinearConv", image,
+                   {{"auto_pad", AttrKind::kString, false, "NOTSET"},
+                    last,
+                    {"dilations", AttrKind::kInts, false, "1 each"},
+                    {"group", AttrKind::kInt, false, "1"},
+                    {"kernel_shape", AttrKind::kInts, false, "that of w"},
+                    {"pads", AttrKind::kInts, false, "0 each"},
+                    {"strides", AttrKind::kInts, false, "1 each"}},
+                   convolution),
+          composed("qlinear_where", "QLinearWhere", chosen, {}, where),
+          composed("qlinear_reduce_mean", "QLinearReduceMean", one,
+                   {{"axes", AttrKind::kInts, true}, {"keepdims", AttrKind::kInt, false, "1"}}, unary),
           composed("qlinear_concat", "QLinearConcat",
                    {{"y_scale", kFloats}, {"y_zero_point", kBytes}, {"parts", kAnyType, false, true}},
                    {{"axis", AttrKind::kInt, true}}, concat),

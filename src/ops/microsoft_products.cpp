@@ -69,34 +69,82 @@ Result<ir::Value*> packed(Composed& c, const ir::Value* v, DType t, int64_t rows
   return c.constant(std::move(out));
 }
 
-// A b', where b is [n, k] in blocks of a row with a scale each.
-Status matmul_nbits(ir::Graph& graph, ir::Node& node, int) {
+// MatMulNBits: A b', where b is [n, k] in blocks of a row with a scale each.
+struct Blocks {
   enum : size_t { kA, kB, kScales, kZeros, kOrder, kBias };
-  const int64_t bits = node.i("bits", 4), block = node.i("block_size"), k = node.i("K"), n = node.i("N");
-  if (bits != 2 && bits != 4 && bits != 8) return unsupported("weights of %ld bits are not supported", bits);
-  if (block < 16 || k < 1 || n < 1 || k > (int64_t{1} << 30) || n > (int64_t{1} << 30) || block > (int64_t{1} << 30))
+  int64_t bits, block, k, n, count;
+  DType type;
+
+  int64_t middle() const { return int64_t{1} << (bits - 1); }
+};
+
+Result<Blocks> blocks_of(const ir::Node& node) {
+  Blocks b{node.i("bits", 4), node.i("block_size"), node.i("K"), node.i("N"), 0, DType::kU4};
+  if (b.bits != 2 && b.bits != 4 && b.bits != 8)
+    return unsupported("weights of %lld bits are not supported", static_cast<long long>(b.bits));
+  constexpr int64_t kMaxSize = int64_t{1} << 30;
+  if (b.block < 16 || b.k < 1 || b.n < 1 || b.k > kMaxSize || b.n > kMaxSize || b.block > kMaxSize)
     return invalid("K, N or block_size is out of range").expecting("K and N from 1, block_size from 16");
-  const DType t = bits == 8 ? DType::kU8 : bits == 4 ? DType::kU4 : DType::kU2;
-  const int64_t blocks = (k + block - 1) / block, each = 8 / bits;
-  Composed c(graph, node);
-  if (c.has(kOrder)) return unsupported("weights whose blocks are in another order (g_idx) are not supported");
-  PERI_ASSIGN(ir::Value * w, packed(c, c.in(kB), t, n, blocks * block));
-  std::vector<ir::Value*> inputs = {w, c.op("reshape", {c.in(kScales), c.ints({n, blocks})})};
-  if (c.has(kZeros) && is_float(c.in(kZeros)->type.dtype))
-    return unsupported("zero points in float are not supported").advise("quantise with integer zero points");
-  if (c.has(kZeros)) {
-    // A row of them begins with a byte of its own.
-    PERI_ASSIGN(ir::Value * zeros, packed(c, c.in(kZeros), t, n, (blocks + each - 1) / each * each));
-    inputs.push_back(c.slice(zeros, 1, 0, blocks));
+  b.count = (b.k + b.block - 1) / b.block;
+  if (b.bits != 4) b.type = b.bits == 8 ? DType::kU8 : DType::kU2;
+  return b;
+}
+
+// One of each block, as packed as the weights are: a row of them begins with a byte of its own.
+Result<ir::Value*> packed_zeros(Composed& c, const Blocks& b) {
+  const int64_t each = 8 / b.bits;
+  PERI_ASSIGN(ir::Value * zeros, packed(c, c.in(Blocks::kZeros), b.type, b.n, (b.count + each - 1) / each * each));
+  return c.slice(zeros, 1, 0, b.count);
+}
+
+// Weights [n, blocks * block] as floats in the order in which they stand.
+Result<ir::Value*> in_order(Composed& c, const Blocks& b, ir::Value* w, ir::Value* scales) {
+  std::vector<ir::Value*> inputs = {w, scales};
+  if (c.has(Blocks::kZeros)) {
+    PERI_ASSIGN(inputs.emplace_back(), packed_zeros(c, b));
   } else {
-    PERI_ASSIGN(Tensor zeros, Tensor::zeros(t, {n, blocks}));
-    for (int64_t at = 0; at < n * blocks; ++at) zeros.set_i64(at, int64_t{1} << (bits - 1));
+    PERI_ASSIGN(Tensor zeros, Tensor::zeros(b.type, {b.n, b.count}));
+    for (int64_t at = 0; at < b.n * b.count; ++at) zeros.set_i64(at, b.middle());
     inputs.push_back(c.constant(std::move(zeros)));
   }
-  ir::Value* weights = c.op("dequantize_linear", inputs, {{"axis", int64_t{1}}, {"block_size", block}});
-  if (blocks * block != k) weights = c.slice(weights, 1, 0, k);
-  ir::Value* y = c.op("matmul", {c.in(kA), c.op("transpose", {weights}, {{"perm", std::vector<int64_t>{1, 0}}})});
-  if (c.has(kBias)) y = c.op("add", {y, c.in(kBias)});
+  return c.op("dequantize_linear", inputs, {{"axis", int64_t{1}}, {"block_size", b.block}});
+}
+
+// The same element by element: `order` names the block of each, and zero points may be floats.
+Result<ir::Value*> one_by_one(Composed& c, const Blocks& b, ir::Value* w, ir::Value* scales) {
+  const DType type = c.in(Blocks::kScales)->type.dtype;
+  ir::Value* zeros = c.in(Blocks::kZeros);
+  if (!zeros) {
+    zeros = c.op("expand", {c.scalar(type, static_cast<double>(b.middle())), c.ints({b.n, b.count})});
+  } else if (is_float(zeros->type.dtype)) {
+    zeros = c.op("reshape", {c.cast(zeros, type), c.ints({b.n, b.count})});
+  } else {
+    PERI_ASSIGN(zeros, packed_zeros(c, b));
+    zeros = c.cast(zeros, type);
+  }
+  ir::Value* order = c.in(Blocks::kOrder);
+  if (!order) {
+    std::vector<int64_t> own;
+    for (int64_t at = 0; at < b.k; ++at) own.push_back(at / b.block);
+    order = c.ints(std::move(own));
+  } else {
+    order = c.slice(order, 0, 0, b.k);
+  }
+  const auto each = [&](ir::Value* v) { return c.op("gather", {v, order}, {{"axis", int64_t{1}}}); };
+  return c.op("mul", {c.op("sub", {c.cast(c.slice(w, 1, 0, b.k), type), each(zeros)}), each(scales)});
+}
+
+Status matmul_nbits(ir::Graph& graph, ir::Node& node, int) {
+  PERI_ASSIGN(const Blocks b, blocks_of(node));
+  Composed c(graph, node);
+  PERI_ASSIGN(ir::Value * w, packed(c, c.in(Blocks::kB), b.type, b.n, b.count * b.block));
+  ir::Value* const scales = c.op("reshape", {c.in(Blocks::kScales), c.ints({b.n, b.count})});
+  const bool apart = c.has(Blocks::kOrder) || (c.has(Blocks::kZeros) && is_float(c.in(Blocks::kZeros)->type.dtype));
+  PERI_ASSIGN(ir::Value * weights, apart ? one_by_one(c, b, w, scales) : in_order(c, b, w, scales));
+  if (!apart && b.count * b.block != b.k) weights = c.slice(weights, 1, 0, b.k);
+  ir::Value* y =
+      c.op("matmul", {c.in(Blocks::kA), c.op("transpose", {weights}, {{"perm", std::vector<int64_t>{1, 0}}})});
+  if (c.has(Blocks::kBias)) y = c.op("add", {y, c.in(Blocks::kBias)});
   c.give(0, y);
   return c.done();
 }

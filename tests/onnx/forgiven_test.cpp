@@ -1,4 +1,5 @@
-// What ONNX Runtime forgives is forgiven: sizes without a name, domains imported twice, forms before opset 7.
+// What ONNX Runtime forgives is forgiven: sizes without a name, what is given twice, domains
+// imported twice or not at all, forms before opset 7.
 #include <gtest/gtest.h>
 
 #include "ops/entry.hpp"
@@ -84,6 +85,80 @@ TEST(Forgiven, TheLastVersionOfADomainCounts) {
     if (!r.ok()) continue;
     ASSERT_EQ(r->report.notes.size(), 1u);
     EXPECT_NE(r->report.notes[0].find("17 and 12"), std::string::npos) << r->report.notes[0];
+  }
+}
+
+TEST(Forgiven, TheLastInitializerOfANameCounts) {
+  pb::ModelProto m = model();
+  input(m, "x", {"2"});
+  untyped_output(m, "y");
+  initializer(m, "w", {2}, floats({10, 20}));
+  initializer(m, "w", {2}, floats({1, 2}));
+  node(m, "Mul", {"x", "w"}, {"y"});
+  auto r = load(m);
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  ASSERT_EQ(r->report.notes.size(), 1u);
+  EXPECT_EQ(r->report.notes[0], "initializer 'w' is given twice; the last one counts");
+  EXPECT_EQ(r->report.weight_count, 1);
+  EXPECT_EQ(answer(*r, {filled({2}, 3)}), (std::vector<double>{3, 8}));
+}
+
+TEST(Forgiven, AnInputWithoutAShapeHasTheRankThatIsAskedFor) {
+  pb::ModelProto m = relu_model({"2"});
+  m.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape();
+  EXPECT_NE(error(m).find("the rank of input 'x' is not known"), std::string::npos) << error(m);
+  EXPECT_NE(error(m).find("--shapes NAME:AxB"), std::string::npos) << error(m);
+  const std::string bytes = m.SerializeAsString();
+  auto r = import_bytes(bytes, nullptr, "m.onnx", ".", {.ranks = {{"x", 2}}});
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_EQ(ir::type_text(r->graph.outputs[0]->type), "f32[x_dim_0,x_dim_1]");
+}
+
+TEST(Forgiven, AnOutputGivenTwiceIsOne) {
+  pb::ModelProto m = relu_model({"2"});
+  *m.mutable_graph()->add_output() = m.graph().output(0);
+  auto r = load(m);
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  ASSERT_EQ(r->report.notes.size(), 1u);
+  EXPECT_EQ(r->report.notes[0], "output 'y' is given twice; it is one output");
+  EXPECT_EQ(r->graph.output_names, std::vector<std::string>{"y"});
+}
+
+TEST(Forgiven, DomainsThatAreNotImportedAreTakenAtTheirUsualVersions) {
+  for (const std::string domain : {"com.microsoft", "ai.onnx.ml", ""}) {
+    pb::ModelProto m = model();
+    m.mutable_opset_import(0)->set_domain(domain.empty() ? "mine" : "");
+    input(m, "x", {"1", "2"});
+    untyped_output(m, "y");
+    auto* n = node(m, domain.empty() ? "Relu" : domain == "ai.onnx.ml" ? "Binarizer" : "Gelu", {"x"}, {"y"});
+    n->set_domain(domain);
+    auto r = load(m);
+    ASSERT_TRUE(r.ok()) << domain << ": " << r.error().text();
+    ASSERT_EQ(r->report.notes.size(), 1u) << domain;
+    const std::string name = domain.empty() ? "ai.onnx" : domain;
+    EXPECT_EQ(r->report.notes[0].find("domain '" + name + "' is not imported"), 0u) << r->report.notes[0];
+  }
+  pb::ModelProto other = model();
+  input(other, "x", {"2"});
+  untyped_output(other, "y");
+  node(other, "Relu", {"x"}, {"y"})->set_domain("mine");
+  EXPECT_NE(error(other).find("its domain is not known"), std::string::npos) << error(other);
+}
+
+TEST(Forgiven, BytesOfOnnxRuntimesQuantiserAreThoseOfOnnx) {
+  for (const auto type : {P::UINT8, P::INT8, P::UINT16, P::INT16}) {
+    pb::ModelProto m = model();
+    input(m, "x", {"2"});
+    untyped_output(m, "y");
+    initializer(m, "s", {}, floats({0.5}));
+    initializer(m, "z", {}, std::string(type == P::UINT8 || type == P::INT8 ? 1 : 2, '\2'), type);
+    node(m, "QuantizeLinear", {"x", "s", "z"}, {"q"})->set_domain("com.microsoft");
+    node(m, "DequantizeLinear", {"q", "s", "z"}, {"y"})->set_domain("com.microsoft");
+    auto r = load(m);
+    ASSERT_TRUE(r.ok()) << r.error().text();
+    ASSERT_EQ(r->graph.nodes.size(), 2u);
+    EXPECT_EQ(r->graph.nodes[0]->op, "quantize_linear");
+    EXPECT_EQ(answer(*r, {filled({2}, 3)}), (std::vector<double>{3, 4}));
   }
 }
 

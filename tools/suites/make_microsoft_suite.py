@@ -50,11 +50,15 @@ class Case:
         """Bytes that are fed, with their scale and zero point as weights."""
         return self.feed(array).weight(F(scale)).weight(array.dtype.type(zero))
 
+    def whole(self):
+        """Whether results are bytes, or other numbers of that kind."""
+        return self.op.startswith(("QLinear", "QGemm", "Quantize"))
+
     def model(self):
         names = [f"y{k}" for k in range(self.outputs)]
         taken = [n for k, n in enumerate(names) if self.taken is None or k in self.taken]
         nodes = [helper.make_node(self.op, self.names, [n if n in taken or self.named else "" for n in names], domain=self.domain, **self.attrs)]
-        if self.op.startswith(("QLinear", "QGemm")):  # the tolerance of the suite is for floats
+        if self.whole():  # the tolerance of the suite is for floats
             nodes.append(helper.make_node("Cast", taken, ["y"], to=onnx.TensorProto.FLOAT))
             taken = ["y"]
         infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in self.fed]
@@ -117,6 +121,28 @@ def products():
         c = Case("MatMulNBits", f"{bits}_{k}_{block}{'_zero' if zero else ''}", K=k, N=10, bits=bits, block_size=block)
         c.feed(c.normal(5, k)).weight(c.bytes(10, blocks, block * bits // 8)).weight(abs(c.normal(10 * blocks, spread=0.1)))
         yield c.weight(c.bytes(10 * -(-blocks * bits // 8))) if zero else c
+    for bits, k, zero, order in ((4, 64, "float", False), (4, 72, "float", False), (4, 64, "none", True), (4, 72, "float", True)):
+        blocks = -(-k // 32)
+        c = Case("MatMulNBits", f"{bits}_{k}_{zero}{'_order' if order else ''}", K=k, N=10, bits=bits, block_size=32)
+        c.feed(c.normal(5, k)).weight(c.bytes(10, blocks, bits * 4)).weight(abs(c.normal(10 * blocks, spread=0.1)))
+        c.none() if zero == "none" else c.weight(abs(c.normal(10 * blocks, spread=5)))
+        yield c.weight(c.rng.integers(0, blocks, blocks * 32 if order else 0).astype(np.int32)) if order else c
+
+
+def fused():
+    for activation, parameters in (("", ()), ("Relu", ()), ("Tanh", ()), ("Sigmoid", ()), ("LeakyRelu", (0.2,)), ("Clip", (-0.3, 0.4)), ("HardSigmoid", (0.3, 0.4))):
+        c = Case("FusedConv", activation.lower() or "none", kernel_shape=[3, 3], pads=[1, 1, 1, 1], **({"activation": activation} if activation else {}),
+                 **({"activation_params": parameters} if parameters else {}))
+        c.feed(c.normal(2, 4, 6, 7)).weight(c.normal(6, 4, 3, 3, spread=0.3)).weight(c.normal(6))
+        yield c.feed(c.normal(2, 6, 6, 7)) if activation in ("Relu", "") else c
+    c = Case("FusedConv", "depthwise", group=4, strides=[2, 2], activation="Relu")
+    yield c.feed(c.normal(2, 4, 6, 7)).weight(c.normal(4, 1, 3, 3))
+    for activation, given in (("Relu", {}), ("LeakyRelu", {"activation_alpha": 0.2}), ("Elu", {"activation_alpha": 0.7}), ("Sigmoid", {}), ("Tanh", {}), ("Softplus", {}),
+                              ("Softsign", {}), ("ThresholdedRelu", {"activation_alpha": 0.3}), ("HardSigmoid", {"activation_alpha": 0.3, "activation_beta": 0.4})):
+        c = Case("FusedGemm", activation.lower(), activation=activation, transB=1, alpha=0.5, **given)
+        yield c.feed(c.normal(5, 12)).weight(c.normal(7, 12)).weight(c.normal(7))
+    c = Case("FusedGemm", "no_bias", activation="Relu")
+    yield c.feed(c.normal(5, 12)).weight(c.normal(12, 7))
 
 
 def attention():
@@ -131,6 +157,22 @@ def attention():
         if past:
             c.none().feed(c.normal(2, 2, 2, 3, 4))
         yield c
+    for name, mask, causal, past, wide in (("plain", None, 0, False, False), ("columns", None, 0, False, True), ("mask", (2, 6), 0, False, False),
+                                           ("causal", None, 1, False, False), ("past", None, 1, True, True)):
+        c = Case("QAttention", name, outputs=2 if past else 1, num_heads=2, unidirectional=causal)
+        c.feed(c.bytes(2, 6, 8)).weight(c.bytes(8, 24, kind=np.int8)).weight(c.normal(24, spread=0.3)).weight(F(0.008))
+        c.weight(abs(c.normal(24, spread=0.003)) + F(0.002) if wide else F(0.004))
+        c.feed(np.array([[1] * 4 + [0] * 2, [1] * 6], np.int32)) if mask else c.none()
+        c.weight(B(128)).weight(np.zeros(24, np.int8) if wide else np.int8(0))
+        yield c.feed(c.normal(2, 2, 2, 3, 4)) if past else c
+    for op in ("Attention", "QAttention"):
+        for name, ends in (("ends", [4, 6]), ("begins", [4, 6, 1, 2])):
+            c = Case(op, name, num_heads=2)
+            if op == "Attention":
+                c.feed(c.normal(2, 6, 8)).weight(c.normal(8, 24, spread=0.4)).weight(c.normal(24, spread=0.3))
+            else:
+                c.feed(c.bytes(2, 6, 8)).weight(c.bytes(8, 24, kind=np.int8)).weight(c.normal(24, spread=0.3)).weight(F(0.008)).weight(F(0.004))
+            yield c.feed(np.array(ends, np.int32))
     for name in ("plain", "bias", "mask", "scores", "causal", "past"):
         c = Case("MultiHeadAttention", name, outputs=3 if name == "past" else 1, num_heads=2, unidirectional=int(name == "causal"))
         keys = 6 if name in ("causal", "past") else 7
@@ -183,6 +225,18 @@ def recurrent():
 
 
 def quantised():
+    for kind, zero in ((B, 120), (np.int8, -7), (np.uint16, 30000), (np.int16, -700)):
+        scale = F(0.031 if np.dtype(kind).itemsize == 1 else 0.00031)
+        c = Case("QuantizeLinear", np.dtype(kind).name)
+        yield c.feed(c.normal(2, 3, 4, spread=2)).weight(scale).weight(kind(zero))
+        c = Case("DequantizeLinear", np.dtype(kind).name)
+        yield c.quantised(c.rng.integers(np.iinfo(kind).min, np.iinfo(kind).max, (2, 3, 4), kind, endpoint=True), scale, zero)
+    c = Case("QuantizeLinear", "columns", axis=1)
+    yield c.feed(c.normal(2, 3, 4)).weight(F([0.01, 0.02, 0.04])).weight(B([0, 100, 255]))
+    c = Case("DequantizeLinear", "columns", axis=-1)
+    yield c.feed(c.bytes(2, 3, 4)).weight(F([0.01, 0.02, 0.04, 0.08])).weight(B([0, 100, 255, 8]))
+    c = Case("DequantizeLinear", "i32")
+    yield c.feed(c.rng.integers(-90000, 90000, (3, 4)).astype(np.int32)).weight(F(0.02))
     for op in ("QLinearAdd", "QLinearMul"):
         for kind in (B, np.int8):
             c = Case(op, np.dtype(kind).name)
@@ -192,6 +246,18 @@ def quantised():
                       ("QLinearAveragePool", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2]})):
         c = Case(op, "u8", **attrs)
         yield c.quantised(c.bytes(2, 3, 7, 6), 0.031, 120).weight(F(0.0043 if op in ("QLinearSigmoid", "QLinearSoftmax") else 0.033)).weight(B(4))
+    for op, attrs in (("QLinearGlobalAveragePool", {}), ("QLinearAveragePool", {"kernel_shape": [3, 2], "pads": [1, 0, 1, 1], "strides": [2, 1]})):
+        c = Case(op, "last", channels_last=1, **attrs)
+        yield c.quantised(c.bytes(2, 7, 6, 3), 0.031, 120).weight(F(0.033)).weight(B(4))
+    for last in (0, 1):
+        shape = (2, 7, 6, 3) if last else (2, 3, 7, 6)
+        c = Case("QLinearConv", "last" if last else "first", channels_last=last, pads=[1, 1, 1, 1], strides=[2, 1])
+        c.quantised(c.bytes(*shape), 0.031, 120).weight(c.bytes(5, 3, 3, 3, kind=np.int8)).weight(abs(c.normal(5, spread=0.02)) + F(0.01)).weight(np.zeros(5, np.int8))
+        yield c.weight(F(0.4)).weight(B(100)).weight(c.rng.integers(-900, 900, 5).astype(np.int32))
+    for kind in (B, np.int8):
+        c = Case("QLinearWhere", np.dtype(kind).name)
+        c.feed(c.rng.integers(0, 2, (2, 1, 5)).astype(bool)).quantised(c.bytes(2, 3, 5, kind=kind), 0.031, 7).quantised(c.bytes(3, 1, kind=kind), 0.05, 10)
+        yield c.weight(F(0.04)).weight(kind(9))
     c = Case("QLinearConcat", "u8", axis=1)
     yield c.weight(F(0.05)).weight(B(100)).quantised(c.bytes(2, 3, 4), 0.031, 7).quantised(c.bytes(2, 5, 4), 0.05, 100)
     for transposed in (0, 1):
@@ -207,7 +273,7 @@ def main():
     # Without VNNI its products of u8 by s8 saturate at 16 bits, unless an optimisation makes them products of u8 by u8.
     options.add_session_config_entry("session.x64quantprecision", "1")
     options.graph_optimization_level, options.log_severity_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED, 4
-    for family in (activations, norms, products, attention, grouped_attention, recurrent, quantised):
+    for family in (activations, norms, products, fused, attention, grouped_attention, recurrent, quantised):
         for c in family():
             model = c.model()
             try:
@@ -217,8 +283,7 @@ def main():
                 continue
             for output, answer in zip(model.graph.output, answers):
                 output.CopyFrom(helper.make_tensor_value_info(output.name, helper.np_dtype_to_tensor_dtype(answer.dtype), answer.shape))
-            whole = c.op.startswith(("QLinear", "QGemm"))
-            suite.add(c.name, model, [([x for _, x in c.fed], answers)], rtol=0.0 if whole else 1e-4, atol=1.0 if whole else 0.02 if c.op == "DynamicQuantizeLSTM" else 2e-5, op=c.op)
+            suite.add(c.name, model, [([x for _, x in c.fed], answers)], rtol=0.0 if c.whole() else 1e-4, atol=1.0 if c.whole() else 0.02 if c.op == "DynamicQuantizeLSTM" else 2e-5, op=c.op)
     suite.close()
     return 0
 

@@ -43,6 +43,8 @@ class Composed {
   ir::Node& node_;
 };
 
+// Error: the type or rank of an input is not known.
+Status check_known(const ir::Node& node);
 // Inference of an operator that import replaces.
 Status infer_composed(InferContext& c);
 // Such an operator of com.microsoft, version 1, which `upgrade` replaces; without `outputs` it has one, y.

@@ -7,6 +7,7 @@
 #include "base/fault.hpp"
 #include "ops/entry.hpp"
 #include "ops/shape/broadcast.hpp"
+#include "ops/shape/composed.hpp"
 #include "ops/shape/content.hpp"
 
 namespace peri::ops {
@@ -246,19 +247,23 @@ int64_t first_fresh(const ir::Graph& graph) {
   return first;
 }
 
+Status check_known(const ir::Node& node) {
+  for (const ir::Value* v : node.inputs) {
+    if (!v || v->type.known()) continue;
+    return unsupported("the %s of input '%s' is not known", v->type.shape ? "type" : "rank", v->name.c_str())
+        .at_node(label(node))
+        .advise("give the graph's inputs a type and a rank, or the shape of each that has none: --shapes NAME:AxB");
+  }
+  return Ok{};
+}
+
 Status infer_node(ir::Node& node, int64_t* fresh_symbol) {
   PERI_TRY(check_node(node));
   const OpDef* op = find(node.op);
   InferContext context{node, {}, {}, fresh_symbol, made_before(node)};
   context.out.resize(node.outputs.size());
   context.content.resize(node.outputs.size());
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (!node.inputs[i] || node.inputs[i]->type.known()) continue;
-    return unsupported("the %s of input '%s' is not known", node.inputs[i]->type.shape ? "type" : "rank",
-                       node.inputs[i]->name.c_str())
-        .at_node(label(node))
-        .advise("give the graph's inputs a type and a rank");
-  }
+  PERI_TRY(check_known(node));
   Status done = named([&] { return label(node); }, [&] { return op->infer(context); });
   if (!done.ok()) return std::move(done).error().at_node(label(node));
   for (auto& [key, body] : context.bodies) node.attrs[key] = std::move(body);

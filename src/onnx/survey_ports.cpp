@@ -1,0 +1,129 @@
+// What a survey says of a graph's initializers, inputs and outputs.
+#include <algorithm>
+
+#include "onnx/limits.hpp"
+#include "onnx/proto_reader.hpp"
+#include "onnx/surveyor.hpp"
+
+namespace peri::onnx {
+
+// One given again has the same type and shape, and the last one counts, as for ONNX Runtime.
+Status Surveyor::describe_initializer(const TensorRecord& t, std::vector<std::string_view>* given) {
+  if (t.name.empty()) return invalid("an initializer has no name");
+  const auto [first, added] = constants_.try_emplace(std::string(t.name), t.data_type, t.dims);
+  if (added) {
+    given->push_back(t.name);
+    return Ok{};
+  }
+  if (first->second != std::pair(t.data_type, t.dims))
+    return invalid("an initializer is given twice, with another type or shape")
+        .at_node(t.name)
+        .advise("remove the one that is not meant");
+  note("initializer '" + first->first + "' is given twice; the last one counts");
+  return Ok{};
+}
+
+Status Surveyor::describe_initializers(const GraphRecord& g, std::vector<std::string_view>* given) {
+  for (const Body& body : g.initializers) {
+    PERI_ASSIGN(const TensorRecord t, read_tensor(body, base_));
+    PERI_TRY(describe_initializer(t, given));
+  }
+  for (const Body& body : g.sparse_initializers) {
+    PERI_ASSIGN(SparseTensorRecord t, read_sparse_tensor(body, base_));
+    t.values.dims = std::move(t.dims);
+    PERI_TRY(describe_initializer(t.values, given));
+  }
+  s_.report.weight_count = static_cast<int64_t>(constants_.size());
+  return Ok{};
+}
+
+// Where the model declares no shape the options may say how many axes there are.
+void Surveyor::give_rank(ValueRecord* v) const {
+  constexpr int64_t kMaxRank = 32;
+  const auto rank = options_.ranks.find(std::string(v->name));
+  if (!v->shape && rank != options_.ranks.end())
+    v->shape.emplace(static_cast<size_t>(std::clamp<int64_t>(rank->second, 0, kMaxRank)));
+}
+
+Status Surveyor::describe_ports(const GraphRecord& g, std::vector<std::string_view>* given) {
+  PERI_TRY(describe_initializers(g, given));
+  for (const Body& body : g.inputs) {
+    PERI_ASSIGN(const ValueRecord v, read_value(body, base_));
+    if (!v.shape || constants_.contains(std::string(v.name))) continue;
+    for (const DimRecord& d : *v.shape)
+      if (const auto dim = Dim::parse(d.param); !d.param.empty() && dim.ok() && dim->is_symbol())
+        dim_names_.insert(dim->symbol_name());
+  }
+  PERI_TRY(check_ports(g.inputs.size(), constants_.size(), g.outputs.size(), dim_names_.size()));
+  std::set<std::string> seen;
+  for (const Body& body : g.inputs) {
+    PERI_ASSIGN(ValueRecord v, read_value(body, base_));
+    if (v.name.empty()) return invalid("a graph input has no name");
+    if (!seen.emplace(v.name).second) return invalid("graph input is given twice").at_node(v.name);
+    if (constants_.contains(std::string(v.name))) {
+      if (s_.model.ir_version >= 4)
+        note("input '" + std::string(v.name) + "' has a default value and is taken as a constant");
+      continue;
+    }
+    given->push_back(v.name);
+    if (v.kind == ValueKind::kSequence || v.kind == ValueKind::kOptional) {
+      PERI_TRY(describe_container(v));
+      continue;
+    }
+    give_rank(&v);
+    PERI_ASSIGN(ir::Type type, declared_type(v, dim_names_));
+    s_.report.inputs.push_back({std::string(v.name), std::move(type)});
+  }
+  return Ok{};
+}
+
+Status Surveyor::describe_container(const ValueRecord& v) {  // an input for each element
+  constexpr int64_t kMaxElements = 4096;
+  const bool sequence = v.kind == ValueKind::kSequence || v.of_sequence;
+  const std::string given(v.name);
+  const auto it = options_.lengths.find(v.name);
+  const int64_t count = it == options_.lengths.end() ? 1 : it->second;
+  if (it == options_.lengths.end() && sequence)
+    return unsupported("input '%s' is a sequence of unknown length", given.c_str())
+        .advise("give the number of its elements: --dims " + given + "=N");
+  if (count < 0 || count > (sequence ? kMaxElements : 1))
+    return usage("'%s' cannot have %lld elements", given.c_str(), static_cast<long long>(count));
+  Survey::Container& made = s_.containers[given];
+  made.sequence = sequence;
+  for (int64_t k = 0; k < count; ++k) {
+    const std::string name = given + (sequence ? "." + std::to_string(k) : "");
+    ValueRecord element = v;
+    element.name = name;
+    element.kind = ValueKind::kTensor;
+    give_rank(&element);
+    PERI_ASSIGN(ir::Type type, declared_type(element, dim_names_));
+    if (!type.shape)
+      return unsupported("'%s' has elements of unknown rank", given.c_str()).advise("give --shapes " + name + ":AxB");
+    for (Dim& d : *type.shape)  // each element of a sequence has sizes of its own
+      if (sequence && d.is_symbol()) d = Dim::symbol(d.symbol_name() + "." + std::to_string(k));
+    made.elements.push_back(name);
+    s_.report.inputs.push_back({name, std::move(type)});
+  }
+  return Ok{};
+}
+
+Status Surveyor::describe_outputs(const GraphRecord& g, std::vector<std::string_view>* outputs) {
+  std::set<std::string> seen;
+  for (const Body& body : g.outputs) {
+    PERI_ASSIGN(const ValueRecord v, read_value(body, base_));
+    if (v.name.empty()) return invalid("a graph output has no name");
+    if (!seen.emplace(v.name).second) {
+      note("output '" + std::string(v.name) + "' is given twice; it is one output");
+      continue;
+    }
+    outputs->push_back(v.name);
+    const bool unknown = v.kind == ValueKind::kNone || v.kind == ValueKind::kSequence || v.kind == ValueKind::kOptional;
+    Result<ir::Type> type = unknown ? Result<ir::Type>(ir::Type()) : declared_type(v, dim_names_);
+    if (!type.ok()) return std::move(type).error();
+    s_.report.outputs.push_back({std::string(v.name), std::move(type).value()});
+  }
+  if (outputs->empty()) return invalid("the graph has no output");
+  return Ok{};
+}
+
+}  // namespace peri::onnx
