@@ -14,7 +14,9 @@ namespace {
 Status set_budget(const peri_verify_options& given, judge::Budget* b) {
   const auto take = [](double value, const char* name, double least, double most, double* out) -> Status {
     if (!(value >= least && value <= most) || !std::isfinite(value))
-      return usage("peri_verify_options.%s is not in range", name);
+      return usage("peri_verify_options.%s is not in range", name)
+          .expecting(std::isfinite(most) ? format("%g to %g", least, most) : "a finite number of 0 or more")
+          .but_found(format("%g", value));
     if (value != 0) *out = value;
     return Ok{};
   };
@@ -41,7 +43,9 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
     t.budget = judge::peer_budget();
   }
   if (!(given.max_error >= 0) || !std::isfinite(given.max_error))
-    return usage("peri_verify_options.max_error is not a number of 0 or more");
+    return usage("peri_verify_options.max_error is not in range")
+        .expecting("a finite number of 0 or more")
+        .but_found(format("%g", given.max_error));
   if (given.max_error > 0) {
     t.budget.max_error = given.max_error;
     t.budget.given = true;

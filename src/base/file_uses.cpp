@@ -7,6 +7,8 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <map>
+#include <optional>
 
 #include "base/file.hpp"
 
@@ -15,18 +17,17 @@ namespace peri {
 namespace {
 constexpr int kMaxLinks = 40;  // as Linux has it
 
-bool one_file(const std::string& a, const std::string& b) {
-  struct stat x, y;
-  const bool there = ::stat(a.c_str(), &x) == 0, here = ::stat(b.c_str(), &y) == 0;
-  if (there != here) return false;
-  if (there) return x.st_dev == y.st_dev && x.st_ino == y.st_ino && !S_ISCHR(x.st_mode);  // /dev/null keeps nothing
+// The same for two paths exactly where they are one file; none for a device, which keeps nothing.
+std::optional<std::string> identity_of(const std::string& path) {
+  struct stat st;
+  if (::stat(path.c_str(), &st) == 0) {
+    if (S_ISCHR(st.st_mode)) return std::nullopt;
+    return std::to_string(st.st_dev) + ":" + std::to_string(st.st_ino);
+  }
+  // Absolute first: of a name whose folder is not written out nothing exists, and it would stay as it is.
   std::error_code failed;
-  const auto place = [&](const std::string& path) {
-    // Absolute first: of a name whose folder is not written out nothing exists, and it would stay as it is.
-    auto out = std::filesystem::weakly_canonical(std::filesystem::absolute(path, failed), failed);
-    return failed ? std::filesystem::path(path).lexically_normal() : out;
-  };
-  return place(a) == place(b);
+  const auto place = std::filesystem::weakly_canonical(std::filesystem::absolute(path, failed), failed);
+  return "at " + (failed ? std::filesystem::path(path).lexically_normal() : place).string();
 }
 }  // namespace
 
@@ -67,14 +68,26 @@ void FileUses::writes(std::string_view what, const std::string& path, const File
   if (!path.empty() && !(kind.dash && path == "-")) uses_.push_back({std::string(what), path, &kind});
 }
 
-Status FileUses::check_apart(const Use& written, size_t at) const {
-  for (size_t k = 0; k < uses_.size(); ++k) {
-    const Use& other = uses_[k];
-    if (k == at || (other.kind && k > at) || !one_file(written.path, other.path)) continue;
-    if (other.part && check_replaces(written.path, *written.kind, false).ok()) continue;
-    return usage("%s and %s are one file", other.what.c_str(), written.what.c_str())
-        .in_file(written.path)
-        .advise(other.kind ? "give each a file of its own" : "it would be overwritten: give another path");
+Status FileUses::check_apart() const {
+  std::map<std::string, std::vector<size_t>> same;  // uses by the file they name
+  std::vector<const std::vector<size_t>*> beside(uses_.size(), nullptr);
+  for (size_t k = 0; k < uses_.size(); ++k)
+    if (const auto file = identity_of(uses_[k].path)) {
+      std::vector<size_t>& all = same[*file];
+      all.push_back(k);
+      beside[k] = &all;
+    }
+  for (size_t at = 0; at < uses_.size(); ++at) {
+    const Use& written = uses_[at];
+    if (!written.kind || !beside[at]) continue;
+    for (const size_t k : *beside[at]) {
+      const Use& other = uses_[k];
+      if (k == at || (other.kind && k > at)) continue;
+      if (other.part && check_replaces(written.path, *written.kind, false).ok()) continue;
+      return usage("%s and %s are one file", other.what.c_str(), written.what.c_str())
+          .in_file(written.path)
+          .advise(other.kind ? "give each a file of its own" : "it would be overwritten: give another path");
+    }
   }
   return Ok{};
 }
@@ -85,8 +98,7 @@ Status FileUses::check(bool force) const {
       return usage("%s does not go to standard output", u.what.c_str())
           .expecting("the path of a file")
           .advise("./- is a file of that name");
-  for (size_t k = 0; k < uses_.size(); ++k)
-    if (uses_[k].kind) PERI_TRY(check_apart(uses_[k], k));
+  PERI_TRY(check_apart());
   for (const Use& u : uses_)
     if (u.kind) PERI_TRY(check_replaces(u.path, *u.kind, force));
   return Ok{};

@@ -40,7 +40,7 @@ class FileUses {
     const FileKind* kind = nullptr;  // null: the file is read
     bool part = false;               // one of several files of a model
   };
-  Status check_apart(const Use& written, size_t at) const;
+  Status check_apart() const;
   std::vector<Use> uses_;
 };
 

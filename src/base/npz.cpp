@@ -93,6 +93,8 @@ Result<Tensor> read(std::string_view file, const std::string& name, DType wanted
         .but_found(known.empty() ? "no arrays at all" : "");
   }
   const Entry& e = it == entries.end() ? entries[0] : *it;
+  if (std::count_if(entries.begin(), entries.end(), [&](const Entry& other) { return other.name == e.name; }) > 1)
+    return invalid("two arrays of the .npz file have this name").at_node(e.name).advise("save each under its own name");
   auto bytes = contents(file, e);
   if (!bytes.ok()) return std::move(bytes).error().at_node(e.name);
   const auto keep = std::make_shared<const std::string>(std::move(bytes).value());

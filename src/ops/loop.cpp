@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/growing.hpp"
 #include "ir/bodies.hpp"
 #include "ops/control/bodies.hpp"
 #include "ops/control/run.hpp"
@@ -57,6 +58,8 @@ Result<RefTensor> stacked(const std::vector<RefTensor>& parts, const RefTensor& 
   return out;
 }
 
+constexpr int64_t kElementBytes = 2 * sizeof(double);  // a value and its radius
+
 struct Run {
   RefCall& call;
   const ir::Graph& body;
@@ -64,6 +67,7 @@ struct Run {
   const size_t carried;
   std::vector<RefTensor> inputs;
   std::vector<std::vector<RefTensor>> scans;
+  device::Growing growing = device::Growing(options.most_elements * kElementBytes);
   int64_t elements = 0;  // of the scan outputs
 
   Status iterate(int64_t trips, bool go) {
@@ -73,7 +77,12 @@ struct Run {
       inputs[1] = integer(DType::kBool, 1);
       PERI_ASSIGN(std::vector<RefTensor> out, run_reference(body, inputs, options));
       go = out[0].i[0] != 0;
-      for (size_t k = 0; k < carried; ++k) inputs[2 + k] = std::move(out[1 + k]);
+      int64_t before = 0, now = 0;  // elements of the carried values
+      for (size_t k = 0; k < carried; ++k) {
+        before += inputs[2 + k].numel();
+        inputs[2 + k] = std::move(out[1 + k]);
+        now += inputs[2 + k].numel();
+      }
       for (size_t s = 0; s < scans.size(); ++s) {
         elements += out[1 + carried + s].numel() + 1;
         if (elements > options.most_elements)
@@ -81,6 +90,8 @@ struct Run {
               .expecting(format("at most %lld elements", static_cast<long long>(options.most_elements)));
         scans[s].push_back(std::move(out[1 + carried + s]));
       }
+      if (go && trip + 1 < trips)
+        PERI_TRY(growing.allows(before * kElementBytes, now * kElementBytes, elements * kElementBytes));
     }
     return Ok{};
   }

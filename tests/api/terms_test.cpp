@@ -89,10 +89,13 @@ TEST(CallTerms, AVerificationAndABenchTakeInputsOfTheCallers) {
   terms.min_cosine = 2;
   EXPECT_EQ(engine->verify(terms).error().kind, PERI_ERROR_USAGE);
   terms.min_cosine = 0;
-  for (double peri::VerifyOptions::* const part :
+  for (double peri::VerifyOptions::*const part :
        {&peri::VerifyOptions::rtol, &peri::VerifyOptions::atol, &peri::VerifyOptions::max_error}) {
     terms.*part = INFINITY;
-    EXPECT_EQ(engine->verify(terms).error().kind, PERI_ERROR_USAGE) << "nothing exceeds it";
+    const auto refused = engine->verify(terms).error();
+    EXPECT_EQ(refused.kind, PERI_ERROR_USAGE) << "nothing exceeds it";
+    EXPECT_FALSE(refused.expected.empty()) << refused.text;
+    EXPECT_EQ(refused.found, "inf") << refused.text;
     terms.*part = 0;
   }
   terms.atol = terms.rtol = 1e-30;

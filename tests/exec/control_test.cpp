@@ -207,6 +207,48 @@ TEST(Loop, WithoutEndIsBoundedByIterationsAndMemory) {
   }
 }
 
+// trips, x[n] -> x beside itself, that beside itself, ...
+ProgramMaker doubling() {
+  ProgramMaker m;
+  m.p.dims = {"n", "k"};
+  const int32_t trips = m.input("trips", DType::kI64, "[]"), x = m.input("x", DType::kI64, "[n]");
+  const int32_t last = m.scratch("last", DType::kI64, "[k]");
+  ProgramMaker body;
+  body.p.dims = {"a"};
+  body.input("i", DType::kI64, "[]");
+  const int32_t go = body.input("go", DType::kBool, "[]"), v = body.input("v", DType::kI64, "[a]");
+  const int32_t more = body.scratch("more", DType::kBool, "[]"), w = body.scratch("w", DType::kI64, "[2*a]");
+  body.reference({go}, {more}, "graph { input g: bool[]; y = identity(g); output y }");
+  body.reference({v}, {w}, "graph { input v: i64[a]; y = concat(v, v) {axis=0}; output y }");
+  body.output("more", more);
+  body.output("w", w);
+  plan::Step& loop = m.step("loop", {trips, -1, x}, {last}, "carried=1");
+  loop.binds = {"k"};
+  loop.bodies.push_back(std::make_shared<plan::Program>(body.p));
+  m.output("last", last);
+  return m;
+}
+
+TEST(Loop, WhatItCarriesMayGrowAsFarAsTheMemoryAllows) {
+  static const std::vector<const Executor*> table = exec::table();
+  EngineOptions options{table, {{"avx2"}, {}}, 1};
+  options.memory_bytes = 1 << 20;
+  auto engine = Engine::create(doubling().p, {}, options);
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  auto session = Session::create(*engine);
+  ASSERT_TRUE(session.ok());
+  auto out = (*session)->run(std::vector<Tensor>{i64({}, {INT64_MAX}), i64({2}, {1, 2})});
+  ASSERT_FALSE(out.ok());
+  const std::string said = out.error().text();
+  EXPECT_EQ(out.error().kind, ErrorKind::kMemory) << said;
+  EXPECT_NE(said.find("the carried values of a loop grow"), std::string::npos) << said;
+  EXPECT_NE(said.find("--max-iterations"), std::string::npos) << said;
+  EXPECT_FALSE(out.error().node.empty()) << said;
+  out = (*session)->run(std::vector<Tensor>{i64({}, {3}), i64({2}, {1, 2})});
+  ASSERT_TRUE(out.ok()) << out.error().text();
+  EXPECT_EQ((*out)[0].dims(), (std::vector<int64_t>{16}));
+}
+
 // trips, x[2] -> x doubled, then its double, ... : the weights of the body are those of the whole program.
 TEST(Loop, ABodyReadsWeightsOfTheWhole) {
   ProgramMaker m;

@@ -126,6 +126,24 @@ TEST(Loop, WhatItKeepsIsBounded) {
   EXPECT_EQ(out.error().kind, ErrorKind::kMemory) << out.error().text();
 }
 
+TEST(Loop, WhatItCarriesIsBounded) {
+  auto g = inferred(loop_of("input t: i64[]; input x: f32[n];", "t, _, x) {carried=1",
+                            "input v: f32[m]; w = concat(v, v) {axis=0}; output g; output w"));
+  ASSERT_TRUE(g.ok()) << g.error().text();
+  RefOptions options;
+  options.most_elements = 1000;
+  const auto after = [&](int64_t trips) {
+    std::vector<RefTensor> in = {make_ref(DType::kI64, {}), make_ref(DType::kF32, {4})};
+    in[0].i[0] = trips;
+    return run_reference(*g, in, options);
+  };
+  auto out = after(INT64_MAX);
+  ASSERT_FALSE(out.ok());
+  EXPECT_EQ(out.error().kind, ErrorKind::kMemory) << out.error().text();
+  EXPECT_NE(out.error().text().find("the carried values of a loop grow"), std::string::npos) << out.error().text();
+  EXPECT_TRUE(after(5).ok());
+}
+
 std::string if_of(std::string_view condition, std::string_view yes, std::string_view no) {
   return "graph { " + std::string(condition) +
          " input x: f32[2,1]; y = if(c, x) {then_branch=graph { input a: " + "f32[2,1]; " + std::string(yes) +

@@ -5,6 +5,8 @@ import json
 import resource
 import shutil
 import struct
+import warnings
+import zipfile
 import zlib
 
 import numpy
@@ -79,7 +81,11 @@ class Inputs(Typed):
         at = good.index(b"NUMPY") + 100
         (self.folder / "changed.npz").write_bytes(good[:at] + bytes([good[at] ^ 255]) + good[at + 1 :])
         (self.folder / "letter.npz").write_text("dear reader, this is not an archive at all")
-        for what, code, words in (("two.npz", 2, "one of a, b"), ("two.npz:c", 2, "one of a, b"), ("cut.npz", 1, "zip"), ("changed.npz:a", 1, "check sum"),
+        with zipfile.ZipFile(self.folder / "twice.npz", "w") as twice, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # NumPy would take the last, others the first
+            for _ in range(2):
+                twice.writestr("x.npy", zipfile.ZipFile(self.folder / "two.npz").read("a.npy"))
+        for what, code, words in (("twice.npz", 1, "two arrays of the .npz file have this name"), ("two.npz", 2, "one of a, b"), ("two.npz:c", 2, "one of a, b"), ("cut.npz", 1, "zip"), ("changed.npz:a", 1, "check sum"),
                                   ("letter.npz", 1, "zip"), ("raw:f32:2x4:x.bin", 2, "expected 32 bytes"), ("raw:f33:2x3:x.bin", 2, "expected f32, f16, i64, u8, ..., found raw:f33"),
                                   ("raw:f32:2y3:x.bin", 2, "AxBxC"), ("raw:f32:x.bin", 2, "raw:TYPE:AxBxC:FILE"), ("raw:f32::x.bin", 2, "AxBxC"),
                                   ("raw:f32:2x3:none.bin", 1, "none.bin"), ("x.bin", 2, "raw:TYPE:AxBxC:FILE"), ("raw:f64:1x3:x.bin", 2, "let --cast convert it")):

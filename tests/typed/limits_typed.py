@@ -65,6 +65,16 @@ class Limits(Typed):
             self.assertIn(said, r.stderr.decode())
         self.assertEqual((error["file"], error["node"], error["expected"]), ("wide.onnx", "wide", "at most 64 TiB"))
 
+    def test_thousands_of_outputs_are_written_in_proportion(self):
+        """Their files are compared with each other and with those that are read, not each with each."""
+        x, outputs = value("x", TensorProto.FLOAT, [4]), [value(f"y{k}", TensorProto.FLOAT, [4]) for k in range(3000)]
+        model = self.save("many.onnx", [helper.make_node("Relu", ["x"], [y.name]) for y in outputs], [x], outputs)
+        self.ends(0, "build", model, "-o", "many.engine", "--no-tune", "--no-verify", "--no-cache")
+        before = self.worked()
+        self.ends(0, "run", "many.engine", "-i", "x=random:1", "--output-dir", "out", "--quiet")
+        self.assertLess(self.worked() - before, 4)  # more than ten before
+        self.assertEqual(len(json.loads((self.folder / "out/outputs.json").read_text())), 3000)
+
     def test_a_long_chain_takes_work_in_proportion(self):
         """Work, not time, so that other work on the machine says nothing."""
         def work(count):

@@ -115,10 +115,14 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
             unreadable ? "" : (", " + bytes_text(static_cast<double>(bytes))).c_str(),
             build::proof_path(engine).c_str());
   show_steps(page, c);
-  if (done.measured > 0)
+  if (done.measured > 0 && c.predicted_ms > 0)
     page.line("predicted  %s ms a run%s with %d thread%s%s",
-              format(c.predicted_ms < 0.1 ? "%.5f" : "%.3f", c.predicted_ms).c_str(), sizes_of(c.program).c_str(),
-              made.options.tune.threads, made.options.tune.threads == 1 ? "" : "s",
+              format(c.predicted_ms < 1e-4  ? "%.2g"
+                     : c.predicted_ms < 0.1 ? "%.5f"
+                                            : "%.3f",
+                     c.predicted_ms)
+                  .c_str(),
+              sizes_of(c.program).c_str(), made.options.tune.threads, made.options.tune.threads == 1 ? "" : "s",
               done.measured < done.steps
                   ? format(", for %lld of %s: the others have no time", static_cast<long long>(done.measured),
                            counted(done.steps, "step").c_str())

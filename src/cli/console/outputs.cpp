@@ -27,6 +27,7 @@ Status check_outputs(const Command& command, const Arguments& arguments, const p
     return usage("--output-dir is a file").in_file(dir).advise("give a folder, or a name that is free");
   std::filesystem::path there = std::filesystem::absolute(dir, unknown);  // first existing parent of the folder
   while (!std::filesystem::exists(there, unknown) && there.has_relative_path()) there = there.parent_path();
+  if (there.empty()) return io_error("cannot make the folder: the current folder is not there").in_file(dir);
   if (access(there.c_str(), W_OK) != 0 || !std::filesystem::is_directory(there, unknown))
     return io_error("cannot make the folder: %s is not one that can be written into", there.c_str()).in_file(dir);
   FileUses files = file_uses(command, arguments);

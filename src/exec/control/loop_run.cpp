@@ -6,6 +6,7 @@
 #include <cstring>
 #include <set>
 
+#include "device/growing.hpp"
 #include "kernels/entry.hpp"
 
 namespace peri::exec {
@@ -92,10 +93,15 @@ Result<Steady> steady_of(const plan::Program& body, size_t carried, const std::v
   return out;
 }
 
+int64_t bytes_of(const Tensor& t) {
+  return static_cast<int64_t>(t.dtype() == DType::kString ? t.string_values().size() * sizeof(std::string)
+                                                          : t.bytes().size());
+}
+
 class LoopRun {
  public:
   LoopRun(const LoopPlan& plan, const runtime::RunContext& context)
-      : plan_(plan), context_(context), scans_(plan.step->writes.size() - plan.carried) {}
+      : plan_(plan), context_(context), scans_(plan.step->writes.size() - plan.carried), growing_(plan.memory_bytes) {}
 
   Status begin(const std::vector<ArgType>& types) {
     PERI_ASSIGN(steady_, steady_of(plan_.body->program(), plan_.carried, types));
@@ -134,13 +140,20 @@ class LoopRun {
         if (steady_.outputs[1 + k]) given_[1 + k].data = places_[k][trip & 1].mutable_data();
       PERI_ASSIGN(std::vector<Tensor> out, body->run(inputs_, given_));
       go = more_ != 0;
+      int64_t before = 0, now = 0;  // bytes of the carried values that change their sizes
       for (size_t k = 0; k < plan_.carried; ++k) {
-        if (steady_.outputs[1 + k])
+        if (steady_.outputs[1 + k]) {
           inputs_[2 + k] = places_[k][trip & 1];
-        else
-          inputs_[2 + k] = std::move(out[1 + k]);
+          continue;
+        }
+        before += bytes_of(inputs_[2 + k]);
+        inputs_[2 + k] = std::move(out[1 + k]);
+        now += bytes_of(inputs_[2 + k]);
       }
       for (size_t s = 0; s < scans_.size(); ++s) PERI_TRY(push(s, out[1 + plan_.carried + s], trip));
+      if (go && trip + 1 < trips)
+        if (Status fits = growing_.allows(before, now, kept_); !fits.ok())
+          return std::move(fits).error().at_node(plan_.step->name);
     }
     return Ok{};
   }
@@ -237,6 +250,7 @@ class LoopRun {
   std::vector<std::array<Tensor, 2>> places_;  // of carried values, written in turn
   uint8_t more_ = 0;
   int64_t kept_ = 0;
+  device::Growing growing_;
 };
 }  // namespace
 

@@ -19,8 +19,8 @@ Result<LoopPlan> read_loop_payload(std::string_view payload, size_t results);
 std::string loop_payload(size_t carried, const std::vector<int64_t>& axes, const std::vector<int64_t>& reversed);
 
 // `types`: of the step's reads. Allocates nothing for values in an iteration where their sizes do not change, except
-// scan outputs, whose memory doubles as they grow. Errors: kInvalid beyond the allowed iterations, kMemory beyond the
-// memory, a scan output that changes its shape, those of the body.
+// scan outputs, whose memory doubles as they grow. Errors: kInvalid beyond the allowed iterations, kMemory where scan
+// outputs or carried values grow beyond the memory, a scan output that changes its shape, those of the body.
 Status run_loop(const LoopPlan& plan, const std::vector<ArgType>& types, const runtime::RunContext& context);
 
 }  // namespace peri::exec
