@@ -152,6 +152,10 @@ class Session {
   // Like run(), into the caller's output memory where given (dtype, dims and size are checked). Data-dependent outputs
   // must be left to the session (data null).
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, std::span<const View> outputs);
+  // A run for those who run again and again: between runs at the same sizes it allocates nothing for outputs that the
+  // caller provides, if no size depends on data and the steps do not. Inputs are the caller's memory too, that of a
+  // string input a std::vector<std::string>. (*others)[k] becomes output k where there is no memory given for it.
+  Status run_views(std::span<const View> inputs, std::span<const View> outputs, std::vector<Tensor>* others);
 
   // Makes instances and memory for these input dims now, and captures the segments of devices, so that the next run()
   // with them does not. A session keeps its last kKeptShapes: returning to one plans, allocates, makes and captures
