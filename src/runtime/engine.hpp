@@ -15,6 +15,8 @@ struct ProgramSizes;
 
 namespace peri::runtime {
 
+class StepShare;
+
 // The bytes of the weight section. `keep` owns them; `drop_pages`, if set, may be called when a range has been packed
 // and its pages need not stay resident.
 struct WeightSource {
@@ -54,6 +56,8 @@ struct EngineOptions {
   std::shared_ptr<std::atomic<int64_t>> steps_left = nullptr;
   int64_t max_iterations = int64_t{1} << 31;  // of one loop in one run; more is an error
   bool choosing = false;  // executors may refuse what is correct but slow: the engine is only for choosing candidates
+  // Made by Engine::create(), for the engine and those of its control steps' bodies; null for everybody else.
+  std::shared_ptr<StepShare> share = nullptr;
 
   int64_t memory_limit() const;
 };
