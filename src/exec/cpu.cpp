@@ -3,6 +3,7 @@
 #include <array>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 
 #include "base/fault.hpp"
 #include "base/hash.hpp"
@@ -13,10 +14,11 @@
 #include "exec/region/checked_region.hpp"
 #include "exec/region/other_kernel.hpp"
 #include "exec/region/region_template.hpp"
-#include "exec/weights/packed_files.hpp"
+#include "exec/weights/shared_packed.hpp"
 #include "exec/weights/wide_weights.hpp"
 #include "kernels/entry.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/step_share.hpp"
 
 namespace peri::exec {
 
@@ -27,8 +29,8 @@ using Instead = std::vector<std::pair<size_t, Tensor>>;
 
 class CpuInstance final : public runtime::Instance {
  public:
-  CpuInstance(std::unique_ptr<kernels::Instance> kernel, std::shared_ptr<const StepStore> store, Instead instead)
-      : kernel_(std::move(kernel)), store_(std::move(store)), instead_(std::move(instead)) {}
+  CpuInstance(std::unique_ptr<kernels::Instance> kernel, std::shared_ptr<const SharedPacked> packed, Instead instead)
+      : kernel_(std::move(kernel)), packed_(std::move(packed)), instead_(std::move(instead)) {}
   runtime::Scratch scratch() const override { return {kernel_->workspace_bytes(), kernel_->scratch_bytes()}; }
   Status run(const runtime::RunContext& c) const override {
     if (instead_.empty()) return run_on(c, c.reads);
@@ -47,12 +49,12 @@ class CpuInstance final : public runtime::Instance {
         kernel_->run_task(phase, task, {reads, c.writes, c.shared, c.each + static_cast<size_t>(thread) * c.stride});
       });
     }
-    if (store_) PERI_TRY(store_->check());
+    if (packed_) PERI_TRY(packed_->check());
     return kernel_->finish({reads, c.writes, c.shared, c.each});
   }
 
   std::unique_ptr<kernels::Instance> kernel_;
-  std::shared_ptr<const StepStore> store_;  // keeps mapped weights
+  std::shared_ptr<const SharedPacked> packed_;
   Instead instead_;
 };
 
@@ -81,8 +83,8 @@ std::shared_ptr<StepStore> store_of(const runtime::PrepareContext& c, const devi
   return std::make_shared<StepStore>(std::move(files), key + "\n" + c.variant->payload, sound);
 }
 
-// Weights are packed once for all shapes: by the first instance of a step, for which others wait; later ones do not
-// wait for each other.
+// Weights are packed once for all shapes: by the first instance, for which others wait; later ones do not wait for each
+// other.
 class Packing {
  public:
   explicit Packing(bool needed) : state_(needed ? State::kNone : State::kDone) {}
@@ -145,28 +147,65 @@ DimBinding tuned_sizes(const runtime::PrepareContext& c) {
   return tuned;
 }
 
+// Whether another step of the program reads one of a step's weights.
+bool used_elsewhere(const runtime::PrepareContext& c) {
+  const auto weight_of = [&](int32_t b) { return b < 0 ? -1 : c.program->buffers[static_cast<size_t>(b)].weight; };
+  std::set<int32_t> own;
+  for (const int32_t b : c.step->reads)
+    if (weight_of(b) >= 0) own.insert(weight_of(b));
+  return std::any_of(c.program->steps.begin(), c.program->steps.end(), [&](const plan::Step& other) {
+    return &other != c.step &&
+           std::any_of(other.reads.begin(), other.reads.end(), [&](int32_t b) { return own.contains(weight_of(b)); });
+  });
+}
+
+// The weights of a step, as its kernel takes them: one object for all steps of an engine and of its bodies that take
+// the same weights for the same problem by the same kernel.
+struct StepWeights {
+  StepWeights(const runtime::PrepareContext& c, const ir::Graph& region, const device::Target& target, bool any)
+      : wide(c.weights, region), packing(any) {
+    auto kept = store_of(c, target);
+    auto share = any && used_elsewhere(c) ? c.options->share : nullptr;
+    if (kept || share) packed = std::make_shared<SharedPacked>(std::move(share), std::move(kept));
+  }
+  WideWeights wide;
+  std::shared_ptr<SharedPacked> packed;  // null: packed forms are neither stored nor compared
+  Packing packing;
+};
+
+std::shared_ptr<StepWeights> weights_of(const runtime::PrepareContext& c, const ir::Graph& region,
+                                        const device::Target& target, const DimBinding& tuned) {
+  const bool any = std::any_of(c.weights.begin(), c.weights.end(), [](const Tensor& w) { return w.defined(); });
+  const auto make = [&] { return std::make_shared<StepWeights>(c, region, target, any); };
+  if (!any || !c.options->share) return make();
+  std::string key = "cpu";
+  for (const std::string& isa : target.isas) key += " " + isa;
+  for (const auto& [name, size] : tuned) key += format("\n%s=%lld", name.c_str(), static_cast<long long>(size));
+  for (size_t k = 0; k < c.weights.size(); ++k)  // where it lies: it is there as long as whoever has the object
+    if (const Tensor& w = c.weights[k]; w.defined())
+      key += format("\n%zu %p %s", k, w.data(), tensor_type_text(w).c_str());
+  return c.options->share->get<StepWeights>(key + "\n" + c.variant->payload, make);
+}
+
 class CpuPrepared final : public runtime::Prepared {
  public:
   CpuPrepared(const kernels::Kernel& kernel, RegionPayload payload, const runtime::PrepareContext& context)
       : kernel_(kernel),
         config_(std::move(payload.config)),
-        weights_(context.weights, payload.graph),
-        region_(RegionTemplate::create(std::move(payload.graph))),
         step_(*context.step),
         drop_weight_(context.drop_weight),
         target_(device::running_target(context.threads, libraries()).limited_to(context.variant->requires_isa)),
-        store_(store_of(context, target_)),
         tuned_(tuned_sizes(context)),
-        choosing_(context.options->choosing),
-        packing_(
-            std::any_of(context.weights.begin(), context.weights.end(), [](const Tensor& w) { return w.defined(); })) {
+        weights_(weights_of(context, payload.graph, target_, tuned_)),
+        region_(RegionTemplate::create(std::move(payload.graph))),
+        choosing_(context.options->choosing) {
     for (const Tensor& w : context.weights) constant_.push_back(w.defined());
     data_sized_ = std::any_of(context.dims.begin(), context.dims.end(),
                               [](const std::string& dim) { return dim.starts_with(kDataDim); });
     most_elements_ = context.options->memory_limit() / static_cast<int64_t>(2 * sizeof(double));
   }
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
-    Packing::Turn turn(&packing_);
+    Packing::Turn turn(&weights_->packing);
     // What is packed must not hang on which size comes first. A kernel that refuses the tuned size says so below.
     if (turn.first() && !tuned_.empty() && tuned_ != binding)
       (void)contained([&] { return instance_at(tuned_, &turn.packed, nullptr); });
@@ -184,7 +223,7 @@ class CpuPrepared final : public runtime::Prepared {
     for (size_t k = 0; turn.packed_now() && drop_weight_ && k < constant_.size(); ++k)
       if (constant_[k]) drop_weight_(k);
     return std::unique_ptr<runtime::Instance>(
-        std::make_unique<CpuInstance>(std::move(made), store_, std::move(instead)));
+        std::make_unique<CpuInstance>(std::move(made), weights_->packed, std::move(instead)));
   }
 
  private:
@@ -199,7 +238,7 @@ class CpuPrepared final : public runtime::Prepared {
     if (!data_sized_ && (choosing_ || why.kind != ErrorKind::kRefused || binding == tuned_)) return why;
     if (!empty_at(binding)) {
       PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
-      WideWeights::Turn weights(weights_, target_);
+      WideWeights::Turn weights(weights_->wide, target_);
       const kernels::Constants constants = weights.constants();
       const auto serves = [&](const kernels::Kernel& kernel, const kernels::Instance& made) {
         return check_sharing(made, kernel, step_).ok();
@@ -210,40 +249,38 @@ class CpuPrepared final : public runtime::Prepared {
         return std::unique_ptr<runtime::Instance>(
             std::make_unique<CpuInstance>(std::move(other.instance), nullptr, instead_of(*other.kernel, constants)));
     }
-    return reference_instance(*region_, binding, weights_.stored(), most_elements_, why);
+    return reference_instance(*region_, binding, weights_->wide.stored(), most_elements_, why);
   }
   Instead instead_of(const kernels::Kernel& kernel, const kernels::Constants& constants) const {
     Instead instead;
     for (size_t k = 0; k < constant_.size(); ++k)
-      if (weights_.narrow(k)) instead.emplace_back(k, kernel.takes_constants ? Tensor() : constants[k]);
+      if (weights_->wide.narrow(k)) instead.emplace_back(k, kernel.takes_constants ? Tensor() : constants[k]);
     return instead;
   }
   // `instead`: what its runs get in the stead of narrow weights; null: it will not run.
   Result<std::unique_ptr<kernels::Instance>> instance_at(const DimBinding& binding, kernels::Packed* packed,
                                                          Instead* instead) {
     PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
-    WideWeights::Turn weights(weights_, target_);
+    WideWeights::Turn weights(weights_->wide, target_);
     const kernels::Constants constants = weights.constants();
     PERI_ASSIGN(auto made, kernel_.instantiate({&concrete.graph(), constant_}, config_,
-                                               {constants, packed, &target_, store_.get(), choosing_}));
+                                               {constants, packed, &target_, weights_->packed.get(), choosing_}));
     if (instead) *instead = instead_of(kernel_, constants);
     return made;
   }
 
   const kernels::Kernel& kernel_;
   std::string config_;
-  WideWeights weights_;
-  std::shared_ptr<RegionTemplate> region_;
   std::vector<bool> constant_;
   const plan::Step& step_;
   std::function<void(size_t)> drop_weight_;
   device::Target target_;
-  std::shared_ptr<StepStore> store_;
   DimBinding tuned_;
+  std::shared_ptr<StepWeights> weights_;
+  std::shared_ptr<RegionTemplate> region_;
   bool choosing_;
   bool data_sized_ = false;  // a size that it depends on is known only while the model runs
   int64_t most_elements_ = 0;
-  Packing packing_;
 };
 
 Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext& context) {

@@ -7,6 +7,12 @@
 namespace peri::exec {
 
 namespace {
+// The arguments of one run of a body.
+struct Arguments {
+  std::vector<runtime::View> captures, given;
+  std::vector<Tensor> others;  // results that are not written where they are to be
+};
+
 class IfPrepared;
 
 class IfInstance final : public runtime::Instance {
@@ -24,39 +30,37 @@ class IfInstance final : public runtime::Instance {
 class IfPrepared final : public runtime::Prepared {
  public:
   explicit IfPrepared(const runtime::PrepareContext& c)
-      : program(*c.program), step(*c.step), reads(*c.program, c.step->reads), writes(*c.program, c.step->writes) {}
+      : step(*c.step), reads(*c.program, c.step->reads), writes(*c.program, c.step->writes) {}
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
     PERI_ASSIGN(std::vector<ArgType> types, reads.at(binding));
-    std::vector<ArgType> results;
-    if (step.binds.empty()) {
-      PERI_ASSIGN(results, writes.at(binding));
-    }
+    PERI_ASSIGN(std::vector<ArgType> results, result_types(step, writes, binding));
     return std::unique_ptr<runtime::Instance>(std::make_unique<IfInstance>(this, std::move(types), std::move(results)));
   }
-  const plan::Program& program;
   const plan::Step& step;
   ArgTypes reads, writes;
+  Kept<Arguments> arguments;
   std::unique_ptr<Body> bodies[2];
 };
 
 Status IfInstance::run(const runtime::RunContext& context) const {
   const bool taken = *static_cast<const uint8_t*>(context.reads[0]) != 0;
-  std::vector<Tensor> captures;
-  for (size_t k = 1; k < types_.size(); ++k) {
-    PERI_ASSIGN(Tensor t, argument(types_[k], context.reads[k]));
-    captures.push_back(std::move(t));
+  const Kept<Arguments>::Lease of = owner_->arguments.lease();
+  of->captures.resize(types_.size() - 1);
+  for (size_t k = 1; k < types_.size(); ++k) view_argument(types_[k], context.reads[k], &of->captures[k - 1]);
+  of->given.resize(results_.size());  // results are written where they are to be, as far as sizes are known
+  for (size_t k = 0; k < results_.size(); ++k) {
+    const bool known = results_[k].dtype != DType::kInvalid && results_[k].dtype != DType::kString;
+    view_argument(results_[k], known ? context.writes[k] : nullptr, &of->given[k]);
   }
-  std::vector<runtime::View> given;  // results are written where they are to be, as far as sizes are known
-  for (size_t k = 0; k < results_.size(); ++k)
-    if (results_[k].dtype == DType::kInvalid || results_[k].dtype == DType::kString)
-      given.emplace_back();
-    else
-      given.push_back({results_[k].dtype, results_[k].dims, context.writes[k]});
   PERI_ASSIGN(const Body::Lease body, owner_->bodies[taken ? 0 : 1]->lease(context.pool));
-  PERI_ASSIGN(const std::vector<Tensor> out, body->run(captures, given));
-  for (size_t k = 0; k < out.size(); ++k)
-    if (k >= given.size() || !given[k].data)
-      PERI_TRY(give_result(owner_->program, owner_->step, k, out[k].dims(), {&out[k], 1}, context));
+  PERI_TRY(body->run_views(of->captures, of->given, &of->others));
+  runtime::View whole;
+  for (size_t k = 0; k < of->others.size(); ++k) {
+    if (k < of->given.size() && of->given[k].data) continue;
+    Tensor out = std::move(of->others[k]);
+    view_tensor(&out, &whole);
+    PERI_TRY(give_result(owner_->step, k, whole, results_, context));
+  }
   return Ok{};
 }
 

@@ -14,21 +14,24 @@ namespace peri::exec {
 namespace {
 class LoopInstance final : public runtime::Instance {
  public:
-  LoopInstance(const LoopPlan* plan, std::vector<ArgType> types) : plan_(plan), types_(std::move(types)) {}
-  Status run(const runtime::RunContext& context) const override { return run_loop(*plan_, types_, context); }
+  LoopInstance(const LoopPlan* plan, std::shared_ptr<const LoopSizes> sizes) : plan_(plan), sizes_(std::move(sizes)) {}
+  Status run(const runtime::RunContext& context) const override { return run_loop(*plan_, sizes_, context); }
 
  private:
   const LoopPlan* plan_;
-  std::vector<ArgType> types_;
+  std::shared_ptr<const LoopSizes> sizes_;
 };
 
 struct LoopPrepared final : runtime::Prepared {
-  explicit LoopPrepared(const runtime::PrepareContext& c) : reads(*c.program, c.step->reads) {}
+  explicit LoopPrepared(const runtime::PrepareContext& c)
+      : reads(*c.program, c.step->reads), writes(*c.program, c.step->writes) {}
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
     PERI_ASSIGN(std::vector<ArgType> types, reads.at(binding));
-    return std::unique_ptr<runtime::Instance>(std::make_unique<LoopInstance>(&plan, std::move(types)));
+    PERI_ASSIGN(std::vector<ArgType> results, result_types(*plan.step, writes, binding));
+    PERI_ASSIGN(auto sizes, loop_sizes(plan, std::move(types), std::move(results)));
+    return std::unique_ptr<runtime::Instance>(std::make_unique<LoopInstance>(&plan, std::move(sizes)));
   }
-  ArgTypes reads;
+  ArgTypes reads, writes;
   LoopPlan plan;
 };
 

@@ -123,7 +123,7 @@ class Constants {
 
 struct InstantiateContext {
   Constants constants;
-  Packed* packed = nullptr;        // in/out: kept by the executor for all instances of one step
+  Packed* packed = nullptr;        // in/out: kept by the executor for all instances of a step and of steps like it
   const Target* target = nullptr;  // the machine that runs the instance; never null while one is created
   PackedStore* store = nullptr;    // null: packed forms are not stored
   // True while the tuner tries candidates: what is correct but slow (a library's own reference) is refused, so that

@@ -13,6 +13,7 @@
 #include "base/fault.hpp"
 #include "plan/sizes.hpp"
 #include "runtime/engine_devices.hpp"
+#include "runtime/step_share.hpp"
 
 namespace peri::runtime {
 
@@ -184,6 +185,7 @@ Result<std::shared_ptr<const Engine>> Engine::create(plan::Program program, Weig
   s.program = std::move(program);
   s.weights = std::move(weights);
   s.options = std::move(options);
+  if (!s.options.share) s.options.share = std::make_shared<StepShare>();
   std::set<std::string> missing;
   for (const plan::Step& step : s.program.steps) {
     const Executor* const executor = find_executor(s.options.executors, step);

@@ -15,6 +15,8 @@ struct ProgramSizes;
 
 namespace peri::runtime {
 
+class StepShare;
+
 // The bytes of the weight section. `keep` owns them; `drop_pages`, if set, may be called when a range has been packed
 // and its pages need not stay resident.
 struct WeightSource {
@@ -54,6 +56,8 @@ struct EngineOptions {
   std::shared_ptr<std::atomic<int64_t>> steps_left = nullptr;
   int64_t max_iterations = int64_t{1} << 31;  // of one loop in one run; more is an error
   bool choosing = false;  // executors may refuse what is correct but slow: the engine is only for choosing candidates
+  // Made by Engine::create(), for the engine and those of its control steps' bodies; null for everybody else.
+  std::shared_ptr<StepShare> share = nullptr;
 
   int64_t memory_limit() const;
 };
@@ -152,6 +156,10 @@ class Session {
   // Like run(), into the caller's output memory where given (dtype, dims and size are checked). Data-dependent outputs
   // must be left to the session (data null).
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, std::span<const View> outputs);
+  // A run for those who run again and again: between runs at the same sizes it allocates nothing for outputs that the
+  // caller provides, if no size depends on data and the steps do not. Inputs are the caller's memory too, that of a
+  // string input a std::vector<std::string>. (*others)[k] becomes output k where there is no memory given for it.
+  Status run_views(std::span<const View> inputs, std::span<const View> outputs, std::vector<Tensor>* others);
 
   // Makes instances and memory for these input dims now, and captures the segments of devices, so that the next run()
   // with them does not. A session keeps its last kKeptShapes: returning to one plans, allocates, makes and captures

@@ -1,6 +1,5 @@
 // One run: allocates data-dependent sizes and runs the steps.
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "base/fault.hpp"
@@ -182,85 +181,6 @@ Status Session::repeat(size_t step) {
   return contained([&] { return instance.run(s.context_of(step, s.scratch_places(instance))); });
 }
 
-void Session::State::bind_inputs(std::span<const Tensor> inputs) {
-  const plan::Program& p = program();
-  inputs_at.assign(inputs.size(), {});
-  outputs_at.clear();
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    void* data = const_cast<void*>(inputs[k].data());
-    if (p.inputs[k].dtype == DType::kString) data = const_cast<std::vector<std::string>*>(&inputs[k].string_values());
-    const auto b = static_cast<size_t>(p.inputs[k].buffer);
-    if (!devices.empty() && devices.fixed[b]) {
-      const std::span<std::byte> staged = devices.staging[b].bytes();
-      if (!inputs[k].bytes().empty()) std::memcpy(staged.data(), data, inputs[k].bytes().size());
-      data = staged.data();
-      inputs_at[k].host = staged.first(inputs[k].bytes().size());
-    }
-    now->pointers[b] = data;
-  }
-}
-
-// The memory an output goes to: its own buffer if that is kOutput, else a copy after the run.
-Result<Tensor> Session::State::output_tensor(size_t port, std::span<const View> given) {
-  const plan::Port& o = program().outputs[port];
-  PERI_ASSIGN(std::vector<int64_t> dims, sizes().table.eval(sizes().outputs[port], values()));
-  if (port < given.size() && given[port].data) {
-    const View& v = given[port];
-    if (v.dtype != o.dtype || v.dims != dims)
-      return usage("the memory given for the output has another type")
-          .at_node(o.name)
-          .expecting(std::string(dtype_name(o.dtype)) + shape_text(Shape(dims.begin(), dims.end())));
-    PERI_ASSIGN(const int64_t n, checked_numel(dims));
-    PERI_ASSIGN(const int64_t bytes, dtype_bytes(o.dtype, n));
-    return Tensor::view(o.dtype, dims, {static_cast<const std::byte*>(v.data), static_cast<size_t>(bytes)}, nullptr);
-  }
-  if (o.dtype == DType::kString) return Tensor::uninitialized(o.dtype, std::move(dims));
-  PERI_ASSIGN(const int64_t n, checked_numel(dims));
-  PERI_ASSIGN(const int64_t bytes, dtype_bytes(o.dtype, n));
-  if (!options().allocator.allocate && bytes < kLargeOutput) return Tensor::uninitialized(o.dtype, std::move(dims));
-  auto own = bytes < kLargeOutput ? std::make_shared<Memory>() : large_output(port);
-  PERI_TRY(own->reserve(static_cast<size_t>(bytes), options()));
-  const std::span<const std::byte> view(own->data.get(), static_cast<size_t>(bytes));
-  return Tensor::view(o.dtype, std::move(dims), view, std::move(own));
-}
-
-// That of the last run, once whoever had the result has let go of it: the system hands out fresh pages zeroed, and that
-// takes longer than most steps write them.
-std::shared_ptr<Memory> Session::State::large_output(size_t port) {
-  large_outputs.resize(program().outputs.size());
-  std::shared_ptr<Memory>& last = large_outputs[port];
-  if (last && last.use_count() == 1)
-    std::atomic_thread_fence(std::memory_order_acquire);  // what its holders did is done
-  else
-    last = std::make_shared<Memory>();
-  return last;
-}
-
-// Outputs that lie in buffers of their own get their memory before the run.
-Status Session::State::place_outputs(std::span<const View> given, std::vector<Tensor>* outs,
-                                     std::vector<bool>* direct) {
-  const plan::Program& p = program();
-  const std::vector<int64_t>& bytes = now->arena_plan.bytes;
-  for (size_t k = 0; k < p.outputs.size(); ++k) {
-    const int32_t b = p.outputs[k].buffer, owner = plan::storage_of(p, b);
-    const bool own =
-        p.buffers[static_cast<size_t>(owner)].kind == plan::BufferKind::kOutput && p.outputs[k].dtype != DType::kString;
-    if (!devices.empty() && devices.fixed[static_cast<size_t>(owner)]) continue;  // captured: it stays where it is
-    // An empty result has its size before all of its dimensions are bound.
-    if (!own || !sizes().table.eval(sizes().outputs[k], values()).ok() ||
-        bytes[static_cast<size_t>(owner)] == plan::kUnbound ||
-        bytes[static_cast<size_t>(owner)] != bytes[static_cast<size_t>(b)])
-      continue;
-    if (std::any_of(p.outputs.begin(), p.outputs.begin() + static_cast<std::ptrdiff_t>(k),
-                    [&](const plan::Port& q) { return plan::storage_of(p, q.buffer) == owner; }))
-      continue;
-    PERI_ASSIGN((*outs)[k], output_tensor(k, given));
-    (*direct)[k] = true;
-    now->pointers[static_cast<size_t>(owner)] = (*outs)[k].mutable_data();
-  }
-  return Ok{};
-}
-
 // Aliases of what was just placed, an alias stands after what it aliases; then the arguments of all steps.
 void Session::State::point_steps() {
   const plan::Program& p = program();
@@ -275,29 +195,6 @@ void Session::State::point_steps() {
     std::transform(p.steps[k].reads.begin(), p.steps[k].reads.end(), now->reads[k].begin(), of);
     std::transform(p.steps[k].writes.begin(), p.steps[k].writes.end(), now->writes[k].begin(), of);
   }
-}
-
-// After the run: outputs that lie elsewhere are copied.
-Status Session::State::collect_outputs(std::span<const View> given, const std::vector<bool>& direct,
-                                       std::vector<Tensor>* outs) {
-  const plan::Program& p = program();
-  for (size_t k = 0; k < p.outputs.size(); ++k) {
-    if (direct[k]) continue;
-    Tensor& out = (*outs)[k];
-    PERI_ASSIGN(out, output_tensor(k, given));
-    if (is_away(p.outputs[k].buffer)) {
-      if (!out.bytes().empty())
-        std::memcpy(out.mutable_data(), devices.staging[p.buffers.size() + k].bytes().data(), out.bytes().size());
-      continue;
-    }
-    if (data_dependent) PERI_TRY(place(p.outputs[k].buffer));  // a view that no step reads
-    const void* from = now->pointers[static_cast<size_t>(p.outputs[k].buffer)];
-    if (p.outputs[k].dtype == DType::kString)
-      out.mutable_strings() = *static_cast<const std::vector<std::string>*>(from);
-    else if (!out.bytes().empty())
-      std::memcpy(out.mutable_data(), from, out.bytes().size());
-  }
-  return Ok{};
 }
 
 // What an earlier run bound and placed by its data is forgotten.
@@ -317,37 +214,35 @@ void Session::State::begin_run() {
   }
 }
 
-Result<std::vector<Tensor>> Session::State::run(std::span<const Tensor> inputs, std::span<const View> given) {
+Status Session::State::run_given(std::span<const View> given, std::vector<Tensor>* outs) {
   const plan::Program& p = program();
   PERI_TRY(finish());
-  if (inputs.size() != p.inputs.size())
-    return usage("%s given, the engine has %zu", counted(std::ssize(inputs), "input").c_str(), p.inputs.size());
-  for (size_t k = 0; k < inputs.size(); ++k)
-    if (inputs[k].dtype() != p.inputs[k].dtype)
+  if (given_inputs.size() != p.inputs.size())
+    return usage("%s given, the engine has %zu", counted(std::ssize(given_inputs), "input").c_str(), p.inputs.size());
+  for (size_t k = 0; k < given_inputs.size(); ++k)
+    if (given_inputs[k].dtype != p.inputs[k].dtype)
       return usage("wrong element type")
           .at_node(p.inputs[k].name)
           .expecting(std::string(dtype_name(p.inputs[k].dtype)))
-          .but_found(std::string(dtype_name(inputs[k].dtype())));
-  PERI_ASSIGN(const bool there, return_to(inputs.size(), [&](size_t k) -> const auto& { return inputs[k].dims(); }));
+          .but_found(std::string(dtype_name(given_inputs[k].dtype)));
+  const auto of = [&](size_t k) -> const std::vector<int64_t>& { return *given_inputs[k].dims; };
+  PERI_ASSIGN(const bool there, return_to(given_inputs.size(), of));
   if (!there) {
     std::vector<std::vector<int64_t>> dims;
-    for (const Tensor& t : inputs) dims.push_back(t.dims());
+    for (const GivenInput& x : given_inputs) dims.push_back(*x.dims);
     PERI_TRY(prepare_for(dims));
   }
-  bind_inputs(inputs);
+  bind_inputs();
   begin_run();
   waits = true;
-  std::vector<Tensor> outs(p.outputs.size());
-  std::vector<bool> direct(p.outputs.size(), false);
-  PERI_TRY(place_outputs(given, &outs, &direct));
+  PERI_TRY(place_outputs(given, outs));
   point_steps();
   if (devices.empty())
     for (size_t k = 0; k < p.steps.size(); ++k) PERI_TRY(run_step(k));
   else
     PERI_TRY(run_on_devices());
   for (size_t k = 0; k < now->guards.size(); ++k) PERI_TRY(check_guard(k));
-  PERI_TRY(collect_outputs(given, direct, &outs));
-  return outs;
+  return collect_outputs(given, outs);
 }
 
 Status Session::prepare(const std::vector<std::vector<int64_t>>& input_dims) {

@@ -72,6 +72,14 @@ struct ScratchPlaces {
   int threads = 0;
 };
 
+// An input of a run, where the caller has it.
+struct GivenInput {
+  DType dtype = DType::kInvalid;
+  const std::vector<int64_t>* dims = nullptr;
+  const void* data = nullptr;
+  size_t bytes = 0;
+};
+
 struct Session::State final : RunContext::Binder {
   std::shared_ptr<const Engine> engine;
   std::unique_ptr<ThreadPool> own_pool;
@@ -96,6 +104,8 @@ struct Session::State final : RunContext::Binder {
   uint64_t placement = 1;
 
   // For the current run.
+  std::vector<GivenInput> given_inputs;
+  std::vector<bool> direct;         // per output: it is written where it is to be
   DimBinding run_binding;           // including what steps have bound so far
   std::vector<int64_t> run_values;  // the same as values of the sizes
   std::vector<Memory> pooled;       // per buffer: data-dependent ones
@@ -196,12 +206,17 @@ struct Session::State final : RunContext::Binder {
   void fill(size_t buffer, void* host);
   Result<void*> bind_output(size_t k, std::span<const int64_t> dims) override;
   RunContext context_of(size_t step, const ScratchPlaces& places);
-  void bind_inputs(std::span<const Tensor> inputs);
-  Status place_outputs(std::span<const View> given, std::vector<Tensor>* outs, std::vector<bool>* direct);
+  void bind_inputs();
+  static Result<size_t> bytes_of(const View& v);
+  bool sized(size_t port) const;
+  Status place_outputs(std::span<const View> given, std::vector<Tensor>* outs);
   void point_steps();
-  Status collect_outputs(std::span<const View> given, const std::vector<bool>& direct, std::vector<Tensor>* outs);
-  Result<Tensor> output_tensor(size_t port, std::span<const View> given);
+  Status collect_outputs(std::span<const View> given, std::vector<Tensor>* outs);
+  Result<void*> output_memory(size_t port, std::span<const View> given, Tensor* out);
+  Result<Tensor> new_output(size_t port);
+  Status run_given(std::span<const View> given, std::vector<Tensor>* outs);
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, std::span<const View> outputs);
+  Status run_views(std::span<const View> inputs, std::span<const View> outputs, std::vector<Tensor>* others);
 };
 
 // A state that grows keeps its contents: `old_dims` row-major at `from` become the corner of `dims` at `to`, all else

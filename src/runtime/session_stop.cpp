@@ -14,6 +14,10 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, std::sp
   const StopScope scope(state_->stop);
   return state_->run(inputs, outputs);
 }
+Status Session::run_views(std::span<const View> inputs, std::span<const View> outputs, std::vector<Tensor>* others) {
+  const StopScope scope(state_->stop);
+  return state_->run_views(inputs, outputs, others);
+}
 Status Session::run_resident(const ResidentRun& run) {
   const StopScope scope(state_->stop);
   return state_->run_resident(run);

@@ -16,25 +16,9 @@ Result<std::unique_ptr<Body>> Body::create(const plan::Program& program, const r
 }
 
 Result<Body::Lease> Body::lease(ThreadPool* pool) {
-  std::unique_ptr<runtime::Session> session;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!idle_.empty()) {
-      session = std::move(idle_.back());
-      idle_.pop_back();
-    }
-  }
-  if (!session) {
-    PERI_ASSIGN(session, runtime::Session::create_body(engine_));
-  }
+  PERI_ASSIGN(Lease session, sessions_.lease([&] { return runtime::Session::create_body(engine_); }));
   session->use_pool(pool);
-  return Lease(this, std::move(session));
-}
-
-Body::Lease::~Lease() {
-  if (!session_) return;
-  const std::lock_guard<std::mutex> lock(body_->mutex_);
-  body_->idle_.push_back(std::move(session_));
+  return session;
 }
 
 ArgTypes::ArgTypes(const plan::Program& program, const std::vector<int32_t>& buffers) {
@@ -58,41 +42,46 @@ Result<std::vector<ArgType>> ArgTypes::at(const DimBinding& binding) const {
   return types;
 }
 
-Result<Tensor> argument(const ArgType& type, const void* data) {
-  if (type.dtype == DType::kString)
-    return Tensor::strings(type.dims, *static_cast<const std::vector<std::string>*>(data));
-  PERI_ASSIGN(const int64_t n, checked_numel(type.dims));
-  PERI_ASSIGN(const int64_t bytes, dtype_bytes(type.dtype, n));
-  return Tensor::view(type.dtype, type.dims, {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)},
-                      nullptr);
+void view_argument(const ArgType& type, const void* data, runtime::View* to) {
+  to->dtype = type.dtype;
+  to->dims.assign(type.dims.begin(), type.dims.end());
+  to->data = const_cast<void*>(data);
 }
 
-Status give_result(const plan::Program& program, const plan::Step& step, size_t k, const std::vector<int64_t>& dims,
-                   std::span<const Tensor> parts, const runtime::RunContext& context) {
+void view_tensor(Tensor* t, runtime::View* to) {
+  to->dtype = t->dtype();
+  to->dims.assign(t->dims().begin(), t->dims().end());
+  to->data = t->dtype() == DType::kString ? static_cast<void*>(&t->mutable_strings()) : t->mutable_data();
+}
+
+Result<std::vector<ArgType>> result_types(const plan::Step& step, const ArgTypes& writes, const DimBinding& binding) {
+  if (!step.binds.empty()) return std::vector<ArgType>();
+  return writes.at(binding);
+}
+
+Result<void*> result_memory(const plan::Step& step, size_t k, const std::vector<int64_t>& dims,
+                            const std::vector<ArgType>& results, const runtime::RunContext& context) {
+  if (step.writes[k] < 0) return nullptr;
+  if (!step.binds.empty()) return context.binder->bind_output(k, dims);
+  const std::vector<int64_t>& want = results[k].dims;
+  if (want == dims) return context.writes[k];
+  return invalid("result %zu of a control step has another shape", k)
+      .at_node(step.name)
+      .expecting(shape_text(Shape(want.begin(), want.end())))
+      .but_found(shape_text(Shape(dims.begin(), dims.end())));
+}
+
+Status give_result(const plan::Step& step, size_t k, const runtime::View& whole, const std::vector<ArgType>& results,
+                   const runtime::RunContext& context) {
+  PERI_ASSIGN(void* const to, result_memory(step, k, whole.dims, results, context));
   if (step.writes[k] < 0) return Ok{};
-  const plan::Buffer& buffer = program.buffers[static_cast<size_t>(step.writes[k])];
-  void* to = context.writes[k];
-  if (!step.binds.empty()) {
-    PERI_ASSIGN(to, context.binder->bind_output(k, dims));
-  } else {
-    PERI_ASSIGN(const std::vector<int64_t> want, eval(buffer.shape, *context.binding));
-    if (want != dims)
-      return invalid("result %zu of a control step has another shape", k)
-          .at_node(step.name)
-          .expecting(shape_text(Shape(want.begin(), want.end())))
-          .but_found(shape_text(Shape(dims.begin(), dims.end())));
-  }
-  if (buffer.dtype == DType::kString) {
-    auto& strings = *static_cast<std::vector<std::string>*>(to);
-    strings.clear();
-    for (const Tensor& t : parts) strings.insert(strings.end(), t.string_values().begin(), t.string_values().end());
+  if (whole.dtype == DType::kString) {
+    *static_cast<std::vector<std::string>*>(to) = *static_cast<const std::vector<std::string>*>(whole.data);
     return Ok{};
   }
-  auto* at = static_cast<std::byte*>(to);
-  for (const Tensor& t : parts) {
-    if (!t.bytes().empty()) std::memcpy(at, t.data(), t.bytes().size());
-    at += t.bytes().size();
-  }
+  PERI_ASSIGN(const int64_t n, checked_numel(whole.dims));
+  PERI_ASSIGN(const int64_t bytes, dtype_bytes(whole.dtype, n));
+  if (bytes > 0) std::memcpy(to, whole.data, static_cast<size_t>(bytes));
   return Ok{};
 }
 

@@ -9,20 +9,54 @@
 
 namespace peri::exec {
 
-class Body {
+// Objects that are costly to make: one for each who has one at the same time, kept for the next.
+template <class T>
+class Kept {
  public:
-  // Exclusive use of a session, which is returned on destruction.
+  // Exclusive use of an object, which is returned on destruction.
   class Lease {
    public:
-    Lease(Body* body, std::unique_ptr<runtime::Session> session) : body_(body), session_(std::move(session)) {}
+    Lease(Kept* of, std::unique_ptr<T> object) : of_(of), object_(std::move(object)) {}
     Lease(Lease&&) = default;
-    ~Lease();
-    runtime::Session* operator->() const { return session_.get(); }
+    ~Lease() {
+      if (!object_) return;
+      const std::lock_guard<std::mutex> lock(of_->mutex_);
+      of_->idle_.push_back(std::move(object_));
+    }
+    T* operator->() const { return object_.get(); }
+    T& operator*() const { return *object_; }
 
    private:
-    Body* body_;
-    std::unique_ptr<runtime::Session> session_;
+    Kept* of_;
+    std::unique_ptr<T> object_;
   };
+
+  // Thread-safe. `make` returns a Result<std::unique_ptr<T>>.
+  template <class Make>
+  Result<Lease> lease(Make&& make) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!idle_.empty()) {
+        Lease known(this, std::move(idle_.back()));
+        idle_.pop_back();
+        return known;
+      }
+    }
+    PERI_ASSIGN(std::unique_ptr<T> fresh, make());
+    return Lease(this, std::move(fresh));
+  }
+  Lease lease() {
+    return std::move(lease([]() -> Result<std::unique_ptr<T>> { return std::make_unique<T>(); })).value();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<T>> idle_;
+};
+
+class Body {
+ public:
+  using Lease = Kept<runtime::Session>::Lease;
 
   static Result<std::unique_ptr<Body>> create(const plan::Program& program, const runtime::PrepareContext& context);
   const plan::Program& program() const { return engine_->program(); }
@@ -31,8 +65,7 @@ class Body {
 
  private:
   std::shared_ptr<const runtime::Engine> engine_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<runtime::Session>> idle_;
+  Kept<runtime::Session> sessions_;
 };
 
 // Dtype and concrete dims of an argument.
@@ -53,14 +86,21 @@ class ArgTypes {
   std::vector<std::pair<DType, std::vector<int32_t>>> types_;
 };
 
-// An argument as a tensor: numbers are views of the caller's memory, strings copies.
-Result<Tensor> argument(const ArgType& type, const void* data);
+// An argument as a view of the caller's memory, in the memory that `to` has.
+void view_argument(const ArgType& type, const void* data, runtime::View* to);
 
-// Provides the memory of result `k` of a control step: dims are bound by the runtime if the step binds any, else they
-// must be those in the program. `parts` are concatenated in the result's memory. Errors: kInvalid if the shape is not
-// the stated one.
-Status give_result(const plan::Program& program, const plan::Step& step, size_t k, const std::vector<int64_t>& dims,
-                   std::span<const Tensor> parts, const runtime::RunContext& context);
+// The types of a step's results, none where it binds their sizes.
+Result<std::vector<ArgType>> result_types(const plan::Step& step, const ArgTypes& writes, const DimBinding& binding);
+
+// The memory of result `k` of a control step, null if it is omitted: dims are bound by the runtime if the step binds
+// any, else they must be those in `results`. Errors: kInvalid if the shape is not the stated one.
+Result<void*> result_memory(const plan::Step& step, size_t k, const std::vector<int64_t>& dims,
+                            const std::vector<ArgType>& results, const runtime::RunContext& context);
+// Copies a whole result there.
+Status give_result(const plan::Step& step, size_t k, const runtime::View& whole, const std::vector<ArgType>& results,
+                   const runtime::RunContext& context);
+// A tensor as a view, in the memory that `to` has.
+void view_tensor(Tensor* t, runtime::View* to);
 
 // One element of a scalar argument: dtype as given, exactly one element, row-major. Error naming the step.
 Status check_scalar(const plan::Program& program, const plan::Step& step, size_t read, DType dtype);

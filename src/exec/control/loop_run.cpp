@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <set>
 
 #include "device/growing.hpp"
@@ -56,27 +58,14 @@ std::string loop_payload(size_t carried, const std::vector<int64_t>& axes, const
   return out;
 }
 
-namespace {
-// The parts of a scan output.
-struct Stack {
-  std::vector<std::byte> bytes;
-  std::vector<std::string> strings;
-  std::vector<int64_t> dims;  // of a part
-  size_t part = 0;            // bytes of one
-  int64_t count = 0;
-};
-
-// The body's outputs whose sizes are the same in every iteration, with their dims; no dims: they may change.
-struct Steady {
-  std::vector<std::optional<std::vector<int64_t>>> outputs;
-};
-
-Result<Steady> steady_of(const plan::Program& body, size_t carried, const std::vector<ArgType>& types) {
+Result<std::shared_ptr<const LoopSizes>> loop_sizes(const LoopPlan& plan, std::vector<ArgType> reads,
+                                                    std::vector<ArgType> results) {
+  const plan::Program& body = plan.body->program();
   std::vector<std::vector<int64_t>> dims = {{}, {}};
-  for (size_t k = 2; k < types.size(); ++k) dims.push_back(types[k].dims);
+  for (size_t k = 2; k < reads.size(); ++k) dims.push_back(reads[k].dims);
   PERI_ASSIGN(DimBinding binding, plan::bind_dims(body, dims, 0));
-  for (size_t k = 0; k < carried; ++k)
-    for (size_t a = 0; a < types[2 + k].dims.size(); ++a) {
+  for (size_t k = 0; k < plan.carried; ++k)
+    for (size_t a = 0; a < reads[2 + k].dims.size(); ++a) {
       const Dim& d = body.inputs[2 + k].shape[a];
       if (!(d == body.outputs[1 + k].shape[a])) {
         std::set<std::string> changing;
@@ -84,46 +73,66 @@ Result<Steady> steady_of(const plan::Program& body, size_t carried, const std::v
         for (const std::string& name : changing) binding.erase(name);
       }
     }
-  Steady out;
+  auto out = std::make_shared<LoopSizes>();
   for (const plan::Port& port : body.outputs) {
     auto size = eval(port.shape, binding);
-    out.outputs.emplace_back(size.ok() && port.dtype != DType::kString ? std::optional(*std::move(size))
+    out->steady.emplace_back(size.ok() && port.dtype != DType::kString ? std::optional(*std::move(size))
                                                                        : std::nullopt);
   }
-  return out;
+  out->reads = std::move(reads);
+  out->results = std::move(results);
+  return std::shared_ptr<const LoopSizes>(std::move(out));
 }
 
-int64_t bytes_of(const Tensor& t) {
-  return static_cast<int64_t>(t.dtype() == DType::kString ? t.string_values().size() * sizeof(std::string)
-                                                          : t.bytes().size());
+namespace {
+constexpr size_t kLine = 64;                            // bytes to which the body's memory is aligned
+constexpr int64_t kReserved = int64_t{64} << 20;        // bytes: more is not taken before there are parts to fill it
+constexpr int64_t kKeptBetweenRuns = int64_t{4} << 20;  // bytes of one scan output
+
+Result<size_t> bytes_of(DType dtype, const std::vector<int64_t>& dims) {
+  PERI_ASSIGN(const int64_t n, checked_numel(dims));
+  PERI_ASSIGN(const int64_t bytes, dtype_bytes(dtype, n));
+  return static_cast<size_t>(bytes);
+}
+
+int64_t bytes_of(const runtime::View& v) {
+  const int64_t elements = std::accumulate(v.dims.begin(), v.dims.end(), int64_t{1}, std::multiplies<>());
+  if (v.dtype == DType::kString) return elements * static_cast<int64_t>(sizeof(std::string));
+  const auto bytes = dtype_bytes(v.dtype, elements);
+  return bytes.ok() ? *bytes : 0;
 }
 
 class LoopRun {
  public:
-  LoopRun(const LoopPlan& plan, const runtime::RunContext& context)
-      : plan_(plan), context_(context), scans_(plan.step->writes.size() - plan.carried), growing_(plan.memory_bytes) {}
+  LoopRun(const LoopPlan& plan, const LoopSizes& sizes, const runtime::RunContext& context, LoopMemory* memory)
+      : plan_(plan),
+        sizes_(sizes),
+        context_(context),
+        m_(*memory),
+        outputs_(plan.body->program().outputs),
+        growing_(plan.memory_bytes) {}
+  ~LoopRun() {
+    for (Tensor& t : m_.others) t = Tensor();
+    for (Tensor& t : m_.held) t = Tensor();
+    for (Stack& stack : m_.stacks) {
+      stack.strings.clear();
+      if (stack.own.defined() && stack.own.numel() > kKeptBetweenRuns) stack.own = Tensor();
+    }
+  }
+  LoopRun(const LoopRun&) = delete;
+  LoopRun& operator=(const LoopRun&) = delete;
 
-  Status begin(const std::vector<ArgType>& types) {
-    PERI_ASSIGN(steady_, steady_of(plan_.body->program(), plan_.carried, types));
-    PERI_ASSIGN(Tensor iteration, Tensor::zeros(DType::kI64, {}));
-    PERI_ASSIGN(Tensor go, Tensor::zeros(DType::kBool, {}));
-    go.set_i64(0, 1);
-    inputs_ = {std::move(iteration), std::move(go)};
-    for (size_t k = 2; k < types.size(); ++k) {
-      PERI_ASSIGN(Tensor t, argument(types[k], context_.reads[k]));
-      inputs_.push_back(std::move(t));
-    }
-    given_.resize(steady_.outputs.size());
-    places_.resize(plan_.carried);
-    const auto& outputs = plan_.body->program().outputs;
-    given_[0] = {DType::kBool, steady_.outputs[0].value_or(std::vector<int64_t>()), &more_};
-    for (size_t k = 0; k < plan_.carried; ++k) {
-      if (!steady_.outputs[1 + k]) continue;
-      for (Tensor& place : places_[k]) {
-        PERI_ASSIGN(place, Tensor::uninitialized(outputs[1 + k].dtype, *steady_.outputs[1 + k]));
-      }
-      given_[1 + k] = {outputs[1 + k].dtype, *steady_.outputs[1 + k], nullptr};
-    }
+  Status begin(const std::shared_ptr<const LoopSizes>& sizes, int64_t trips) {
+    if (m_.sizes != sizes) PERI_TRY(fit());
+    m_.sizes = sizes;
+    const runtime::View scalar;
+    m_.inputs.resize(sizes_.reads.size(), scalar);
+    m_.inputs[0].dtype = DType::kI64;
+    m_.inputs[0].data = &m_.iteration;
+    m_.inputs[1].dtype = DType::kBool;
+    m_.inputs[1].data = &m_.go;
+    for (size_t k = 2; k < sizes_.reads.size(); ++k) view_argument(sizes_.reads[k], context_.reads[k], &m_.inputs[k]);
+    for (size_t s = 0; s < m_.stacks.size(); ++s) PERI_TRY(begin_stack(s, trips));
     return Ok{};
   }
 
@@ -135,22 +144,26 @@ class LoopRun {
             .at_node(plan_.step->name)
             .expecting(format("at most %lld", static_cast<long long>(plan_.max_iterations)))
             .advise("raise it with --max-iterations, or check the condition that ends the loop");
-      inputs_[0].set_i64(0, trip);
+      m_.iteration = trip;
       for (size_t k = 0; k < plan_.carried; ++k)
-        if (steady_.outputs[1 + k]) given_[1 + k].data = places_[k][trip & 1].mutable_data();
-      PERI_ASSIGN(std::vector<Tensor> out, body->run(inputs_, given_));
-      go = more_ != 0;
+        if (steady(k)) m_.given[1 + k].data = m_.places[k][trip & 1].mutable_data();
+      for (size_t s = 0; s < m_.stacks.size(); ++s)
+        if (steady(plan_.carried + s)) {
+          PERI_ASSIGN(m_.given[1 + plan_.carried + s].data, next(s));
+        }
+      PERI_TRY(body->run_views(m_.inputs, m_.given, &m_.others));
+      go = m_.more != 0;
       int64_t before = 0, now = 0;  // bytes of the carried values that change their sizes
       for (size_t k = 0; k < plan_.carried; ++k) {
-        if (steady_.outputs[1 + k]) {
-          inputs_[2 + k] = places_[k][trip & 1];
-          continue;
+        if (!steady(k)) {
+          before += bytes_of(m_.inputs[2 + k]);
+          m_.held[k] = std::move(m_.others[1 + k]);
         }
-        before += bytes_of(inputs_[2 + k]);
-        inputs_[2 + k] = std::move(out[1 + k]);
-        now += bytes_of(inputs_[2 + k]);
+        view_tensor(steady(k) ? &m_.places[k][trip & 1] : &m_.held[k], &m_.inputs[2 + k]);
+        if (!steady(k)) now += bytes_of(m_.inputs[2 + k]);
       }
-      for (size_t s = 0; s < scans_.size(); ++s) PERI_TRY(push(s, out[1 + plan_.carried + s], trip));
+      for (size_t s = 0; s < m_.stacks.size(); ++s)
+        PERI_TRY(steady(plan_.carried + s) ? push(s) : push_other(s, m_.others[1 + plan_.carried + s]));
       if (go && trip + 1 < trips)
         if (Status fits = growing_.allows(before, now, kept_); !fits.ok())
           return std::move(fits).error().at_node(plan_.step->name);
@@ -159,107 +172,225 @@ class LoopRun {
   }
 
   Status finish() {
-    for (size_t k = 0; k < plan_.carried; ++k) {
-      const Tensor& last = inputs_[2 + k];
-      PERI_TRY(give_result(*plan_.program, *plan_.step, k, last.dims(), {&last, 1}, context_));
-    }
-    for (size_t s = 0; s < scans_.size(); ++s) PERI_TRY(give_scan(s));
+    for (size_t k = 0; k < plan_.carried; ++k)
+      PERI_TRY(give_result(*plan_.step, k, m_.inputs[2 + k], sizes_.results, context_));
+    for (size_t s = 0; s < m_.stacks.size(); ++s) PERI_TRY(give_scan(s));
     return Ok{};
   }
 
  private:
-  Status push(size_t s, const Tensor& part, int64_t trip) {
-    Stack& stack = scans_[s];
-    if (stack.count == 0) {
-      stack.dims = part.dims();
-      stack.part = part.bytes().size();
-    } else if (stack.dims != part.dims()) {
-      return invalid("a scan output changes its shape in iteration %lld", static_cast<long long>(trip))
-          .at_node(plan_.step->name)
-          .expecting(shape_text(Shape(stack.dims.begin(), stack.dims.end())))
-          .but_found(tensor_type_text(part));
+  // Of the body's output after the condition.
+  bool steady(size_t k) const { return sizes_.steady[1 + k].has_value(); }
+
+  // Memory for values at these sizes.
+  Status fit() {
+    m_.sizes = nullptr;
+    m_.given.assign(sizes_.steady.size(), {});
+    m_.places.assign(plan_.carried, {});
+    m_.held.assign(plan_.carried, {});
+    m_.stacks.clear();
+    m_.stacks.resize(plan_.step->writes.size() - plan_.carried);
+    m_.given[0] = {DType::kBool, sizes_.steady[0].value_or(std::vector<int64_t>()), &m_.more};
+    for (size_t k = 1; k < m_.given.size(); ++k)
+      if (sizes_.steady[k]) m_.given[k] = {outputs_[k].dtype, *sizes_.steady[k], nullptr};
+    for (size_t k = 0; k < plan_.carried; ++k)
+      for (Tensor& place : m_.places[k])
+        if (steady(k)) {
+          PERI_ASSIGN(place, Tensor::uninitialized(outputs_[1 + k].dtype, *sizes_.steady[1 + k]));
+        }
+    for (size_t s = 0; s < m_.stacks.size(); ++s) {
+      const size_t k = 1 + plan_.carried + s;
+      Stack& stack = m_.stacks[s];
+      if (!sizes_.steady[k]) continue;
+      stack.dims = *sizes_.steady[k];
+      PERI_ASSIGN(stack.part, bytes_of(outputs_[k].dtype, stack.dims));
+      if (stack.part % kLine == 0 && stack.part > 0) continue;
+      PERI_ASSIGN(stack.one, Tensor::uninitialized(DType::kU8, {static_cast<int64_t>(stack.part) + 1}));
     }
-    ++stack.count;
-    if (part.dtype() == DType::kString)
-      stack.strings.insert(stack.strings.end(), part.string_values().begin(), part.string_values().end());
-    else
-      stack.bytes.insert(stack.bytes.end(), part.bytes().begin(), part.bytes().end());
-    kept_ += static_cast<int64_t>(stack.part) + (part.dtype() == DType::kString ? part.numel() * 32 : 0);
-    if (kept_ <= plan_.memory_bytes) return Ok{};
+    return Ok{};
+  }
+
+  // Elements before the axis of a part.
+  int64_t outer(size_t s) const {
+    int64_t n = 1;
+    for (int64_t a = 0; a < plan_.axes[s]; ++a) n *= m_.stacks[s].dims[static_cast<size_t>(a)];
+    return n;
+  }
+
+  // Parts go to the result itself where it has its size before the run and they lie in it one after the other.
+  Status begin_stack(size_t s, int64_t trips) {
+    Stack& stack = m_.stacks[s];
+    const size_t k = plan_.carried + s;
+    stack.count = 0;
+    if (!steady(k)) stack.part = 0;
+    if (stack.in_result) stack.room = 0;
+    stack.in_result = false;
+    if (steady(k) && stack.part > 0 && !sizes_.results.empty() && plan_.step->writes[k] >= 0 && outer(s) == 1) {
+      stack.whole = sizes_.results[k].dims;
+      const auto axis = stack.whole.begin() + plan_.axes[s];
+      stack.room = *axis;
+      stack.whole.erase(axis);
+      stack.in_result = stack.whole == stack.dims;
+      if (stack.in_result) {
+        stack.at = static_cast<std::byte*>(context_.writes[k]);
+        return Ok{};
+      }
+    }
+    stack.at = stack.own.defined() ? stack.own.mutable_data() : nullptr;
+    stack.room = stack.own.defined() && stack.part > 0 ? stack.own.numel() / static_cast<int64_t>(stack.part) : 0;
+    const auto part = static_cast<int64_t>(stack.part);
+    if (part > 0 && trips > stack.room && trips <= std::min(kReserved, plan_.memory_bytes) / part)
+      return take_room(s, trips);
+    return Ok{};
+  }
+
+  Status take_room(size_t s, int64_t parts) {
+    Stack& stack = m_.stacks[s];
+    PERI_ASSIGN(const int64_t bytes, checked_mul(parts, static_cast<int64_t>(stack.part), "scan output"));
+    PERI_ASSIGN(Tensor larger, Tensor::uninitialized(DType::kU8, {bytes}));
+    if (stack.count > 0) std::memcpy(larger.mutable_data(), stack.at, static_cast<size_t>(stack.count) * stack.part);
+    stack.own = std::move(larger);
+    stack.at = stack.own.mutable_data();
+    stack.room = parts;
+    return Ok{};
+  }
+
+  Status keep_within(int64_t bytes) {
+    if (bytes <= plan_.memory_bytes - kept_) {
+      kept_ += bytes;
+      return Ok{};
+    }
     return Error(ErrorKind::kMemory, "the scan outputs of a loop grow beyond the memory that they may take")
         .at_node(plan_.step->name)
         .expecting(format("at most %lld bytes", static_cast<long long>(plan_.memory_bytes)))
         .advise("lower --max-iterations, or check the condition that ends the loop");
   }
 
-  // Without an iteration the other dims of a scan output are those the program states, or 0 where they were never
-  // known.
-  std::vector<int64_t> dims_of(size_t s) const {
+  std::byte* slot(size_t s) const {
+    const Stack& stack = m_.stacks[s];
+    const bool back = stack.in_result && plan_.reversed[s] != 0;
+    return stack.at + static_cast<size_t>(back ? stack.room - 1 - stack.count : stack.count) * stack.part;
+  }
+
+  // Where the body writes the next part of a scan output of steady size.
+  Result<void*> next(size_t s) {
+    Stack& stack = m_.stacks[s];
+    if (stack.part == 0) return stack.one.mutable_data();
+    if (!stack.in_result) PERI_TRY(keep_within(static_cast<int64_t>(stack.part)));
+    if (stack.count == stack.room) {
+      if (stack.in_result)
+        return invalid("result %zu of a control step has another shape", plan_.carried + s)
+            .at_node(plan_.step->name)
+            .expecting(format("%lld parts", static_cast<long long>(stack.room)))
+            .but_found("more");
+      PERI_TRY(take_room(s, std::max<int64_t>(2 * stack.room, 16)));
+    }
+    return stack.one.defined() ? stack.one.mutable_data() : slot(s);
+  }
+
+  Status push(size_t s) {
+    Stack& stack = m_.stacks[s];
+    if (stack.one.defined() && stack.part > 0) std::memcpy(slot(s), stack.one.data(), stack.part);
+    ++stack.count;
+    return Ok{};
+  }
+
+  Status push_other(size_t s, const Tensor& part) {
+    Stack& stack = m_.stacks[s];
+    if (stack.count == 0) {
+      stack.dims = part.dims();
+      stack.part = part.bytes().size();
+      stack.room = stack.part > 0 && stack.own.defined() ? stack.own.numel() / static_cast<int64_t>(stack.part) : 0;
+    } else if (stack.dims != part.dims()) {
+      return invalid("a scan output changes its shape in iteration %lld", static_cast<long long>(m_.iteration))
+          .at_node(plan_.step->name)
+          .expecting(shape_text(Shape(stack.dims.begin(), stack.dims.end())))
+          .but_found(tensor_type_text(part));
+    }
+    const bool strings = part.dtype() == DType::kString;
+    PERI_TRY(keep_within(static_cast<int64_t>(stack.part) + (strings ? part.numel() * 32 : 0)));
+    if (strings) stack.strings.insert(stack.strings.end(), part.string_values().begin(), part.string_values().end());
+    if (stack.part > 0) {
+      if (stack.count == stack.room) PERI_TRY(take_room(s, std::max<int64_t>(2 * stack.room, 1)));
+      std::memcpy(slot(s), part.data(), stack.part);
+    }
+    ++stack.count;
+    return Ok{};
+  }
+
+  // Dims of the result. Without an iteration the others of a scan output are those the program states, or 0 where they
+  // were never known.
+  void set_whole(size_t s) {
+    Stack& stack = m_.stacks[s];
     const size_t k = plan_.carried + s;
-    std::vector<int64_t> dims = scans_[s].dims;
-    if (scans_[s].count == 0 && plan_.step->writes[k] >= 0) {
+    if (stack.count > 0) {
+      stack.whole.assign(stack.dims.begin(), stack.dims.end());
+    } else {
+      stack.whole.clear();
       const Shape& shape = plan_.program->buffers[static_cast<size_t>(plan_.step->writes[k])].shape;
       for (size_t axis = 0; axis < shape.size(); ++axis) {
         if (static_cast<int64_t>(axis) == plan_.axes[s]) continue;
         const auto known = shape[axis].eval(*context_.binding);
-        dims.push_back(known.ok() ? *known : 0);
+        stack.whole.push_back(known.ok() ? *known : 0);
       }
     }
-    dims.insert(dims.begin() + plan_.axes[s], scans_[s].count);
-    return dims;
+    stack.whole.insert(stack.whole.begin() + plan_.axes[s], stack.count);
   }
 
-  template <class T>
-  std::vector<T> ordered(const std::vector<T>& parts, int64_t outer, int64_t count, bool reversed) const {
-    std::vector<T> out(parts.size());
-    const size_t inner = parts.size() / static_cast<size_t>(outer * count);
+  // Calls copy(to, from) for blocks of a stack of `count` parts: block `to` of the result is block `from` of the stack.
+  template <class Copy>
+  static void in_order(int64_t count, int64_t outer, bool reversed, Copy copy) {
     for (int64_t t = 0; t < count; ++t)
       for (int64_t o = 0; o < outer; ++o)
-        std::copy_n(parts.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(t * outer + o) * inner), inner,
-                    out.begin() + static_cast<std::ptrdiff_t>(
-                                      static_cast<size_t>(o * count + (reversed ? count - 1 - t : t)) * inner));
-    return out;
+        copy(static_cast<size_t>(o * count + (reversed ? count - 1 - t : t)), static_cast<size_t>(t * outer + o));
   }
 
   Status give_scan(size_t s) {
-    Stack& stack = scans_[s];
+    Stack& stack = m_.stacks[s];
     const size_t k = plan_.carried + s;
-    const std::vector<int64_t> dims = dims_of(s);
-    int64_t outer = 1;
-    for (int64_t a = 0; a < plan_.axes[s]; ++a) outer *= dims[static_cast<size_t>(a)];
-    if (stack.count > 0 && outer > 0 && (outer > 1 || plan_.reversed[s] != 0)) {
-      stack.bytes = ordered(stack.bytes, outer, stack.count, plan_.reversed[s] != 0);
-      stack.strings = ordered(stack.strings, outer, stack.count, plan_.reversed[s] != 0);
+    if (plan_.step->writes[k] < 0) return Ok{};
+    set_whole(s);
+    PERI_ASSIGN(void* const to, result_memory(*plan_.step, k, stack.whole, sizes_.results, context_));
+    const bool strings = outputs_[1 + k].dtype == DType::kString, reversed = plan_.reversed[s] != 0;
+    if (strings) static_cast<std::vector<std::string>*>(to)->clear();
+    const int64_t blocks = stack.count > 0 ? outer(s) : 0;
+    if (stack.in_result || blocks == 0) return Ok{};
+    if (strings) {
+      auto& all = *static_cast<std::vector<std::string>*>(to);
+      all.resize(stack.strings.size());
+      const size_t inner = all.size() / static_cast<size_t>(blocks * stack.count);
+      in_order(stack.count, blocks, reversed, [&](size_t at, size_t from) {
+        for (size_t i = 0; i < inner; ++i) all[at * inner + i] = std::move(stack.strings[from * inner + i]);
+      });
+    } else if (stack.part > 0 && blocks == 1 && !reversed) {
+      std::memcpy(to, stack.at, static_cast<size_t>(stack.count) * stack.part);
+    } else if (stack.part > 0) {
+      const size_t inner = stack.part / static_cast<size_t>(blocks);
+      in_order(stack.count, blocks, reversed, [&](size_t at, size_t from) {
+        std::memcpy(static_cast<std::byte*>(to) + at * inner, stack.at + from * inner, inner);
+      });
     }
-    const DType dtype = plan_.body->program().outputs[1 + k].dtype;
-    Tensor whole;
-    if (dtype == DType::kString) {
-      PERI_ASSIGN(whole, Tensor::strings(dims, std::move(stack.strings)));
-    } else {
-      PERI_ASSIGN(whole, Tensor::view(dtype, dims, stack.bytes, nullptr));
-    }
-    return give_result(*plan_.program, *plan_.step, k, dims, {&whole, 1}, context_);
+    return Ok{};
   }
 
   const LoopPlan& plan_;
+  const LoopSizes& sizes_;
   const runtime::RunContext& context_;
-  std::vector<Stack> scans_;
-  Steady steady_;
-  std::vector<Tensor> inputs_;
-  std::vector<runtime::View> given_;
-  std::vector<std::array<Tensor, 2>> places_;  // of carried values, written in turn
-  uint8_t more_ = 0;
+  LoopMemory& m_;
+  const std::vector<plan::Port>& outputs_;  // of the body
   int64_t kept_ = 0;
   device::Growing growing_;
 };
 }  // namespace
 
-Status run_loop(const LoopPlan& plan, const std::vector<ArgType>& types, const runtime::RunContext& context) {
+Status run_loop(const LoopPlan& plan, const std::shared_ptr<const LoopSizes>& sizes,
+                const runtime::RunContext& context) {
   int64_t trips = INT64_MAX;
   if (context.reads[0]) std::memcpy(&trips, context.reads[0], sizeof trips);
   const bool go = !context.reads[1] || *static_cast<const uint8_t*>(context.reads[1]) != 0;
-  LoopRun run(plan, context);
-  PERI_TRY(run.begin(types));
+  const Kept<LoopMemory>::Lease memory = plan.memories->lease();
+  LoopRun run(plan, *sizes, context, &*memory);
+  PERI_TRY(run.begin(sizes, go ? std::min(trips, plan.max_iterations) : 0));
   PERI_TRY(run.iterate(trips, go));
   return run.finish();
 }

@@ -235,7 +235,8 @@ Result<Tensor> StepStore::get(std::string_view form, int64_t bytes, FunctionRef<
 
 Status StepStore::check() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& file : mapped_) PERI_TRY(file->check());
+  for (const auto& mapped : mapped_)
+    if (const auto file = mapped.lock()) PERI_TRY(file->check());
   return Ok{};
 }
 

@@ -54,7 +54,7 @@ class StepStore final : public kernels::PackedStore {
   std::string key_;
   std::function<bool()> sound_;
   mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<const MappedFile>> mapped_;
+  std::vector<std::weak_ptr<const MappedFile>> mapped_;  // those that a tensor still views
 };
 
 }  // namespace peri::exec
