@@ -2,6 +2,7 @@
 #include "judge/steps.hpp"
 
 #include "device/target.hpp"
+#include "exec/entry.hpp"
 #include "exec/region/region_payload.hpp"
 #include "kernels/weights/widened.hpp"
 #include "tune/expected.hpp"
@@ -72,9 +73,11 @@ struct Judge {
     PERI_ASSIGN(const exec::RegionPayload payload, exec::read_payload(step.variants[variant].payload));
     verdict->kernel = payload.kernel;
     verdict->candidate = payload.kernel + "@" + std::to_string(payload.version) + " {" + payload.config + "}";
-    const bool by_definition = step.executor == "reference" || step.executor == "null";
+    const exec::Entry* const executor = exec::find(step.executor);
+    const bool by_definition = executor && executor->by_definition;
     if (by_definition && source.empty()) return Ok{};
-    PERI_ASSIGN(const ir::Graph region, exec::bind_region(payload.graph, session.binding(), step.executor == "sized"));
+    PERI_ASSIGN(const ir::Graph region,
+                exec::bind_region(payload.graph, session.binding(), executor && executor->data_sizes));
     std::vector<Tensor> in, out;
     for (size_t n = 0; n < region.outputs.size(); ++n) {
       PERI_ASSIGN(Tensor t, contents(session, step.writes[n], *payload.graph.outputs[n]));

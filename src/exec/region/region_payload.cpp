@@ -11,6 +11,12 @@
 
 namespace peri::exec {
 
+const Entry* find(std::string_view name) {
+  for (const Entry* e : entries())
+    if (e->executor.name == name) return e;
+  return nullptr;
+}
+
 std::vector<const runtime::Executor*> table() {
   std::vector<const runtime::Executor*> out;
   for (const Entry* e : entries()) out.push_back(&e->executor);
