@@ -4,7 +4,7 @@
 #include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "exec/region/region_payload.hpp"
-#include "kernels/weights/widened.hpp"
+#include "kernels/cpu/move/widened.hpp"
 #include "tune/expected.hpp"
 #include "tune/layouts.hpp"
 
@@ -12,14 +12,14 @@ namespace peri::judge {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 27;  // of all values kept in float64 at once, radii besides: 2 GiB
-constexpr uint64_t kSeed = 7;
+constexpr uint64_t kSeed = 7;                       // any: it chooses the positions that are compared
 
 // Contents of a buffer as the region's value `v` calls it, row-major.
 Result<Tensor> contents(const runtime::Session& session, int32_t buffer, const ir::Value& v) {
   const plan::Buffer& b = session.engine().program().buffers[static_cast<size_t>(buffer)];
   if (b.weight >= 0) {
     PERI_ASSIGN(Tensor stored, session.engine().weight(static_cast<size_t>(b.weight)));
-    return stored.dtype() == v.type.dtype ? std::move(stored) : kernels::widened(stored, device::this_cpu());
+    return stored.dtype() == v.type.dtype ? std::move(stored) : kernels::cpu::widened(stored, device::this_cpu());
   }
   PERI_ASSIGN(Tensor t, session.buffer_contents(buffer));
   if (v.type.layout.row_major()) return t;

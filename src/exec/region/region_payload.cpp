@@ -6,7 +6,7 @@
 
 #include "exec/entry.hpp"
 #include "kernels/vendor/library.hpp"
-#include "kernels/weights/widened.hpp"
+#include "kernels/weights/narrow.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::exec {
