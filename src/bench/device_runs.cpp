@@ -1,10 +1,9 @@
-// One loop for all cases: a batch of runs between events, enqueued without waiting, then their times.
+// A batch of the timing loop: runs between events, enqueued without waiting, then their times.
 #include "bench/device_runs.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "base/clock.hpp"
 #include "base/plural.hpp"
 
 namespace peri::bench {
@@ -23,7 +22,7 @@ Result<std::vector<Pair>> event_pairs(device::Device* device) {
   return out;
 }
 
-Status batch(runtime::Session* session, const std::vector<Pair>& pairs) {
+Status batch(runtime::Session* session, const std::vector<Pair>& pairs, std::vector<double>* into) {
   runtime::ResidentRun run;
   run.wait = false;
   for (const Pair& p : pairs) {
@@ -32,7 +31,12 @@ Status batch(runtime::Session* session, const std::vector<Pair>& pairs) {
     PERI_TRY(session->stream()->record(*p.to));
   }
   PERI_TRY(session->finish());
-  return pairs.back().to->synchronize();
+  PERI_TRY(pairs.back().to->synchronize());
+  for (const Pair& p : pairs) {
+    PERI_ASSIGN(const double ms, session->resident_device()->milliseconds(*p.from, *p.to));
+    into->push_back(ms);
+  }
+  return Ok{};
 }
 }  // namespace
 
@@ -41,23 +45,12 @@ Result<std::vector<double>> resident_samples(runtime::Session* session, const Sc
   device::Device* const device = session->resident_device();
   if (!device) PERI_TRY(session->run_resident({}));  // says which port lies on the host
   if (!device) return unsupported("nothing of it lies on a device");
-  const auto stopped = [&] { return stop && stop(); };
   PERI_ASSIGN(const std::vector<Pair> pairs, event_pairs(device));
-  int64_t start = now_ns();
-  do {
-    PERI_TRY(batch(session, pairs));
-  } while (seconds_since(start) < schedule.warm_up_seconds && !stopped());
-  std::vector<double> samples;
-  start = now_ns();
-  do {
-    PERI_TRY(batch(session, pairs));
-    for (const Pair& p : pairs) {
-      PERI_ASSIGN(const double ms, device->milliseconds(*p.from, *p.to));
-      samples.push_back(ms);
-    }
-  } while (std::ssize(samples) < schedule.max_samples &&
-           (std::ssize(samples) < schedule.min_samples || seconds_since(start) < schedule.seconds) && !stopped());
-  return samples;
+  Schedule whole = schedule;  // at least one batch
+  whole.min_samples = std::max<int64_t>(whole.min_samples, 1);
+  whole.max_samples = std::max<int64_t>(whole.max_samples, 1);
+  return sample_batches(
+      whole, [&](std::vector<double>* into) { return batch(session, pairs, into); }, stop);
 }
 
 namespace {

@@ -21,24 +21,37 @@ Measurement summarize(std::vector<double> samples_ms) {
   return m;
 }
 
-Result<std::vector<double>> sample(const Schedule& schedule, FunctionRef<Result<double>()> once,
-                                   const std::function<bool()>& stop, double* wall_s) {
+Result<std::vector<double>> sample_batches(const Schedule& schedule, FunctionRef<Status(std::vector<double>*)> batch,
+                                           const std::function<bool()>& stop, double* wall_s) {
   const auto stopped = [&] { return stop && stop(); };
+  std::vector<double> samples;
   int64_t start = now_ns();
   do {
-    PERI_TRY(once());
+    samples.clear();
+    PERI_TRY(batch(&samples));
   } while (seconds_since(start) < schedule.warm_up_seconds && !stopped());
-  std::vector<double> samples;
+  samples.clear();
   start = now_ns();
-  while (static_cast<int64_t>(samples.size()) < schedule.max_samples &&
-         (static_cast<int64_t>(samples.size()) < schedule.min_samples || seconds_since(start) < schedule.seconds)) {
+  while (std::ssize(samples) < schedule.max_samples &&
+         (std::ssize(samples) < schedule.min_samples || seconds_since(start) < schedule.seconds)) {
     if (schedule.before) schedule.before();
-    PERI_ASSIGN(const double value, once());
-    samples.push_back(value);
+    PERI_TRY(batch(&samples));
     if (wall_s) *wall_s = seconds_since(start);
     if (stopped()) break;
   }
   return samples;
+}
+
+Result<std::vector<double>> sample(const Schedule& schedule, FunctionRef<Result<double>()> once,
+                                   const std::function<bool()>& stop, double* wall_s) {
+  return sample_batches(
+      schedule,
+      [&](std::vector<double>* into) -> Status {
+        PERI_ASSIGN(const double value, once());
+        into->push_back(value);
+        return Ok{};
+      },
+      stop, wall_s);
 }
 
 Result<std::vector<double>> time_runs(const Schedule& schedule, FunctionRef<Status()> run,

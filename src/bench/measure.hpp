@@ -1,5 +1,5 @@
 // The timing loop of the host: warm-up, samples until time or number is reached, and their summary. Work on devices is
-// timed by device_runs.hpp, graph_clock.hpp and tune/chains.hpp; peaks.cpp times loops of its own.
+// timed by graph_clock.hpp and tune/chains.hpp; peaks.cpp times loops of its own.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,13 @@ struct Schedule {
   std::function<void()> before = {};  // called before each sample, and not timed
 };
 
-// The loop itself: the values returned by `once`, without warm-up. Returns the samples so far when `stop` returns true.
-// An error of `once` ends it. `wall_s`, if not null, receives the time from the begin of the first sample to the end of
-// the last one, including what is between them.
+// The loop itself: the values that `batch` appends, without those of the warm-up. Returns the samples so far when
+// `stop` returns true. An error of `batch` ends it. Time and number are looked at between batches. `wall_s`, if not
+// null, receives the time from the begin of the first sample to the end of the last one, including what is between
+// them.
+Result<std::vector<double>> sample_batches(const Schedule& schedule, FunctionRef<Status(std::vector<double>*)> batch,
+                                           const std::function<bool()>& stop = {}, double* wall_s = nullptr);
+// The same for batches of one value.
 Result<std::vector<double>> sample(const Schedule& schedule, FunctionRef<Result<double>()> once,
                                    const std::function<bool()>& stop = {}, double* wall_s = nullptr);
 

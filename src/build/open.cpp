@@ -7,7 +7,6 @@
 #include "base/thread_pool.hpp"
 #include "build/build.hpp"
 #include "compile/pinned.hpp"
-#include "device/cuda/driver.hpp"
 #include "device/open.hpp"
 #include "exec/ahead.hpp"
 #include "exec/entry.hpp"
@@ -30,7 +29,7 @@ runtime::EngineOptions run_options(int threads, const runtime::Allocator& alloca
 runtime::EngineOptions run_options_of(const plan::Program& program, int threads, const std::string& device) {
   const std::string_view kind = device::kind_of(device);
   const auto& own = program.devices;
-  const bool has = kind != "null" && std::find(own.begin(), own.end(), kind) != own.end();
+  const bool has = device::has_numbers(kind) && std::find(own.begin(), own.end(), kind) != own.end();
   return run_options(threads, {}, has ? device : "");
 }
 
@@ -53,7 +52,8 @@ Result<std::shared_ptr<const runtime::Engine>> engine_of(plan::LoadedEngine load
 
 Result<std::shared_ptr<const runtime::Engine>> load(const std::string& path, runtime::EngineOptions options, bool check,
                                                     std::shared_ptr<const MappedFile>* file) {
-  return load(path, [&](const plan::Program&) { return std::move(options); }, check, file);
+  return load(
+      path, [&](const plan::Program&) { return std::move(options); }, check, file);
 }
 
 Result<std::shared_ptr<const runtime::Engine>> load(const std::string& path, const OptionsOf& options, bool check,
@@ -78,14 +78,7 @@ std::string interrupted_build(const plan::Program& program) {
 }
 
 std::string chip_here(const plan::Program& program, const std::string& device) {
-  if (program.devices.size() < 2 || program.devices[1] != "cuda") return "";
-  const auto ordinal = device::ordinal_of(device);
-  const auto driver = device::cuda::open_driver();
-  if (!ordinal.ok() || !driver.ok()) return "";
-  const auto gpus = device::cuda::list_gpus(**driver);
-  if (!gpus.ok() || static_cast<size_t>(*ordinal) >= gpus->size()) return "";
-  const device::cuda::GpuFacts& gpu = (*gpus)[static_cast<size_t>(*ordinal)];
-  return format("%s (%d multiprocessors)", gpu.name.c_str(), gpu.multiprocessors);
+  return program.devices.size() < 2 ? "" : device::chip_at(device::which_of(program.devices[1], device));
 }
 
 std::string tuned_elsewhere(const plan::Program& program, const std::string& here) {

@@ -18,6 +18,7 @@
 #include "build/open.hpp"
 #include "build/ragged_check.hpp"
 #include "build/servable_checks.hpp"
+#include "compile/backends.hpp"
 #include "judge/seeded.hpp"
 #include "serve/kserve/datatype.hpp"
 #include "serve/kserve/infer_request.hpp"
@@ -64,7 +65,7 @@ Result<std::shared_ptr<const runtime::Engine>> open_engine(const ServeOptions& o
   request.model = order.path;
   using Device = ModelConfig::Device;
   if (request.backend == "auto" && order.config.device != Device::kAny)
-    request.backend = order.config.device == Device::kGpu ? "cuda" : "cpu";
+    request.backend = compile::backend_of_kind(order.config.device == Device::kGpu);
   PERI_ASSIGN(const std::string kept, kept_engine(request, order.stamp));
   if (!kept.empty() && !request.retune && is_engine(kept)) {
     auto engine = load_held(kept, run, file);
@@ -121,10 +122,11 @@ Status check_ports(const std::vector<PortConfig>& said, const std::vector<plan::
 
 Status check_device(const ModelConfig& config, const std::string& backend) {
   using Device = ModelConfig::Device;
-  if (config.device == Device::kGpu && backend == "cpu")
+  const bool on_host = backend == compile::backend_of_kind(false);
+  if (config.device == Device::kGpu && on_host)
     return invalid("instance_group asks for KIND_GPU, the engine was made for the CPU")
         .advise("make it with 'peri build --backend cuda', or write KIND_CPU or KIND_AUTO");
-  if (config.device == Device::kCpu && backend != "cpu")
+  if (config.device == Device::kCpu && !on_host)
     return invalid("instance_group asks for KIND_CPU, the engine was made for %s", backend.c_str())
         .advise("make it with 'peri build --backend cpu', or write KIND_GPU or KIND_AUTO");
   return Ok{};

@@ -63,7 +63,7 @@ Result<judge::Subject> subject_of(std::shared_ptr<const runtime::Engine> engine,
 }
 
 namespace {
-// The GPU that all engines of a suite run on.
+// The device that all engines of a suite run on.
 struct SharedDevice {
   std::mutex lock;
   std::shared_ptr<device::Device> device;
@@ -72,13 +72,18 @@ struct SharedDevice {
   Status open(const Request& request, int threads) {
     const std::lock_guard<std::mutex> guard(lock);
     if (device) return Ok{};
-    PERI_ASSIGN(const lower::Backend* const backend, compile::backend_named(request.backend));
+    PERI_ASSIGN(const lower::Backend* const backend, compile::backend_for(request.backend, request.device));
     PERI_ASSIGN(target, backend->target(threads, exec::libraries(), request.device));
-    PERI_ASSIGN(device, device::open_device(device::which_of(backend->name, request.device)));
+    PERI_ASSIGN(device, device::open_device(device::which_of(backend->placement.device, request.device)));
     return Ok{};
   }
 };
 }  // namespace
+
+bool shares_device(const Request& request) {
+  const auto backend = compile::backend_for(request.backend, request.device);
+  return backend.ok() && (*backend)->target;
+}
 
 judge::SuiteBuilder suite_builder(const Request& request) {
   return [request, shared = std::make_shared<SharedDevice>()](
@@ -88,11 +93,11 @@ judge::SuiteBuilder suite_builder(const Request& request) {
     one.model = model;
     one.at_hand = inputs;
     one.worker = one.tune = false;
-    const bool on_gpu = request.backend == "cuda";
-    if (on_gpu) one.verify = false;
+    const bool shares = shares_device(request);
+    if (shares) one.verify = false;
     PERI_ASSIGN(compile::Options options, options_of(one));
-    const int threads = on_gpu ? 1 : options.tune.threads;
-    if (on_gpu) {
+    const int threads = shares ? 1 : options.tune.threads;
+    if (shares) {
       PERI_TRY(shared->open(request, options.tune.threads));
       options.tune.target = shared->target;
     }

@@ -16,9 +16,11 @@ Result<judge::Subject> open_subject(const Request& request, bool reference, bool
 // The engine with its own source; nothing is built.
 Result<judge::Subject> subject_of(std::shared_ptr<const runtime::Engine> engine, const std::string& path);
 
+// Whether the engines of a suite share one device of this machine: its backend's target is another than the CPU.
+bool shares_device(const Request& request);
 // Builds the engines of a suite: all in this process, verified and not measured, so that a candidate that is wrong here
-// is replaced as in a real build. On a GPU nothing is verified before the comparison with the case's outputs, and all
-// engines share one device, opened for the first. Thread-safe.
+// is replaced as in a real build. Where they share a device it is opened for the first, and nothing is verified before
+// the comparison with the case's outputs. Thread-safe.
 judge::SuiteBuilder suite_builder(const Request& request);
 
 }  // namespace peri::build

@@ -175,7 +175,7 @@ Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir)
   PERI_ASSIGN(terms.memory, memory_of(arguments));
   const Page page(arguments);
   PERI_ASSIGN(const int64_t at_once,
-              arguments.number("--at-once", 1, 4096, request.backend == "cuda" ? usable_cpus() : 1));
+              arguments.number("--at-once", 1, 4096, build::shares_device(request) ? usable_cpus() : 1));
   terms.at_once = static_cast<int>(at_once);
   int64_t count[3] = {}, seen = 0, reference = 0, away = 0;
   std::map<std::string, OperatorCount> operators;

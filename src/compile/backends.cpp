@@ -39,6 +39,8 @@ Result<const lower::Backend*> backend_for(std::string_view backend, std::string_
       .advise(kind == out->name ? "leave --device out" : "give --backend " + kind);
 }
 
+std::string_view backend_of_kind(bool gpu) { return (gpu ? backends::cuda::backend() : backends::cpu::backend()).name; }
+
 Error not_here(Error why, const lower::Backend& backend) {
   why.message = "--backend " + std::string(backend.name) + ": " + why.message;
   if (!why.remedy.empty()) why.remedy += ", or ";

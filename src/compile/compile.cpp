@@ -16,7 +16,7 @@
 #include "exec/entry.hpp"
 #include "hf/foreign.hpp"
 #include "hf/import.hpp"
-#include "kernels/weights/widened.hpp"
+#include "kernels/weights/narrow.hpp"
 #include "onnx/import.hpp"
 #include "plan/chip.hpp"
 #include "plan/identity.hpp"

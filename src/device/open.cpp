@@ -51,6 +51,19 @@ Status check_there(std::string_view name) {
   return cuda::check_ordinal(ordinal, gpus.size());
 }
 
+std::string chip_at(std::string_view name) {
+  const auto ordinal = ordinal_of(name);
+  if (!ordinal.ok() || kind_of(name) != "cuda") return "";
+  const auto driver = cuda::open_driver();
+  if (!driver.ok()) return "";
+  const auto gpus = cuda::list_gpus(**driver);
+  if (!gpus.ok() || static_cast<size_t>(*ordinal) >= gpus->size()) return "";
+  const cuda::GpuFacts& gpu = (*gpus)[static_cast<size_t>(*ordinal)];
+  return format("%s (%d multiprocessors)", gpu.name.c_str(), gpu.multiprocessors);
+}
+
+bool has_numbers(std::string_view kind) { return kind == "cuda"; }
+
 std::string which_of(std::string_view kind, std::string_view chosen) {
   return std::string(!chosen.empty() && kind_of(chosen) == kind ? chosen : kind);
 }

@@ -18,6 +18,13 @@ Result<std::shared_ptr<Device>> open_device(std::string_view name);
 // Whether it exists, without opening it: the errors of open_device() for a missing one.
 Status check_there(std::string_view name);
 
+// The chip of a device and what choices for it depend on: "NVIDIA H200 (132 multiprocessors)". "": it has none, or is
+// not on this machine.
+std::string chip_at(std::string_view name);
+
+// Whether there may be several devices of a kind, named by numbers.
+bool has_numbers(std::string_view kind);
+
 // The device for a kind: `chosen` ("cuda:1") where it is of that kind, else the first of the kind.
 std::string which_of(std::string_view kind, std::string_view chosen);
 

@@ -104,6 +104,6 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
 }  // namespace
 
 extern const Entry null_entry;
-const Entry null_entry{{"null", 1, prepare, "null"}};
+const Entry null_entry{{"null", 1, prepare, "null"}, true};
 
 }  // namespace peri::exec

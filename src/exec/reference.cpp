@@ -51,6 +51,6 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
 }  // namespace
 
 extern const Entry reference_entry;
-const Entry reference_entry{{"reference", 1, prepare}};
+const Entry reference_entry{{"reference", 1, prepare}, true};
 
 }  // namespace peri::exec

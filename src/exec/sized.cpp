@@ -227,6 +227,6 @@ Result<std::unique_ptr<runtime::Prepared>> prepare(const runtime::PrepareContext
 }  // namespace
 
 extern const Entry sized_entry;
-const Entry sized_entry{{"sized", 1, prepare}};
+const Entry sized_entry{{"sized", 1, prepare}, false, true};
 
 }  // namespace peri::exec

@@ -2,8 +2,9 @@
 #include "judge/steps.hpp"
 
 #include "device/target.hpp"
+#include "exec/entry.hpp"
 #include "exec/region/region_payload.hpp"
-#include "kernels/weights/widened.hpp"
+#include "kernels/cpu/move/widened.hpp"
 #include "tune/expected.hpp"
 #include "tune/layouts.hpp"
 
@@ -11,14 +12,14 @@ namespace peri::judge {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 27;  // of all values kept in float64 at once, radii besides: 2 GiB
-constexpr uint64_t kSeed = 7;
+constexpr uint64_t kSeed = 7;                       // any: it chooses the positions that are compared
 
 // Contents of a buffer as the region's value `v` calls it, row-major.
 Result<Tensor> contents(const runtime::Session& session, int32_t buffer, const ir::Value& v) {
   const plan::Buffer& b = session.engine().program().buffers[static_cast<size_t>(buffer)];
   if (b.weight >= 0) {
     PERI_ASSIGN(Tensor stored, session.engine().weight(static_cast<size_t>(b.weight)));
-    return stored.dtype() == v.type.dtype ? std::move(stored) : kernels::widened(stored, device::this_cpu());
+    return stored.dtype() == v.type.dtype ? std::move(stored) : kernels::cpu::widened(stored, device::this_cpu());
   }
   PERI_ASSIGN(Tensor t, session.buffer_contents(buffer));
   if (v.type.layout.row_major()) return t;
@@ -72,9 +73,11 @@ struct Judge {
     PERI_ASSIGN(const exec::RegionPayload payload, exec::read_payload(step.variants[variant].payload));
     verdict->kernel = payload.kernel;
     verdict->candidate = payload.kernel + "@" + std::to_string(payload.version) + " {" + payload.config + "}";
-    const bool by_definition = step.executor == "reference" || step.executor == "null";
+    const exec::Entry* const executor = exec::find(step.executor);
+    const bool by_definition = executor && executor->by_definition;
     if (by_definition && source.empty()) return Ok{};
-    PERI_ASSIGN(const ir::Graph region, exec::bind_region(payload.graph, session.binding(), step.executor == "sized"));
+    PERI_ASSIGN(const ir::Graph region,
+                exec::bind_region(payload.graph, session.binding(), executor && executor->data_sizes));
     std::vector<Tensor> in, out;
     for (size_t n = 0; n < region.outputs.size(); ++n) {
       PERI_ASSIGN(Tensor t, contents(session, step.writes[n], *payload.graph.outputs[n]));

@@ -39,8 +39,8 @@ struct JudgedRun {
 Result<std::vector<Tensor>> results_of(const runtime::Session& session, size_t step);
 
 // Runs the session on `inputs` with its memory poisoned and every step judged; stops judging at the first wrong one.
-// Steps of the executor "reference" are correct by definition and not computed twice. Sets the session's step hook.
-// Errors: those of the run; `*current` is the index of the step.
+// Steps of executors with exec::Entry::by_definition are correct as they are and not computed twice. Sets the session's
+// step hook. Errors: those of the run; `*current` is the index of the step.
 Result<JudgedRun> judge_steps(runtime::Session& session, std::span<const Tensor> inputs, const Values& source,
                               const std::function<void(size_t step, size_t steps)>& progress, size_t* current);
 

@@ -9,7 +9,7 @@
 #include <unordered_set>
 
 #include "ir/bodies.hpp"
-#include "kernels/weights/widened.hpp"
+#include "kernels/weights/narrow.hpp"
 #include "ops/entry.hpp"
 #include "problem/problem.hpp"
 

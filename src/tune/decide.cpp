@@ -158,7 +158,7 @@ void Tuner::State::decide_other_dims(const ir::Graph& region, const std::vector<
     return;
   }
   const Terms terms{false, true, true, options.seed, options.budget_ms, options.model_bytes, options.stop};
-  const std::string key = problem::identity(there, constant) + " elsewhere";
+  const std::string key = problem::identity(there, constant) + " at other dims";
   std::vector<Candidate*> right;
   for (Candidate& c : all->list)
     if (c.evidence.right()) right.push_back(&c);
@@ -240,11 +240,11 @@ void Tuner::State::decide_first_right(const ir::Graph& region, const std::vector
     });
   };
   const std::string here = problem::identity(region, constant);
-  const auto elsewhere = [&](Candidates* some) {
+  const auto at_other_dims = [&](Candidates* some) {
     for (const ir::Graph& g : also)
       if (problem::identity(g, constant) != here) decide_other_dims(region, constant, g, some);
   };
-  elsewhere(all);
+  at_other_dims(all);
   auto next = later.begin();
   for (; next != later.end() && !enough() && !stopped(); ++next) {
     Candidates one;
@@ -252,7 +252,7 @@ void Tuner::State::decide_first_right(const ir::Graph& region, const std::vector
     next->evidence.rejected.clear();
     one.list.push_back(std::move(*next));
     decide_new(region, constant, key, 0, &one);
-    elsewhere(&one);
+    at_other_dims(&one);
     all->list.push_back(std::move(one.list[0]));
   }
   const auto right = [](const Candidate& c) { return c.evidence.right(); };

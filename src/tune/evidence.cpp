@@ -1,4 +1,4 @@
-// The list of facts, and how each is written, read and checked.
+// How each fact is written, read and checked.
 #include "tune/evidence.hpp"
 
 #include <cmath>
@@ -6,27 +6,11 @@
 namespace peri::tune {
 
 namespace {
-// Every fact with its name in JSON: the one place that lists them.
 template <class Fact>
 void each_fact(Fact&& fact) {
-  fact("time_ms", &Evidence::time_ms);
-  fact("statistic", &Evidence::statistic);
-  fact("samples", &Evidence::samples);
-  fact("visits", &Evidence::visits);
-  fact("clock_mhz", &Evidence::clock_mhz);
-  fact("spread", &Evidence::spread);
-  fact("workspace_bytes", &Evidence::workspace_bytes);
-  fact("floor_ms", &Evidence::floor_ms);
-  fact("untimed", &Evidence::untimed);
-  fact("max_error", &Evidence::max_error);
-  fact("rejected", &Evidence::rejected);
-  fact("compared_with", &Evidence::compared_with);
-  fact("runs", &Evidence::runs);
-  fact("shared_runs", &Evidence::shared_runs);
-  fact("positions", &Evidence::positions);
-  fact("since", &Evidence::since);
-  fact("shapes", &Evidence::shapes);
-  fact("skipped", &Evidence::skipped);
+#define PERI_FACT(type, name, unknown, may) fact(#name, &Evidence::name);
+#include "tune/evidence.def"
+#undef PERI_FACT
 }
 
 Result<double> read_fact(const Json& j, const char* name, double silent) { return j.get_double(name, silent); }
@@ -73,18 +57,27 @@ Result<Evidence> read_evidence(std::string_view text) {
   return read_evidence(json);
 }
 
+namespace {
+// What a fact may be, as evidence.def says it; the text names the fact where it is something else.
+Status any(const char*, const std::string&) { return Ok{}; }
+Status count(const char* name, int64_t v) {
+  return v >= 0 ? Status(Ok{}) : invalid("%s of %lld", name, static_cast<long long>(v)).expecting("a count");
+}
+Status size(const char* name, int64_t v) {
+  return v >= -1 ? Status(Ok{}) : invalid("%s of %lld", name, static_cast<long long>(v)).expecting("a size, or -1");
+}
+Status ratio(const char* name, double v) {
+  return std::isfinite(v) && (v >= 0 || v == -1) ? Status(Ok{})
+                                                 : invalid("%s of %g", name, v).expecting("a number from 0, or -1");
+}
+}  // namespace
+
 Status check_evidence(const Evidence& e) {
-  const auto known = [](double v) { return std::isfinite(v) && (v >= 0 || v == -1); };
-  if (!known(e.time_ms)) return invalid("a time of %g ms", e.time_ms);
-  if (!known(e.spread)) return invalid("a spread of %g", e.spread);
-  if (!known(e.floor_ms)) return invalid("a floor of %g ms", e.floor_ms);
-  if (!known(e.max_error)) return invalid("an error of %g of the bound", e.max_error);
+#define PERI_FACT(type, name, unknown, may) PERI_TRY(may(#name, e.name));
+#include "tune/evidence.def"
+#undef PERI_FACT
   if (e.right() && e.max_error > 1) return invalid("a right answer whose error is %g of the bound", e.max_error);
   if (e.timed() == e.statistic.empty()) return invalid("a time without its statistic, or a statistic of no time");
-  if (e.workspace_bytes < -1) return invalid("a workspace of %lld bytes", static_cast<long long>(e.workspace_bytes));
-  for (const int64_t n :
-       {e.samples, e.visits, e.clock_mhz, e.runs, e.shared_runs, e.positions, e.since, e.shapes, e.skipped})
-    if (n < 0) return invalid("a negative count in the evidence");
   return Ok{};
 }
 

@@ -92,7 +92,7 @@ struct Case {
   std::span<const std::byte> rest;
   Given given;
   std::optional<Expected> expected;
-  std::string too_dear;  // why there is no expectation, though one was asked for
+  std::string too_expensive;  // why there is no expectation, though one was asked for
   Peers peers;
   Spent* spent = nullptr;
   std::vector<std::unique_ptr<Trial>> trials = {};  // of those that may still be the fastest
@@ -190,7 +190,7 @@ struct Case {
         return v;
       }
     }
-    if (terms.verify && !expected) peers.compare_alone(index, c, too_dear, std::move(out), &v);
+    if (terms.verify && !expected) peers.compare_alone(index, c, too_expensive, std::move(out), &v);
     if (!alone()) trials[index] = std::move(*trial);
     return v;
   }
@@ -298,14 +298,14 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
            {region, candidates.size(), told},
            &state_->spent};
   if (terms.measure) one.rest = state_->between_runs(terms.model_bytes);
-  if (terms.verify) one.too_dear = lacks_memory("its reference", trial_bytes(region) + reference_bytes(region));
-  if (terms.verify && one.too_dear.empty()) {
+  if (terms.verify) one.too_expensive = lacks_memory("its reference", trial_bytes(region) + reference_bytes(region));
+  if (terms.verify && one.too_expensive.empty()) {
     auto expected = make_expected(region, one.given.row_major(), state_->pool.threads(), terms.seed,
                                   terms.other_dims ? kOtherDimsPositions : kMaxPositions);
     if (expected.ok())
       one.expected = std::move(*expected);
     else if (expected.error().kind == ErrorKind::kRefused)
-      one.too_dear = expected.error().text();
+      one.too_expensive = expected.error().text();
     else
       return all("cannot be judged: " + expected.error().text());
   }

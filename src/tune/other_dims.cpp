@@ -91,8 +91,7 @@ void judge_other_dims(const ir::Graph& here, const std::vector<bool>& constant, 
     offered.push_back(std::move(*same));
     owners.push_back(c);
   }
-  const bool expensive =
-      flops_of(there) > std::max(kMaxElsewhereFlops, flops_of(here)) || bytes_of(there) > kMaxElsewhereBytes;
+  const bool expensive = flops_of(there) > std::max(kMaxOtherFlops, flops_of(here)) || bytes_of(there) > kMaxOtherBytes;
   for (size_t k = 0; expensive && k < owners.size(); ++k) ++owners[k]->evidence.skipped;
   if (expensive || owners.empty()) return;
   for (Candidate& c : offered) list.push_back(&c);

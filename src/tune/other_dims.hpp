@@ -14,7 +14,7 @@ namespace peri::tune {
 // its tensors more bytes: a run of this many flops takes 4 to 40 ms at 500 to 50 GFLOP a second, poisoning and reading
 // this many bytes 25 to 50 ms at 10 GB a second, and the reference costs kPositionFlops at any size. At the tuned dims
 // both are needed anyway.
-constexpr double kMaxElsewhereFlops = 2e9, kMaxElsewhereBytes = 256 << 20;
+constexpr double kMaxOtherFlops = 2e9, kMaxOtherBytes = 256 << 20;
 
 // The candidate as its kernel offers it for `region`, which is its own at other dims: with the same configuration and
 // layouts, and with its memory sharing wherever sizes are equal there too. None: it is not offered there.

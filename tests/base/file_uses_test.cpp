@@ -11,14 +11,14 @@
 namespace peri {
 namespace {
 
-const FileKind kLetter{"a letter", [](std::string_view head) { return head.starts_with("Dear"); }};
+const FileKind kLetter{"a letter", [](std::string_view head) { return head.starts_with("Hello"); }};
 
 class Uses : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = (std::filesystem::temp_directory_path() / ("peri_uses_" + std::to_string(getpid()))).string();
     std::filesystem::create_directories(folder_ + "/sub");
-    ASSERT_TRUE(write_file_atomic(folder_ + "/a", "Dear reader").ok());
+    ASSERT_TRUE(write_file_atomic(folder_ + "/a", "Hello reader").ok());
     ASSERT_TRUE(write_file_atomic(folder_ + "/b", "a model").ok());
     std::filesystem::create_symlink("a", folder_ + "/link");
     std::filesystem::create_hard_link(folder_ + "/a", folder_ + "/hard");

@@ -22,6 +22,23 @@ TEST(Loop, TakesSamplesByTheSchedule) {
                }).ok());
 }
 
+TEST(Loop, TakesWholeBatches) {
+  int batches = 0, before = 0;
+  Schedule s{.warm_up_seconds = 0, .seconds = 0, .min_samples = 4, .max_samples = 8};
+  s.before = [&] { ++before; };
+  const auto batch = [&](std::vector<double>* into) -> Status {
+    ++batches;
+    for (int k = 0; k < 3; ++k) into->push_back(batches);
+    return Ok{};
+  };
+  EXPECT_EQ(*sample_batches(s, batch), (std::vector<double>{2, 2, 2, 3, 3, 3})) << "the first batch is the warm-up";
+  EXPECT_EQ(before, 2) << "once for a batch";
+  s.seconds = 3600;
+  EXPECT_EQ(sample_batches(s, batch)->size(), 9u) << "8 within a batch: it is kept whole";
+  EXPECT_EQ(sample_batches(s, batch, [] { return true; })->size(), 3u) << "stopped";
+  EXPECT_FALSE(sample_batches(s, [&](std::vector<double>*) -> Status { return invalid("no"); }).ok());
+}
+
 TEST(Stability, HalvesThatDisagreeAreTold) {
   const std::vector<double> even(40, 1.0);
   EXPECT_EQ(why_unstable(summarize(even), 0.01), "");

@@ -112,6 +112,20 @@ TEST(Subject, CoarseTypesHaveTheirOwnRoundingUnlessABudgetIsGiven) {
   EXPECT_GT(judge::peer_budget().min_cosine, 0.99);
 }
 
+TEST(Subject, EnginesShareADeviceWhereTheTargetIsNotTheCpu) {
+  Request r;
+  EXPECT_FALSE(shares_device(r));
+  for (const char* backend : {"cpu", "null", "no_such"}) {
+    r.backend = backend;
+    EXPECT_FALSE(shares_device(r)) << backend;
+  }
+  r.backend = "cuda";
+  EXPECT_TRUE(shares_device(r));
+  r.backend = "auto";
+  r.device = "cuda:1";
+  EXPECT_TRUE(shares_device(r)) << "as the device's backend";
+}
+
 TEST(Explanation, SumsItsSteps) {
   Request r = untuned();
   const Json proof = proof_of(r).value();

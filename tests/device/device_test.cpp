@@ -351,5 +351,13 @@ TEST(Device, AProgramAsksForAKindOrForOne) {
   EXPECT_FALSE(is_asked_for("nullable", "null"));
 }
 
+TEST(Device, KindsSayWhetherTheyHaveNumbersAndAChip) {
+  EXPECT_TRUE(has_numbers("cuda"));
+  EXPECT_FALSE(has_numbers("null"));
+  EXPECT_FALSE(has_numbers("host"));
+  EXPECT_EQ(chip_at("null"), "");
+  EXPECT_EQ(chip_at("cuda:4096"), "") << "no machine has it";
+}
+
 }  // namespace
 }  // namespace peri::device

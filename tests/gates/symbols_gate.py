@@ -48,7 +48,7 @@ class Symbols(unittest.TestCase):
             self.library("packed/libneeds.so", "int newer(void);\nint f(void) { return newer(); }\n", newer)
             self.stops(f"needs {version}")
 
-    def test_a_strangers_library_is_stopped(self):
+    def test_an_untrusted_library_is_stopped(self):
         other = self.library("libother.so.1", "int other(void) { return 1; }\n", "-Wl,-soname,libother.so.1")
         needs = "int other(void);\nint f(void) { return other(); }\n"
         self.library("packed/libneeds.so", needs, other)

@@ -1,5 +1,5 @@
 // Weights of 16 bits are widened exactly on every instruction set and without one, and only when they are asked for.
-#include "kernels/weights/widened.hpp"
+#include "kernels/cpu/move/widened.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ TEST(Widened, EveryNumberOnEveryTarget) {
       std::erase_if(target.isas, [&](const std::string& i) { return !*isa || (i == "avx512" && i != isa); });
       Tensor all = *Tensor::zeros(type, {65536});
       for (uint32_t k = 0; k < 65536; ++k) all.mutable_as<uint16_t>()[k] = static_cast<uint16_t>(k);
-      const auto wide = widened(all, target);
+      const auto wide = cpu::widened(all, target);
       ASSERT_TRUE(wide.ok());
       for (int64_t k = 0; k < 65536; ++k) {
         const double want = all.f64(k), got = wide->f64(k);

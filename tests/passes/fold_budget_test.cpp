@@ -16,7 +16,7 @@ ir::Graph folded(std::string_view text) {
 }
 
 // A window of 400 x 400 over 800 x 800 elements: 160,801 results, each of 160,000 taps.
-TEST(FoldBudget, DearOperationsStay) {
+TEST(FoldBudget, ExpensiveOperationsStay) {
   const ir::Graph expensive = folded(
       "graph { const w: f32[1,1,800,800] = seeded(1.0, 1); y = average_pool(w) {kernel_shape=[400,400]}; output y }");
   EXPECT_EQ(expensive.nodes.size(), 1u);

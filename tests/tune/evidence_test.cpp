@@ -18,6 +18,7 @@ Evidence full() {
   e.statistic = kTimeStatistic;
   e.samples = 9;
   e.visits = 3;
+  e.clock_mhz = 1980;
   e.spread = 0.25;
   e.workspace_bytes = 64;
   e.floor_ms = 0.05;
@@ -28,6 +29,7 @@ Evidence full() {
   e.runs = 1;
   e.shared_runs = 2;
   e.positions = 3;
+  e.since = 7;
   e.shapes = 4;
   e.skipped = 5;
   return e;
@@ -38,7 +40,14 @@ TEST(Evidence, EveryFactComesBack) {
   ASSERT_TRUE(read.ok()) << read.error().text();
   EXPECT_TRUE(*read == full());
   const std::string text = evidence_text(full());
-  EXPECT_EQ(std::count(text.begin(), text.end(), ':'), 16) << text;
+  const Json object = *parse_json(text);
+  int64_t facts = 0;
+#define PERI_FACT(type, name, unknown, may)                    \
+  EXPECT_NE(object.find(#name), nullptr) << "full() has none"; \
+  ++facts;
+#include "tune/evidence.def"
+#undef PERI_FACT
+  EXPECT_EQ(std::count(text.begin(), text.end(), ':'), facts) << text;
   EXPECT_EQ(evidence_text(Evidence()), "{}");
   EXPECT_TRUE(*read_evidence("{}") == Evidence());
   EXPECT_EQ(read_evidence("{}")->workspace_bytes, -1) << "what an older build did not tell is not known";
@@ -48,9 +57,10 @@ TEST(Evidence, EveryFactComesBack) {
 }
 
 TEST(Evidence, WhatCannotBeIsRefused) {
-  for (const char* text : {"[]", "{\"time_ms\":1}", "{\"statistic\":\"p20\"}", "{\"max_error\":2}", "{\"runs\":-1}",
-                           "{\"workspace_bytes\":-2}", "{\"spread\":-2}", "{\"floor_ms\":-2}", "{\"visits\":-1}",
-                           "{\"time_ms\":\"NaN\",\"statistic\":\"p20\"}", "{\"rejected\":1}"})
+  for (const char* text :
+       {"[]", "{\"time_ms\":1}", "{\"statistic\":\"p20\"}", "{\"max_error\":2}", "{\"runs\":-1}",
+        "{\"workspace_bytes\":-2}", "{\"spread\":-2}", "{\"clock_mhz\":-1}", "{\"since\":-1}", "{\"max_error\":-2}",
+        "{\"floor_ms\":-2}", "{\"visits\":-1}", "{\"time_ms\":\"NaN\",\"statistic\":\"p20\"}", "{\"rejected\":1}"})
     EXPECT_FALSE(read_evidence(text).ok()) << text;
 }
 

@@ -33,15 +33,15 @@ TEST(Guesses, AKernelThatAnotherLeavesBehindWaitsForIt) {
   EXPECT_EQ(turn_of(1, 0, 1), Turn::kFirst) << "it says nothing itself";
 }
 
-// A product with one fault, expected to take so long. `kMostRows`: of those that it takes.
-template <planted::Fault kFault, int kGuess, int64_t kMostRows = INT64_MAX>
+// A product with one fault, expected to take so long. `kMaxRows`: of those that it takes.
+template <planted::Fault kFault, int kGuess, int64_t kMaxRows = INT64_MAX>
 const kernels::Kernel& guessed_kernel() {
-  static const std::string name = (kMostRows < INT64_MAX ? "small" : "guessed") + std::to_string(kGuess);
+  static const std::string name = (kMaxRows < INT64_MAX ? "small" : "guessed") + std::to_string(kGuess);
   static const kernels::Kernel k = [] {
     kernels::Kernel out = planted::kernel<kFault>();
     out.name = name;
     out.offer = [](const kernels::Problem& p, const device::Target& target) -> Result<std::vector<kernels::Offer>> {
-      if (kernels::dims_of(*p.graph->outputs[0])[0] > kMostRows) return refused("too many rows");
+      if (kernels::dims_of(*p.graph->outputs[0])[0] > kMaxRows) return refused("too many rows");
       auto offers = planted::offer<kFault>(p, target);
       if (offers.ok()) (*offers)[0].guess_ms = kGuess;
       return offers;

@@ -175,7 +175,7 @@ TEST(Judge, RegionsOfInterestLieInTheirImages) {
   }
 }
 
-TEST(Judge, DearProblemsAreHeldAgainstThousandsOfPositionsWithEveryEnd) {
+TEST(Judge, ExpensiveProblemsAreHeldAgainstThousandsOfPositionsWithEveryEnd) {
   auto g = ir::parse_graph("graph { input x: f32[200,400]; input w: f32[400,300]; y = matmul(x, w); output y }");
   ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
   const auto arguments = make_arguments(*g, 7);

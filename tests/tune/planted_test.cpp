@@ -120,7 +120,7 @@ TEST(Planted, ALateRefusalKeepsItsReason) {
 
 // What a candidate at 20 rows is told when its region has `rows` too.
 template <Fault kFault>
-Candidate elsewhere(int64_t rows, int64_t n = 24) {
+Candidate at_other_size(int64_t rows, int64_t n = 24) {
   const ir::Graph here = product(20, 16, n, true), there = product(rows, 16, n, true);
   Candidate c = candidate_of(planted::kernel<kFault>(), here);
   Candidate* list[] = {&c};
@@ -145,17 +145,17 @@ TEST(Planted, ATimeInWhichNothingWasDoneIsNoTime) {
 }
 
 TEST(Planted, WrongOnlyAtASmallerSize) {
-  EXPECT_SAYS(elsewhere<Fault::kSmall>(3).evidence.rejected, "at x: f32[3,16]: ");
-  EXPECT_EQ(elsewhere<Fault::kSmall>(37).evidence.rejected, "");
+  EXPECT_SAYS(at_other_size<Fault::kSmall>(3).evidence.rejected, "at x: f32[3,16]: ");
+  EXPECT_EQ(at_other_size<Fault::kSmall>(37).evidence.rejected, "");
 }
 
 TEST(Planted, WrongOnlyAtALargerSize) {
-  EXPECT_SAYS(elsewhere<Fault::kLarge>(70).evidence.rejected, "at x: f32[70,16]: ");
-  EXPECT_EQ(elsewhere<Fault::kLarge>(3).evidence.rejected, "");
+  EXPECT_SAYS(at_other_size<Fault::kLarge>(70).evidence.rejected, "at x: f32[70,16]: ");
+  EXPECT_EQ(at_other_size<Fault::kLarge>(3).evidence.rejected, "");
 }
 
-TEST(Planted, OtherSizesThatAreTooDearAreCountedAsSkipped) {
-  const Candidate tried = elsewhere<Fault::kNone>(3), expensive = elsewhere<Fault::kNone>(1'000'000, 80);
+TEST(Planted, OtherSizesThatAreTooExpensiveAreCountedAsSkipped) {
+  const Candidate tried = at_other_size<Fault::kNone>(3), expensive = at_other_size<Fault::kNone>(1'000'000, 80);
   EXPECT_EQ(tried.evidence.shapes, 1);
   EXPECT_EQ(tried.evidence.skipped, 0);
   EXPECT_GT(tried.evidence.shared_runs, 0);
@@ -164,7 +164,7 @@ TEST(Planted, OtherSizesThatAreTooDearAreCountedAsSkipped) {
   EXPECT_EQ(expensive.evidence.skipped, 1);
 }
 
-TEST(Planted, AnOfferElsewhereSharesTheSameMemoryWhereSizesAreEqual) {
+TEST(Planted, AnOfferAtOtherSizesSharesTheSameMemoryWhereSizesAreEqual) {
   const auto machine = device::cpu_target(1);
   const std::vector<bool> constant(2, false);
   const kernels::Kernel& kernel = planted::kernel<Fault::kOwnInput>();

@@ -96,7 +96,7 @@ TEST(Reference, WhatNoBudgetPaysForIsRefused) {
   EXPECT_EQ(expected.error().kind, ErrorKind::kRefused);
 }
 
-TEST(Reference, SeveralDearOutputsAreHeldAgainstPositionsOfEach) {
+TEST(Reference, SeveralExpensiveOutputsAreHeldAgainstPositionsOfEach) {
   const ir::Graph g = parsed(
       "graph { input x: f32[300,400]; input w: f32[400,300]; p = matmul(x, w); y = relu(p); output p; output y }");
   const auto arguments = make_arguments(g, 7);

@@ -6,10 +6,16 @@
 
 #include "exec/entry.hpp"
 #include "kernels/vendor/library.hpp"
-#include "kernels/weights/widened.hpp"
+#include "kernels/weights/narrow.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::exec {
+
+const Entry* find(std::string_view name) {
+  for (const Entry* e : entries())
+    if (e->executor.name == name) return e;
+  return nullptr;
+}
 
 std::vector<const runtime::Executor*> table() {
   std::vector<const runtime::Executor*> out;

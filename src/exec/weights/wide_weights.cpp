@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "kernels/weights/widened.hpp"
+#include "kernels/cpu/move/widened.hpp"
 
 namespace peri::exec {
 
@@ -24,7 +24,7 @@ const Tensor& WideWeights::Turn::at(size_t k) {
   if (!of_.narrow_[k]) return of_.stored_[k];
   if (own_[k].defined()) return own_[k];
   const std::lock_guard<std::mutex> lock(of_.mutex_);
-  constexpr size_t kAlign = 64;
+  constexpr size_t kAlign = 64;  // a cache line
   const Tensor& stored = of_.stored_[k];
   const size_t bytes = static_cast<size_t>(stored.numel()) * sizeof(float);
   std::shared_ptr<float[]> memory = of_.made_[k].lock();
@@ -34,7 +34,7 @@ const Tensor& WideWeights::Turn::at(size_t k) {
   void* at = memory.get();
   size_t room = bytes + kAlign;
   auto* wide = static_cast<float*>(std::align(kAlign, bytes, at, room));
-  if (!made) kernels::widen(stored, target_, wide);
+  if (!made) kernels::cpu::widen(stored, target_, wide);
   of_.made_[k] = memory;
   const std::span<const std::byte> all(reinterpret_cast<const std::byte*>(wide), bytes);
   own_[k] = *Tensor::view(DType::kF32, stored.dims(), all, std::move(memory));

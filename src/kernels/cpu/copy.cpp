@@ -1,6 +1,7 @@
 // Kernel copy: transpose, slice, expand, split and concat for elements of any type, as strided copies.
 #include <algorithm>
 
+#include "kernels/cpu/move/copy.hpp"
 #include "kernels/cpu/task_instance.hpp"
 #include "kernels/match/copies.hpp"
 

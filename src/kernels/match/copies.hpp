@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "kernels/cpu/move/copy.hpp"
 #include "kernels/entry.hpp"
+#include "kernels/match/copy_shape.hpp"
 
 namespace peri::kernels {
 
@@ -13,7 +13,7 @@ namespace peri::kernels {
 struct Copy {
   const ir::Value* from = nullptr;
   size_t output = 0;
-  cpu::move::CopyShape shape;
+  CopyShape shape;
 };
 // The copies of a region of one such node. Each writes other elements; empty ones of concat and split are omitted.
 Result<std::vector<Copy>> read_copies(const Problem& problem);

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "kernels/weights/widened.hpp"
+#include "kernels/weights/narrow.hpp"
 
 namespace peri::kernels::outside {
 

@@ -1,17 +1,17 @@
 // The vector loops of the target's instruction set, or one element at a time without one.
-#include "kernels/weights/widened.hpp"
+#include "kernels/cpu/move/widened.hpp"
 
 #include "kernels/cpu/isa.hpp"
 #include "kernels/cpu/simd/arrays.hpp"
 
-namespace peri::kernels {
+namespace peri::kernels::cpu {
 
 void widen(const Tensor& t, const Target& target, float* to) {
   PERI_CHECK(is_narrow_float(t.dtype()), "what is widened is float16 or bfloat16");
   const auto* from = t.as<uint16_t>().data();
   const bool half = t.dtype() == DType::kF16;
-  const auto isa = cpu::best_isa(target);
-  if (isa.ok() && *isa == cpu::Isa::kAvx512) {
+  const auto isa = best_isa(target);
+  if (isa.ok() && *isa == Isa::kAvx512) {
     (half ? simd::avx512::from_f16 : simd::avx512::from_bf16)(from, to, t.numel());
   } else if (isa.ok()) {
     (half ? simd::avx2::from_f16 : simd::avx2::from_bf16)(from, to, t.numel());
@@ -26,4 +26,4 @@ Result<Tensor> widened(const Tensor& t, const Target& target) {
   return out;
 }
 
-}  // namespace peri::kernels
+}  // namespace peri::kernels::cpu
