@@ -1,5 +1,6 @@
-// Numbers as two bytes each: what they stand for lies within half a step of them, whatever their size; what is not
-// finite says so; sums of products with bytes are those of the numbers that they stand for.
+// Each function of a cell beside its definition in float64. Numbers as two bytes each: what they stand for lies within
+// half a step of them, whatever their size; what is not finite says so; sums of products with bytes are those of the
+// numbers that they stand for.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,11 +18,12 @@ namespace {
 struct Loops {
   decltype(&avx2::split) split;
   decltype(&avx2::join) join;
+  decltype(&avx2::run) run;
 };
 std::vector<Loops> all_loops() {
   std::vector<Loops> out;
-  if (runs_here(Isa::kAvx2)) out.push_back({&avx2::split, &avx2::join});
-  if (runs_here(Isa::kAvx512)) out.push_back({&avx512::split, &avx512::join});
+  if (runs_here(Isa::kAvx2)) out.push_back({&avx2::split, &avx2::join, &avx2::run});
+  if (runs_here(Isa::kAvx512)) out.push_back({&avx512::split, &avx512::join, &avx512::run});
   return out;
 }
 
@@ -97,6 +99,55 @@ TEST(Cell, SumsAreThoseOfWholeNumbers) {
         }
       }
     }
+}
+
+struct Defined {
+  Function function;
+  double (*at)(double x, double alpha, double beta);
+};
+const std::vector<Defined> kDefined = {
+    {Function::kTanh, [](double x, double, double) { return std::tanh(x); }},
+    {Function::kSigmoid, [](double x, double, double) { return 1 / (1 + std::exp(-x)); }},
+    {Function::kRelu, [](double x, double, double) { return x < 0 ? 0 : x; }},
+    {Function::kAffine, [](double x, double a, double b) { return a * x + b; }},
+    {Function::kLeakyRelu, [](double x, double a, double) { return x < 0 ? a * x : x; }},
+    {Function::kThresholdedRelu, [](double x, double a, double) { return x > a ? x : 0; }},
+    {Function::kScaledTanh, [](double x, double a, double b) { return a * std::tanh(b * x); }},
+    {Function::kHardSigmoid, [](double x, double a, double b) { return std::clamp(a * x + b, 0.0, 1.0); }},
+    {Function::kElu, [](double x, double a, double) { return x < 0 ? a * std::expm1(x) : x; }},
+    {Function::kSoftsign, [](double x, double, double) { return x / (1 + std::fabs(x)); }},
+    {Function::kSoftplus,
+     [](double x, double, double) { return std::log1p(std::exp(-std::fabs(x))) + std::max(x, 0.0); }},
+};
+
+TEST(Cell, FunctionsAreThoseOfTheirDefinitions) {
+  constexpr int64_t kUnits = 37;
+  for (const Loops& loops : all_loops())
+    for (const Defined& f : kDefined)
+      for (const auto& [alpha, beta] : {std::pair(0.375F, 0.75F), std::pair(-1.5F, -0.25F)})
+        for (const float size : {1e-4F, 1.0F, 30.0F}) {
+          const Guarded pre(kUnits), product(kUnits), state(kUnits);
+          pre.randomise(5, size);
+          product.fill(0);
+          pre[0] = 0;
+          pre[kUnits - 1] = std::nanf("");
+          Row row;
+          row.n = row.hidden = row.width = kUnits;
+          row.pre = pre.data();
+          row.product = product.data();
+          row.clip = INFINITY;
+          row.functions[0] = {f.function, alpha, beta};
+          row.state = state.data();
+          loops.run(row);
+          const auto of = [&](int64_t j) {
+            return f.at(static_cast<double>(pre[j]), static_cast<double>(alpha), static_cast<double>(beta));
+          };
+          for (int64_t j = 0; j + 1 < kUnits; ++j)
+            EXPECT_NEAR(state[j], of(j), 5e-7 * (std::fabs(of(j)) + size * 0.1F + 1e-3))
+                << static_cast<int>(f.function) << " at " << pre[j] << " with " << alpha << " and " << beta;
+          EXPECT_EQ(std::isnan(state[kUnits - 1]), f.function != Function::kThresholdedRelu)
+              << static_cast<int>(f.function);
+        }
 }
 
 }  // namespace

@@ -215,7 +215,7 @@ const Entry recurrent_bytes_entry{{
     .name = "recurrent_bytes",
     .version = 1,
     .provider = "peri",
-    .takes = "DynamicQuantizeLSTM with constant weights around the middle of their type and Tanh, Sigmoid or Relu",
+    .takes = "DynamicQuantizeLSTM with constant weights around the middle of their type",
     .offer = offer,
     .instantiate = instantiate,
     // More than a block of units, more than a part of rows.

@@ -161,7 +161,7 @@ const Entry recurrent_f32_entry{{
     .name = "recurrent_f32",
     .version = 1,
     .provider = "peri",
-    .takes = "RNN, GRU and LSTM of f32 with constant weights and Tanh, Sigmoid or Relu",
+    .takes = "RNN, GRU and LSTM of f32 with constant weights",
     .offer = offer,
     .instantiate = instantiate,
     // Those of the ops are one block of units each.

@@ -1,33 +1,45 @@
 // Recurrent cells over sequences.
 #include "kernels/cpu/cell/walk.hpp"
 
-#include <cctype>
+#include <span>
+#include <string_view>
 
 #include "kernels/match/epilogue_match.hpp"
+#include "ops/reference/cell.hpp"
 
 namespace peri::kernels::cpu::cell {
 namespace {
 
-Result<Function> function_of(std::string_view name) {
-  std::string low(name);
-  std::transform(low.begin(), low.end(), low.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (low == "tanh") return Function::kTanh;
-  if (low == "sigmoid") return Function::kSigmoid;
-  if (low == "relu") return Function::kRelu;
-  return refused("takes Tanh, Sigmoid and Relu, not %s", std::string(name).c_str());
+Result<Activation> activation_of(const ops::CellFunction& f) {
+  static constexpr std::pair<std::string_view, Function> kNames[] = {
+      {"tanh", Function::kTanh},
+      {"sigmoid", Function::kSigmoid},
+      {"relu", Function::kRelu},
+      {"affine", Function::kAffine},
+      {"leakyrelu", Function::kLeakyRelu},
+      {"thresholdedrelu", Function::kThresholdedRelu},
+      {"scaledtanh", Function::kScaledTanh},
+      {"hardsigmoid", Function::kHardSigmoid},
+      {"elu", Function::kElu},
+      {"softsign", Function::kSoftsign},
+      {"softplus", Function::kSoftplus},
+  };
+  for (const auto& [name, function] : kNames)
+    if (name == f.name) return Activation{function, static_cast<float>(f.alpha), static_cast<float>(f.beta)};
+  return refused("has no function %s", std::string(f.name).c_str());
 }
 
 Status read_functions(const ir::Node& n, Shape* s) {
-  const bool rnn = s->kind == Kind::kRnn, lstm = s->kind == Kind::kLstm;
-  const size_t count = rnn ? 1 : lstm ? 3 : 2;
-  const auto given = n.attrs.find("activations");
-  const auto* names = given == n.attrs.end() ? nullptr : &std::get<std::vector<std::string>>(given->second);
-  if (names && names->size() != count * static_cast<size_t>(s->directions)) return refused("activations do not fit");
-  for (size_t d = 0; d < static_cast<size_t>(s->directions); ++d)
-    for (size_t k = 0; k < count; ++k) {
-      const std::string_view fallback = rnn || k > 0 ? "tanh" : "sigmoid";
-      PERI_ASSIGN(s->functions[d][k], function_of(names ? std::string_view((*names)[d * count + k]) : fallback));
-    }
+  constexpr std::string_view kRnn[] = {"Tanh"}, kGru[] = {"Sigmoid", "Tanh"}, kLstm[] = {"Sigmoid", "Tanh", "Tanh"};
+  std::span<const std::string_view> defaults = kGru;
+  if (s->kind == Kind::kRnn) defaults = kRnn;
+  if (s->kind == Kind::kLstm) defaults = kLstm;
+  PERI_ASSIGN(const ops::CellNode cell, ops::read_cell(n, s->gates, defaults));
+  if (cell.directions != s->directions) return refused("weights of another number of directions");
+  const size_t count = defaults.size();
+  for (size_t k = 0; k < cell.functions.size(); ++k) {
+    PERI_ASSIGN(s->functions[k / count][k % count], activation_of(cell.functions[k]));
+  }
   return Ok{};
 }
 

@@ -20,7 +20,7 @@ struct Shape {
   int64_t gates = 1, directions = 1, steps = 0, batch = 0, input = 0, hidden = 0;
   bool batch_first = false, first_reversed = false, coupled = false;
   float clip = std::numeric_limits<float>::infinity();
-  Function functions[2][3] = {};
+  Activation functions[2][3] = {};
   int outputs[3] = {-1, -1, -1};  // index of y, y_h, y_c among the results; -1: not wanted
 
   int64_t sums() const { return gates * hidden; }
@@ -40,7 +40,7 @@ struct Shape {
 // weights are valid for every run.
 int64_t units_of(const Shape& s, int64_t products, int64_t most_tasks);
 // Reads the attributes of a cell, and the sizes and results of `p`; kind, gates and sizes of weights are set already.
-// Refuses unimplemented activation functions, an epilogue, weights that are not constant, and empty sizes.
+// Refuses an epilogue, weights that are not constant, and empty sizes.
 Status read_cell(const Problem& p, Shape* s);
 
 class Walk : public Instance {
