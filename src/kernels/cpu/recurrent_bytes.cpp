@@ -1,9 +1,10 @@
 // Kernel recurrent_bytes: an LSTM with 8-bit weights, packed once as bytes; inputs and states are quantised to 16 bits
-// for the products, as two bytes each, whose sums with the weights are exact.
+// for the products, as two bytes each (with AVX2 as one number), whose sums with the weights are exact.
 #include <algorithm>
 #include <cstring>
 
 #include "kernels/cpu/cell/walk.hpp"
+#include "kernels/cpu/cell/words.hpp"
 #include "kernels/cpu/integer/matched.hpp"
 #include "kernels/weights/packed.hpp"
 
@@ -120,12 +121,41 @@ class BytesInstance final : public cell::Walk {
   int64_t tile_rows() const { return up(2 * kRows, integer::tiles_of(dot_).row_multiple); }
   int64_t row_bytes(int64_t k) const { return up(k, integer::kDepth); }
   int64_t product_bytes() const {
-    return tile_rows() * (row_bytes(std::max(shape().input, shape().hidden)) + kGroupColumns * 4);
+    const int64_t row = row_bytes(std::max(shape().input, shape().hidden));
+    return dot_ == Dot::kAvx2 ? 2 * (kRows + 1) * row : tile_rows() * (row + kGroupColumns * 4);
   }
   int64_t input_tasks() const override { return (shape().steps * shape().batch + kRows - 1) / kRows; }
 
   // At most kRows rows of `x` by a side, into rows of `y`.
   void multiply(const float* x, int64_t rows, const Side& by, float* y, int64_t ldy, std::byte* scratch) const {
+    dot_ == Dot::kAvx2 ? multiply_words(x, rows, by, y, ldy, scratch) : multiply_bytes(x, rows, by, y, ldy, scratch);
+  }
+  // Each number as one of 16 bits.
+  void multiply_words(const float* x, int64_t rows, const Side& by, float* y, int64_t ldy, std::byte* scratch) const {
+    cell::avx2::Words words;
+    words.ldx = row_bytes(by.k);
+    auto* const high = reinterpret_cast<uint8_t*>(scratch);
+    auto* const to = reinterpret_cast<int16_t*>(scratch + 2 * words.ldx);
+    float steps[kRows];
+    for (int64_t r = 0; r < rows; ++r) {
+      steps[r] = cell::avx2::split(x + r * by.k, by.k, high, high + words.ldx);
+      cell::avx2::interleave(high, high + words.ldx, by.k, to + r * words.ldx);
+    }
+    words.x = to;
+    words.rows = rows;
+    words.k = by.k;
+    words.n = by.n;
+    words.steps = steps;
+    words.b = reinterpret_cast<const int8_t*>(by.packed);
+    words.panel_bytes = integer::panel_bytes(by.k);
+    words.scale = by.scale;
+    words.add = by.add;
+    words.y = y;
+    words.ldy = ldy;
+    cell::avx2::multiply(words);
+  }
+  // Each as two bytes.
+  void multiply_bytes(const float* x, int64_t rows, const Side& by, float* y, int64_t ldy, std::byte* scratch) const {
     const integer::Tiles& tiles = integer::tiles_of(dot_);
     const bool wide = isa() == Isa::kAvx512;
     integer::TileArgs tile;
@@ -213,7 +243,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry recurrent_bytes_entry;
 const Entry recurrent_bytes_entry{{
     .name = "recurrent_bytes",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
     .takes = "DynamicQuantizeLSTM with constant weights around the middle of their type",
     .offer = offer,
