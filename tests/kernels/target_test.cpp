@@ -80,7 +80,8 @@ TEST(OtherTarget, WithoutAvx2NothingOfOursIsOffered) {
 }
 
 // An instance of the first offer of `name` for `target`.
-std::unique_ptr<Instance> made_for(const std::string& name, const Problem& problem, const Target& target) {
+std::unique_ptr<Instance> made_for(const std::string& name, const Problem& problem, const Target& target,
+                                   Packed* keep = nullptr) {
   const auto offers = find(name)->offer(problem, target);
   EXPECT_TRUE(offers.ok() && !offers->empty()) << name;
   if (!offers.ok() || offers->empty()) return nullptr;
@@ -88,7 +89,7 @@ std::unique_ptr<Instance> made_for(const std::string& name, const Problem& probl
   Packed packed;
   InstantiateContext context;
   context.constants = constants;
-  context.packed = &packed;
+  context.packed = keep ? keep : &packed;
   context.target = &target;
   auto made = find(name)->instantiate(problem, offers->front().config, context);
   EXPECT_TRUE(made.ok()) << made.error().text();
@@ -129,6 +130,18 @@ TEST(OtherTarget, InstancesAreThoseOfItsInstructionSet) {
   EXPECT_NE(cpu::plan_gemm(shape, cpu::Isa::kAvx2).scratch_floats,
             cpu::plan_gemm(shape, cpu::Isa::kAvx512).scratch_floats)
       << "a shape that tells the two apart";
+}
+
+// The last block of a cell's units is no wider than its units: 224 are 80, 80 and 64.
+TEST(OtherTarget, CellsMultiplyNoUnitsThatAreNone) {
+  ir::Graph g = graph_of(
+      "graph { input x: f32[3,2,8]; const w: f32[1,896,8] = seeded(0.3, 1); const r: f32[1,896,224] = seeded(0.1, 2); "
+      "y = lstm(x, w, r); output y }");
+  for (const std::string& isas : {kOld, kNew}) {
+    Packed packed;
+    ASSERT_NE(made_for("recurrent_f32", {&g, {false}}, target_with(isas), &packed), nullptr);
+    EXPECT_EQ(static_cast<const Tensor*>(packed.get())->numel(), 896 * (8 + 224 + 1) * 4) << "W, R and a bias";
+  }
 }
 
 // All phases of an instance with one input and one output.

@@ -52,16 +52,17 @@ Result<Shape> read(const Problem& p) {
 // after gate), then in float32 the scales of W's columns, those of the blocks', and the biases of all gates.
 struct Form {
   const Shape& s;
-  int64_t columns() const { return s.gates * s.units; }  // of a block
+  int64_t columns(int64_t block) const { return s.gates * s.width_of(block); }
   int64_t w() const { return up(integer::packed_bytes(s.input, s.sums()), 64); }
-  int64_t r() const { return up(integer::packed_bytes(s.hidden, columns()), 64); }
+  int64_t r(int64_t block) const { return up(integer::packed_bytes(s.hidden, columns(block)), 64); }
+  int64_t all_r() const { return (s.blocks() - 1) * r(0) + r(s.blocks() - 1); }
   int64_t floats() const { return up(s.sums() * 4, 64); }
-  int64_t r_scales() const { return s.blocks() * columns() * 4; }
-  int64_t of_w(int64_t d) const { return d * (w() + s.blocks() * r() + 2 * floats() + r_scales()); }
-  int64_t of_r(int64_t d, int64_t block) const { return of_w(d) + w() + block * r(); }
-  int64_t of_w_scale(int64_t d) const { return of_r(d, s.blocks()); }
+  int64_t r_scales() const { return s.blocks() * columns(0) * 4; }
+  int64_t of_w(int64_t d) const { return d * (w() + all_r() + 2 * floats() + r_scales()); }
+  int64_t of_r(int64_t d, int64_t block) const { return of_w(d) + w() + block * r(0); }
+  int64_t of_w_scale(int64_t d) const { return of_w(d) + w() + all_r(); }
   int64_t of_bias(int64_t d) const { return of_w_scale(d) + floats(); }
-  int64_t of_r_scale(int64_t d, int64_t block) const { return of_bias(d) + floats() + block * columns() * 4; }
+  int64_t of_r_scale(int64_t d, int64_t block) const { return of_bias(d) + floats() + block * columns(0) * 4; }
   int64_t all() const { return of_w(s.directions); }
 };
 
@@ -81,18 +82,19 @@ void pack_direction(const Form& f, const Weights& from, int64_t d, std::byte* to
   integer::pack(static_cast<const uint8_t*>(from.w.data()) + d * s.input * s.sums(), s.sums(), from.flips, s.input,
                 s.sums(), to + f.of_w(d));
   const auto* const r = static_cast<const uint8_t*>(from.r.data()) + d * s.hidden * s.sums();
-  std::vector<uint8_t> columns(static_cast<size_t>(s.hidden * f.columns()));
+  std::vector<uint8_t> columns;
   for (int64_t block = 0; block < s.blocks(); ++block) {
-    std::fill(columns.begin(), columns.end(), from.flips ? uint8_t{0x80} : uint8_t{0});
+    const int64_t width = s.width_of(block), all = f.columns(block);
+    columns.assign(static_cast<size_t>(s.hidden * all), from.flips ? uint8_t{0x80} : uint8_t{0});
     float* const scales = floats(f.of_r_scale(d, block));
-    std::fill_n(scales, f.columns(), 0.0F);
+    std::fill_n(scales, all, 0.0F);
     for (int64_t g = 0; g < s.gates; ++g) {
       const int64_t first = g * s.hidden + block * s.units;
       for (int64_t k = 0; k < s.hidden; ++k)
-        std::copy_n(r + k * s.sums() + first, s.units_of(block), columns.begin() + k * f.columns() + g * s.units);
-      for (int64_t j = 0; j < s.units_of(block); ++j) scales[g * s.units + j] = scale_of(from.r_scale, s, d, first + j);
+        std::copy_n(r + k * s.sums() + first, s.units_of(block), columns.begin() + k * all + g * width);
+      for (int64_t j = 0; j < s.units_of(block); ++j) scales[g * width + j] = scale_of(from.r_scale, s, d, first + j);
     }
-    integer::pack(columns.data(), f.columns(), from.flips, s.hidden, f.columns(), to + f.of_r(d, block));
+    integer::pack(columns.data(), all, from.flips, s.hidden, all, to + f.of_r(d, block));
   }
   const float* const bias =
       from.bias.defined() ? static_cast<const float*>(from.bias.data()) + d * 2 * s.sums() : nullptr;
@@ -107,7 +109,7 @@ class BytesInstance final : public cell::Walk {
   BytesInstance(const Shape& s, Isa isa, Dot dot, Packed packed, std::vector<Source> ports)
       : Walk(s, isa, std::move(ports)), dot_(dot), packed_(std::move(packed)) {}
   size_t scratch_bytes() const override {
-    return static_cast<size_t>(product_bytes() + shape().batch * width(false) * 4);
+    return static_cast<size_t>(product_bytes() + shape().batch * width(false, 0) * 4);
   }
 
  private:
@@ -197,9 +199,10 @@ class BytesInstance final : public cell::Walk {
     const Shape& s = shape();
     const Form f{s};
     float* const product = reinterpret_cast<float*>(args.scratch + product_bytes());
-    const Side r = {at(f.of_r(d, block)), s.hidden, f.columns(), floats(f.of_r_scale(d, block)), nullptr};
+    const int64_t columns = f.columns(block);
+    const Side r = {at(f.of_r(d, block)), s.hidden, columns, floats(f.of_r_scale(d, block)), nullptr};
     for (int64_t row = 0; row < s.batch; row += kRows)
-      multiply(states + row * s.hidden, std::min(kRows, s.batch - row), r, product + row * f.columns(), f.columns(),
+      multiply(states + row * s.hidden, std::min(kRows, s.batch - row), r, product + row * columns, columns,
                args.scratch);
     return product;
   }

@@ -45,15 +45,18 @@ struct Form {
   const Shape& s;
   Isa isa;
   int64_t w() const { return cpu::packed_b_floats(s.input, s.sums(), isa); }
-  int64_t r(int64_t gates) const { return cpu::packed_b_floats(s.hidden, gates * s.units, isa); }
-  int64_t r_block() const { return s.two_phases() ? r(2) + r(1) : r(s.gates); }
+  int64_t r(int64_t gates, int64_t block) const {
+    return cpu::packed_b_floats(s.hidden, gates * s.width_of(block), isa);
+  }
+  int64_t r_block(int64_t block) const { return s.two_phases() ? r(2, block) + r(1, block) : r(s.gates, block); }
+  int64_t all_r() const { return (s.blocks() - 1) * r_block(0) + r_block(s.blocks() - 1); }
   int64_t bias() const { return (s.sums() + 15) / 16 * 16; }
-  int64_t direction() const { return w() + s.blocks() * r_block() + bias(); }
+  int64_t direction() const { return w() + all_r() + bias(); }
   int64_t of_w(int64_t d) const { return d * direction(); }
   int64_t of_r(int64_t d, int64_t block, bool second) const {
-    return of_w(d) + w() + block * r_block() + (second ? r(2) : 0);
+    return of_w(d) + w() + block * r_block(0) + (second ? r(2, block) : 0);
   }
-  int64_t of_bias(int64_t d) const { return of_w(d) + w() + s.blocks() * r_block(); }
+  int64_t of_bias(int64_t d) const { return of_w(d) + w() + all_r(); }
 };
 
 struct Weights {
@@ -62,11 +65,12 @@ struct Weights {
 
 void pack_rows(const Form& f, const float* r, int64_t block, int64_t first_gate, int64_t gates, float* to) {
   const Shape& s = f.s;
-  std::vector<float> rows(static_cast<size_t>(gates * s.units * s.hidden), 0.0F);
+  const int64_t width = s.width_of(block);
+  std::vector<float> rows(static_cast<size_t>(gates * width * s.hidden), 0.0F);
   for (int64_t g = 0; g < gates; ++g)
     std::copy_n(r + ((first_gate + g) * s.hidden + block * s.units) * s.hidden, s.units_of(block) * s.hidden,
-                rows.begin() + g * s.units * s.hidden);
-  cpu::pack_b(rows.data(), s.hidden, true, s.hidden, gates * s.units, f.isa, to);
+                rows.begin() + g * width * s.hidden);
+  cpu::pack_b(rows.data(), s.hidden, true, s.hidden, gates * width, f.isa, to);
 }
 
 void pack_all(const Form& f, const Weights& from, float* to) {
@@ -92,16 +96,21 @@ class CellInstance final : public cell::Walk {
   CellInstance(const Shape& s, Isa isa, Packed packed, std::vector<Source> ports)
       : Walk(s, isa, std::move(ports)), packed_(std::move(packed)) {
     inputs_ = cpu::plan_gemm({.m = s.steps * s.batch, .n = s.sums(), .k = s.input}, isa);
-    first_ = cpu::plan_gemm({.m = s.batch, .n = width(false), .k = s.hidden}, isa);
-    second_ = cpu::plan_gemm({.m = s.batch, .n = width(true), .k = s.hidden}, isa);
+    for (const bool second : {false, true})
+      for (const bool last : {false, true})
+        states_[second][last] =
+            cpu::plan_gemm({.m = s.batch, .n = width(second, last ? s.blocks() - 1 : 0), .k = s.hidden}, isa);
   }
   size_t scratch_bytes() const override {
-    return static_cast<size_t>(gemm_floats() + shape().batch * first_.shape.n) * sizeof(float);
+    return static_cast<size_t>(gemm_floats() + shape().batch * width(false, 0)) * sizeof(float);
   }
 
  private:
   int64_t gemm_floats() const {
-    return rounded(std::max({inputs_.scratch_floats, first_.scratch_floats, second_.scratch_floats}));
+    int64_t most = inputs_.scratch_floats;
+    for (const auto& plans : states_)
+      for (const GemmPlan& plan : plans) most = std::max(most, plan.scratch_floats);
+    return rounded(most);
   }
   int64_t input_tasks() const override { return inputs_.tasks; }
   void multiply_inputs(int64_t d, int64_t part, float* to, const Args& args) const override {
@@ -117,7 +126,7 @@ class CellInstance final : public cell::Walk {
   }
   const float* multiply_states(int64_t d, int64_t block, bool second, const float* states,
                                const Args& args) const override {
-    const GemmPlan& plan = second ? second_ : first_;
+    const GemmPlan& plan = states_[second][block == shape().blocks() - 1];
     float* const scratch = reinterpret_cast<float*>(args.scratch);
     GemmArgs g;
     g.a = states;
@@ -130,7 +139,7 @@ class CellInstance final : public cell::Walk {
   }
 
   Packed packed_;
-  GemmPlan inputs_, first_, second_;
+  GemmPlan inputs_, states_[2][2];  // those of states: of the second phase or not, of the last block or not
 };
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {

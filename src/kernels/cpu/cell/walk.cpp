@@ -78,7 +78,11 @@ Status read_cell(const Problem& p, Shape* s) {
 }
 
 void Walk::run_task(int phase, int64_t task, const Args& args) const {
-  if (phase > 0) return step((phase - 1) / s_.phases_a_step(), (phase - 1) % s_.phases_a_step() == 1, task, args);
+  if (phase > 0) {
+    // There and back, so that a step begins with the weights that the last one left in the cache.
+    const int64_t at = (phase - 1) / s_.phases_a_step();
+    return step(at, (phase - 1) % s_.phases_a_step() == 1, at % 2 == 0 ? task : tasks(phase) - 1 - task, args);
+  }
   const int64_t parts = input_tasks(), d = task / (parts + 1), part = task % (parts + 1);
   part == parts ? begin(d, args) : multiply_inputs(d, part, products(d, args), args);
 }
@@ -110,7 +114,7 @@ void Walk::step(int64_t at, bool second, int64_t task, const Args& args) const {
   row.kind = second ? Kind::kGruState : s_.kind;
   row.n = s_.units_of(block);
   row.hidden = s_.hidden;
-  row.width = s_.units;
+  row.width = s_.width_of(block);
   row.coupled = s_.coupled;
   row.clip = s_.clip;
   std::copy_n(s_.functions[d], 3, row.functions);
@@ -131,7 +135,7 @@ void Walk::step(int64_t at, bool second, int64_t task, const Args& args) const {
     } else {
       const int64_t t = (d == 1 || s_.first_reversed) ? length - 1 - at : at;
       row.pre = products(d, args) + s_.row_of(b, t) * s_.sums() + from;
-      row.product = product + b * width(second);
+      row.product = product + b * width(second, block);
       row.y = y ? y + s_.y_of(d, b, t) + from : nullptr;
       isa_ == Isa::kAvx512 ? avx512::run(row) : avx2::run(row);
     }

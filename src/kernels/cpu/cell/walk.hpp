@@ -26,9 +26,11 @@ struct Shape {
   int64_t sums() const { return gates * hidden; }
   bool two_phases() const { return kind == Kind::kGruGates; }
   int64_t phases_a_step() const { return two_phases() ? 2 : 1; }
-  int64_t units = 16;  // per block, the last of which may have fewer
+  int64_t units = 16;  // per block, a multiple of 16; the last block may have fewer
   int64_t blocks() const { return (hidden + units - 1) / units; }
   int64_t units_of(int64_t block) const { return std::min(units, hidden - block * units); }
+  // Units of a block in packed weights and in products: whole vectors.
+  int64_t width_of(int64_t block) const { return (units_of(block) + 15) / 16 * 16; }
   int64_t row_of(int64_t b, int64_t t) const { return batch_first ? b * steps + t : t * batch + b; }
   int64_t state_of(int64_t d, int64_t b) const { return (batch_first ? b * directions + d : d * batch + b) * hidden; }
   int64_t y_of(int64_t d, int64_t b, int64_t t) const {
@@ -60,8 +62,10 @@ class Walk : public Instance {
   // a GRU that scales the state, those with the new state's part of R.
   virtual const float* multiply_states(int64_t d, int64_t block, bool second, const float* states,
                                        const Args& args) const = 0;
-  // Row length of these products.
-  int64_t width(bool second) const { return (second ? 1 : s_.two_phases() ? 2 : s_.gates) * s_.units; }
+  // Row length of these products; that of the first block is the largest.
+  int64_t width(bool second, int64_t block) const {
+    return (second ? 1 : s_.two_phases() ? 2 : s_.gates) * s_.width_of(block);
+  }
   static int64_t rounded(int64_t floats) { return (floats + 15) / 16 * 16; }
   const Shape& shape() const { return s_; }
   Isa isa() const { return isa_; }
