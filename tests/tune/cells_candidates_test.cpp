@@ -1,5 +1,5 @@
-// Recurrent cells with each function of ONNX's list and its parameters: each has a kernel beside the reference, whose
-// answer is the reference's.
+// Recurrent cells with each function of ONNX's list and its parameters, and with weights that the run brings: each has
+// a kernel beside the reference, whose answer is the reference's.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -112,6 +112,27 @@ TEST(Cells, FunctionsBesideWeightsOfAByte) {
         "graph { input x: f32[3,2,9]; input w0: i8[1,9,84]; input w1: i8[1,21,84]; const s: f32[1] = [0.008]; y, h, c "
         "= dynamic_quantize_lstm(x, w0, w1, _, _, _, _, _, s, _, s) {" +
         attributes_of(f, 3) + "}; output y; output h; output c }");
+}
+
+// Weights that the run brings, of one block of units and of several, of more columns than are packed at a time.
+TEST(Cells, WeightsOfTheRun) {
+  for (const Cell& cell : kCells)
+    for (const int hidden : {3, 41, 150})
+      for (const int directions : {1, 2}) {
+        const std::string both = directions == 2 ? "direction=\"bidirectional\"" : "direction=\"forward\"";
+        is_taken(cell_text(cell, "f32", "v", hidden, directions, cell.more + both));
+        is_taken(cell_text(cell, "f32", "w", hidden, directions, cell.more + both));
+      }
+}
+
+// Some of them known, and one that only the last part of a step reads.
+TEST(Cells, SomeWeightsOfTheRun) {
+  for (const std::string names : {"w v v", "v w v", "v v w", "w w v"}) {
+    const std::string w = names.substr(0, 1) + "0", r = names.substr(2, 1) + "1", b = names.substr(4, 1) + "2";
+    is_taken("graph { input x: f32[4,3,9]; input " + w + ": f32[1,84,9]; input " + r + ": f32[1,84,21]; input " + b +
+             ": f32[1,168]; input v3: f32[1,63]; y, h, c = lstm(x, " + w + ", " + r + ", " + b +
+             ", _, _, _, v3); output y; output c }");
+  }
 }
 
 }  // namespace

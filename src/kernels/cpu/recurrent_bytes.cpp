@@ -25,17 +25,15 @@ constexpr int64_t kBlockProducts = 1 << 16, kMaxBlocks = 16;  // as recurrent_f3
 constexpr int64_t kGroupColumns = kGroup * kPanel;
 
 int64_t up(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
-bool known(const Problem& p, const ir::Value* v) {
-  const int k = v && !v->constant ? input_index(*p.graph, v) : -1;
-  return v && (v->constant || (k >= 0 && p.constant[static_cast<size_t>(k)]));
-}
 
 Result<Shape> read(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "dynamic_quantize_lstm") return refused("no cell with weights of a byte");
   // Around another zero point bytes would be numbers of nine bits.
   if (n.in(kWZero) || n.in(kRZero)) return refused("weights that do not lie around the middle of their type");
-  if (!known(p, n.in(kWScale)) || !known(p, n.in(kRScale))) return refused("scales that are made while running");
+  for (const size_t port : {size_t{cell::kW}, size_t{cell::kR}, size_t{cell::kBias}, size_t{cell::kPeephole},
+                            size_t{kWScale}, size_t{kRScale}})
+    if (!cell::is_constant(p, port)) return refused("weights or scales that are made while running");
   Shape s;
   s.kind = cell::Kind::kLstm;
   s.gates = 4;

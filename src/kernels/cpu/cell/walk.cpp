@@ -51,16 +51,17 @@ int64_t units_of(const Shape& s, int64_t products, int64_t most_tasks) {
   return ((s.hidden + tasks - 1) / tasks + kVector - 1) / kVector * kVector;
 }
 
+bool is_constant(const Problem& p, size_t port) {
+  const ir::Value* v = p.anchor().in(port);
+  if (!v || v->constant) return true;
+  const int at = input_index(*p.graph, v);
+  return at >= 0 && p.constant[static_cast<size_t>(at)];
+}
+
 Status read_cell(const Problem& p, Shape* s) {
   const ir::Node& n = p.anchor();
   if (p.graph->nodes.size() != 1) return refused("takes no epilogue");
   if (n.in(kX)->type.dtype != DType::kF32) return refused("takes f32 only");
-  for (const size_t port : {kW, kR, kBias, kPeephole}) {
-    const ir::Value* v = n.in(port);
-    const int at = v && !v->constant ? input_index(*p.graph, v) : -1;
-    if (v && !v->constant && (at < 0 || !p.constant[static_cast<size_t>(at)]))
-      return refused("takes constant weights only");
-  }
   const std::vector<int64_t> x = dims_of(*n.in(kX));
   s->batch_first = n.i("layout") != 0;
   s->steps = x[s->batch_first];
@@ -78,10 +79,12 @@ Status read_cell(const Problem& p, Shape* s) {
 }
 
 void Walk::run_task(int phase, int64_t task, const Args& args) const {
+  if (pack_tasks() > 0 && phase-- == 0) return pack(task, reinterpret_cast<float*>(args.workspace), args);
   if (phase > 0) {
     // There and back, so that a step begins with the weights that the last one left in the cache.
     const int64_t at = (phase - 1) / s_.phases_a_step();
-    return step(at, (phase - 1) % s_.phases_a_step() == 1, at % 2 == 0 ? task : tasks(phase) - 1 - task, args);
+    return step(at, (phase - 1) % s_.phases_a_step() == 1, at % 2 == 0 ? task : s_.directions * s_.blocks() - 1 - task,
+                args);
   }
   const int64_t parts = input_tasks(), d = task / (parts + 1), part = task % (parts + 1);
   part == parts ? begin(d, args) : multiply_inputs(d, part, products(d, args), args);
