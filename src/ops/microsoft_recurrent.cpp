@@ -3,7 +3,6 @@
 // is the middle of its type, which is what exporters write. Weights that are not constant, or that have another zero
 // point, become those of a float32 LSTM.
 #include <algorithm>
-#include <cctype>
 #include <limits>
 
 #include "ops/reference/cell.hpp"
@@ -36,18 +35,8 @@ bool in_the_middle(const ir::Value& zero) {
     if (zero.constant->i64(k) != middle) return false;
   return true;
 }
-// Functions that a gate may have beside those of an operator without parameters: the LSTM of float32 has all.
-bool plain_functions(const ir::Node& node) {
-  const auto given = node.attrs.find("activations");
-  if (given == node.attrs.end()) return true;
-  const auto& names = std::get<std::vector<std::string>>(given->second);
-  return std::all_of(names.begin(), names.end(), [](std::string name) {
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-    return name == "tanh" || name == "sigmoid" || name == "relu";
-  });
-}
 // Whether the node's products are those of bytes: sums of so many stay exact.
-bool stays(const Composed& c, const ir::Node& node) {
+bool stays(const Composed& c) {
   constexpr int64_t kMaxProducts = 32768;
   for (const size_t port : {kW, kR, kWScale, kRScale})
     if (!c.has(port) || !c.in(port)->constant) return false;
@@ -55,8 +44,7 @@ bool stays(const Composed& c, const ir::Node& node) {
     if (c.has(port) && !c.in(port)->constant) return false;
   for (const size_t port : {kW, kR})
     if (c.in(port)->constant->dims().size() != 3 || c.in(port)->constant->dims()[1] > kMaxProducts) return false;
-  return c.in(kW)->type.dtype == c.in(kR)->type.dtype && in_the_middle(*c.in(kWZero)) && in_the_middle(*c.in(kRZero)) &&
-         plain_functions(node);
+  return c.in(kW)->type.dtype == c.in(kR)->type.dtype && in_the_middle(*c.in(kWZero)) && in_the_middle(*c.in(kRZero));
 }
 
 Status lstm(ir::Graph& graph, ir::Node& node, int) {
@@ -65,7 +53,7 @@ Status lstm(ir::Graph& graph, ir::Node& node, int) {
     if (!c.has(port) || c.in(port)->type.rank() < 1 || c.in(port)->type.rank() > 2)
       return invalid("a scale or zero point of DynamicQuantizeLSTM is missing or has a wrong rank")
           .expecting("[directions] or [directions, gates]");
-  if (stays(c, node)) {
+  if (stays(c)) {
     for (const size_t port : {kWZero, kRZero}) graph.set_input(&node, port, nullptr);
     return Ok{};
   }

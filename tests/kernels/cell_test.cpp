@@ -1,5 +1,6 @@
-// Numbers as two bytes each: what they stand for lies within half a step of them, whatever their size; what is not
-// finite says so; sums of products with bytes are those of the numbers that they stand for.
+// Each function of a cell beside its definition in float64. Numbers as two bytes each: what they stand for lies within
+// half a step of them, whatever their size; what is not finite says so; sums of products with bytes are those of the
+// numbers that they stand for.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 
 #include "base/rng.hpp"
 #include "kernels/cpu/cell/cell.hpp"
+#include "kernels/cpu/cell/words.hpp"
+#include "kernels/cpu/integer/product.hpp"
 #include "tests/kernels/guarded.hpp"
 #include "tests/kernels/runs_here.hpp"
 
@@ -17,11 +20,12 @@ namespace {
 struct Loops {
   decltype(&avx2::split) split;
   decltype(&avx2::join) join;
+  decltype(&avx2::run) run;
 };
 std::vector<Loops> all_loops() {
   std::vector<Loops> out;
-  if (runs_here(Isa::kAvx2)) out.push_back({&avx2::split, &avx2::join});
-  if (runs_here(Isa::kAvx512)) out.push_back({&avx512::split, &avx512::join});
+  if (runs_here(Isa::kAvx2)) out.push_back({&avx2::split, &avx2::join, &avx2::run});
+  if (runs_here(Isa::kAvx512)) out.push_back({&avx512::split, &avx512::join, &avx512::run});
   return out;
 }
 
@@ -97,6 +101,116 @@ TEST(Cell, SumsAreThoseOfWholeNumbers) {
         }
       }
     }
+}
+
+// Of one row to more than are multiplied at a time, of columns that fill no panel, of more products than one sum holds;
+// with the largest numbers every sum of them is exact still.
+TEST(Cell, SumsOfWordsAreThoseOfWholeNumbers) {
+  if (!runs_here(Isa::kAvx2)) GTEST_SKIP() << "no AVX2";
+  Rng rng(11);
+  for (const int64_t k : {1, 5, 64, 301, 512, 1100})
+    for (const int64_t n : {1, 8, 13, 16, 50})
+      for (const int64_t rows : {1, 2, 3, 5})
+        for (const bool largest : {false, true}) {
+          const int64_t ldx = (k + 63) / 64 * 64;
+          std::vector<int16_t> x(static_cast<size_t>(rows * ldx));
+          std::vector<uint8_t> b(static_cast<size_t>(k * n));
+          for (int16_t& v : x) v = static_cast<int16_t>(largest ? -32767 : rng.below(65535) - 32767);
+          for (uint8_t& v : b) v = static_cast<uint8_t>(largest ? 0x80 : rng.below(256));
+          std::vector<std::byte> packed(static_cast<size_t>(integer::packed_bytes(k, n)));
+          integer::pack(b.data(), n, false, k, n, packed.data());
+          const std::vector<float> steps(static_cast<size_t>(rows), 0.0625F), scale(static_cast<size_t>(n), 0.25F);
+          std::vector<float> add(static_cast<size_t>(n));
+          for (float& v : add) v = static_cast<float>(rng.normal()) * 1e4F;
+          const Guarded y(rows * n);
+          avx2::Words by;
+          by.x = x.data();
+          by.ldx = ldx;
+          by.rows = rows;
+          by.k = k;
+          by.n = by.ldy = n;
+          by.steps = steps.data();
+          by.b = reinterpret_cast<const int8_t*>(packed.data());
+          by.panel_bytes = integer::panel_bytes(k);
+          by.scale = scale.data();
+          by.add = largest ? nullptr : add.data();
+          by.y = y.data();
+          avx2::multiply(by);
+          for (int64_t r = 0; r < rows; ++r)
+            for (int64_t j = 0; j < n; ++j) {
+              int64_t sum = 0;
+              for (int64_t i = 0; i < k; ++i)
+                sum += static_cast<int64_t>(x[static_cast<size_t>(r * ldx + i)]) *
+                       static_cast<int8_t>(b[static_cast<size_t>(i * n + j)]);
+              const double product = static_cast<double>(sum) / 64;
+              const double is = product + (by.add ? static_cast<double>(add[static_cast<size_t>(j)]) : 0);
+              ASSERT_NEAR(y[r * n + j], is, 2e-7 * (std::fabs(product) + std::fabs(is) + static_cast<double>(k) * 1e3))
+                  << r << "," << j << " of " << rows << "x" << n << "x" << k;
+            }
+        }
+}
+
+TEST(Cell, WordsAreTheirTwoBytes) {
+  if (!runs_here(Isa::kAvx2)) GTEST_SKIP() << "no AVX2";
+  Rng rng(13);
+  for (const int64_t n : {1, 16, 45, 300}) {
+    const Guarded x(n);
+    x.randomise(3, 2);
+    Halves from(n);
+    avx2::split(x.data(), n, from.high.data(), from.low.data());
+    std::vector<int16_t> to(from.high.size());
+    avx2::interleave(from.high.data(), from.low.data(), n, to.data());
+    for (int64_t j = 0; j < n; ++j) ASSERT_EQ(to[static_cast<size_t>(j)], from.at(j)) << j << " of " << n;
+  }
+}
+
+struct Defined {
+  Function function;
+  double (*at)(double x, double alpha, double beta);
+};
+const std::vector<Defined> kDefined = {
+    {Function::kTanh, [](double x, double, double) { return std::tanh(x); }},
+    {Function::kSigmoid, [](double x, double, double) { return 1 / (1 + std::exp(-x)); }},
+    {Function::kRelu, [](double x, double, double) { return x < 0 ? 0 : x; }},
+    {Function::kAffine, [](double x, double a, double b) { return a * x + b; }},
+    {Function::kLeakyRelu, [](double x, double a, double) { return x < 0 ? a * x : x; }},
+    {Function::kThresholdedRelu, [](double x, double a, double) { return x > a ? x : 0; }},
+    {Function::kScaledTanh, [](double x, double a, double b) { return a * std::tanh(b * x); }},
+    {Function::kHardSigmoid, [](double x, double a, double b) { return std::clamp(a * x + b, 0.0, 1.0); }},
+    {Function::kElu, [](double x, double a, double) { return x < 0 ? a * std::expm1(x) : x; }},
+    {Function::kSoftsign, [](double x, double, double) { return x / (1 + std::fabs(x)); }},
+    {Function::kSoftplus,
+     [](double x, double, double) { return std::log1p(std::exp(-std::fabs(x))) + std::max(x, 0.0); }},
+};
+
+TEST(Cell, FunctionsAreThoseOfTheirDefinitions) {
+  constexpr int64_t kUnits = 37;
+  for (const Loops& loops : all_loops())
+    for (const Defined& f : kDefined)
+      for (const auto& [alpha, beta] : {std::pair(0.375F, 0.75F), std::pair(-1.5F, -0.25F)})
+        for (const float size : {1e-4F, 1.0F, 30.0F}) {
+          const Guarded pre(kUnits), product(kUnits), state(kUnits);
+          pre.randomise(5, size);
+          product.fill(0);
+          pre[0] = 0;
+          pre[kUnits - 1] = std::nanf("");
+          Row row;
+          row.n = row.hidden = row.width = kUnits;
+          row.pre = pre.data();
+          row.product = product.data();
+          row.clip = INFINITY;
+          row.functions[0] = {f.function, alpha, beta};
+          row.state = state.data();
+          loops.run(row);
+          const auto of = [&](int64_t j) {
+            return f.at(static_cast<double>(pre[j]), static_cast<double>(alpha), static_cast<double>(beta));
+          };
+          for (int64_t j = 0; j + 1 < kUnits; ++j)
+            EXPECT_NEAR(state[j], of(j), 5e-7 * (std::fabs(of(j)) + size * 0.1F + 1e-3))
+                << static_cast<int>(f.function) << " at " << pre[j] << " with " << alpha << " and " << beta;
+          EXPECT_EQ(std::isnan(state[kUnits - 1]), f.function != Function::kThresholdedRelu)
+              << static_cast<int>(f.function);
+        }
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/cpu/conv/conv.hpp"
 #include "kernels/cpu/gemm/gemm.hpp"
 #include "kernels/entry.hpp"
@@ -77,7 +80,8 @@ TEST(OtherTarget, WithoutAvx2NothingOfOursIsOffered) {
 }
 
 // An instance of the first offer of `name` for `target`.
-std::unique_ptr<Instance> made_for(const std::string& name, const Problem& problem, const Target& target) {
+std::unique_ptr<Instance> made_for(const std::string& name, const Problem& problem, const Target& target,
+                                   Packed* keep = nullptr) {
   const auto offers = find(name)->offer(problem, target);
   EXPECT_TRUE(offers.ok() && !offers->empty()) << name;
   if (!offers.ok() || offers->empty()) return nullptr;
@@ -85,7 +89,7 @@ std::unique_ptr<Instance> made_for(const std::string& name, const Problem& probl
   Packed packed;
   InstantiateContext context;
   context.constants = constants;
-  context.packed = &packed;
+  context.packed = keep ? keep : &packed;
   context.target = &target;
   auto made = find(name)->instantiate(problem, offers->front().config, context);
   EXPECT_TRUE(made.ok()) << made.error().text();
@@ -126,6 +130,55 @@ TEST(OtherTarget, InstancesAreThoseOfItsInstructionSet) {
   EXPECT_NE(cpu::plan_gemm(shape, cpu::Isa::kAvx2).scratch_floats,
             cpu::plan_gemm(shape, cpu::Isa::kAvx512).scratch_floats)
       << "a shape that tells the two apart";
+}
+
+// The last block of a cell's units is no wider than its units: 224 are 80, 80 and 64.
+TEST(OtherTarget, CellsMultiplyNoUnitsThatAreNone) {
+  ir::Graph g = graph_of(
+      "graph { input x: f32[3,2,8]; const w: f32[1,896,8] = seeded(0.3, 1); const r: f32[1,896,224] = seeded(0.1, 2); "
+      "y = lstm(x, w, r); output y }");
+  for (const std::string& isas : {kOld, kNew}) {
+    Packed packed;
+    ASSERT_NE(made_for("recurrent_f32", {&g, {false}}, target_with(isas), &packed), nullptr);
+    EXPECT_EQ(static_cast<const Tensor*>(packed.get())->numel(), 896 * (8 + 224 + 1) * 4) << "W, R and a bias";
+  }
+}
+
+// All phases of an instance with one input and one output.
+Tensor answer_of(const Instance& made, const Tensor& x, const std::vector<int64_t>& dims) {
+  Tensor y = Tensor::zeros(DType::kF32, dims).value();
+  std::vector<std::byte> scratch(made.scratch_bytes() + 64), workspace(made.workspace_bytes() + 64);
+  const auto aligned = [](std::vector<std::byte>& v) {
+    return reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(v.data()) + 63) / 64 * 64);
+  };
+  const void* in[] = {x.data()};
+  void* out[] = {y.mutable_data()};
+  for (int phase = 0; phase < made.phases(); ++phase)
+    for (int64_t t = 0; t < made.tasks(phase); ++t)
+      made.run_task(phase, t, {in, out, aligned(workspace), aligned(scratch)});
+  return y;
+}
+
+// A cell whose weights are bytes multiplies other numbers with AVX2 than with more: the answers are near each other.
+TEST(OtherTarget, CellsOfBytesAnswerAlike) {
+  if (!cpu::runs_here(cpu::Isa::kAvx2)) GTEST_SKIP() << "no AVX2";
+  ir::Graph g = graph_of(
+      "graph { input x: f32[3,5,70]; const w: i8[1,70,212] = seeded(40, 1); const r: i8[1,53,212] = seeded(40, 2); "
+      "const b: f32[1,424] = seeded(0.2, 3); const s: f32[1] = [0.002]; y = dynamic_quantize_lstm(x, w, r, b, _, _, _, "
+      "_, s, _, s); output y }");
+  Tensor x = Tensor::zeros(DType::kF32, {3, 5, 70}).value();
+  for (int64_t k = 0; k < x.numel(); ++k) x.set_f64(k, static_cast<double>((k * k) % 1009) / 400 - 1);
+  const Target old = target_with(kOld);
+  const auto before = made_for("recurrent_bytes", {&g, {false}}, old),
+             here = made_for("recurrent_bytes", {&g, {false}}, device::this_cpu());
+  ASSERT_TRUE(before && here);
+  const Tensor one = answer_of(*before, x, {3, 1, 5, 53}), two = answer_of(*here, x, {3, 1, 5, 53});
+  double largest = 0;
+  for (int64_t k = 0; k < one.numel(); ++k) {
+    largest = std::max(largest, std::fabs(one.f64(k)));
+    ASSERT_NEAR(one.f64(k), two.f64(k), 1e-5) << k;
+  }
+  EXPECT_GT(largest, 0.1);
 }
 
 }  // namespace

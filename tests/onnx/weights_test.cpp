@@ -162,10 +162,10 @@ TEST_F(WeightsTest, TensorFiles) {
   EXPECT_FALSE(read_tensor_file(dir_ + "/empty.pb").ok());
 }
 
-// An LSTM of bytes around the middle of their type stays one; around another zero point, or of bytes that the run
-// brings, it is one of float32.
+// An LSTM of bytes around the middle of their type stays one, whatever its functions; around another zero point, or of
+// bytes that the run brings, it is one of float32.
 TEST(Weights, BytesOfACellStayWhereTheyCan) {
-  const auto ops = [](char zero, bool known) {
+  const auto ops = [](char zero, bool known, const std::string& function = "") {
     pb::ModelProto m = model();
     auto* o = m.add_opset_import();
     o->set_domain("com.microsoft");
@@ -183,6 +183,10 @@ TEST(Weights, BytesOfACellStayWhereTheyCan) {
     n->set_domain("com.microsoft");
     auto* size = attr(n, "hidden_size", pb::AttributeProto::INT);
     size->set_i(2);
+    if (!function.empty()) {
+      auto* names = attr(n, "activations", pb::AttributeProto::STRINGS);
+      for (int k = 0; k < 3; ++k) names->add_strings(function);
+    }
     auto r = load(m);
     if (!r.ok()) return r.error().text();
     EXPECT_EQ(ir::type_text(r->graph.outputs[0]->type), "f32[t,1,1,2]");
@@ -191,6 +195,7 @@ TEST(Weights, BytesOfACellStayWhereTheyCan) {
     return out;
   };
   EXPECT_EQ(ops('\0', true), "dynamic_quantize_lstm ");
+  EXPECT_EQ(ops('\0', true, "Softsign"), "dynamic_quantize_lstm ");
   EXPECT_EQ(ops('\1', true), "lstm ");
   EXPECT_EQ(ops('\0', false), "lstm ");
 }

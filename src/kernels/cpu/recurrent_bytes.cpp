@@ -1,9 +1,10 @@
 // Kernel recurrent_bytes: an LSTM with 8-bit weights, packed once as bytes; inputs and states are quantised to 16 bits
-// for the products, as two bytes each, whose sums with the weights are exact.
+// for the products, as two bytes each (with AVX2 as one number), whose sums with the weights are exact.
 #include <algorithm>
 #include <cstring>
 
 #include "kernels/cpu/cell/walk.hpp"
+#include "kernels/cpu/cell/words.hpp"
 #include "kernels/cpu/integer/matched.hpp"
 #include "kernels/weights/packed.hpp"
 
@@ -24,17 +25,15 @@ constexpr int64_t kBlockProducts = 1 << 16, kMaxBlocks = 16;  // as recurrent_f3
 constexpr int64_t kGroupColumns = kGroup * kPanel;
 
 int64_t up(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
-bool known(const Problem& p, const ir::Value* v) {
-  const int k = v && !v->constant ? input_index(*p.graph, v) : -1;
-  return v && (v->constant || (k >= 0 && p.constant[static_cast<size_t>(k)]));
-}
 
 Result<Shape> read(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "dynamic_quantize_lstm") return refused("no cell with weights of a byte");
   // Around another zero point bytes would be numbers of nine bits.
   if (n.in(kWZero) || n.in(kRZero)) return refused("weights that do not lie around the middle of their type");
-  if (!known(p, n.in(kWScale)) || !known(p, n.in(kRScale))) return refused("scales that are made while running");
+  for (const size_t port : {size_t{cell::kW}, size_t{cell::kR}, size_t{cell::kBias}, size_t{cell::kPeephole},
+                            size_t{kWScale}, size_t{kRScale}})
+    if (!cell::is_constant(p, port)) return refused("weights or scales that are made while running");
   Shape s;
   s.kind = cell::Kind::kLstm;
   s.gates = 4;
@@ -51,16 +50,17 @@ Result<Shape> read(const Problem& p) {
 // after gate), then in float32 the scales of W's columns, those of the blocks', and the biases of all gates.
 struct Form {
   const Shape& s;
-  int64_t columns() const { return s.gates * s.units; }  // of a block
+  int64_t columns(int64_t block) const { return s.gates * s.width_of(block); }
   int64_t w() const { return up(integer::packed_bytes(s.input, s.sums()), 64); }
-  int64_t r() const { return up(integer::packed_bytes(s.hidden, columns()), 64); }
+  int64_t r(int64_t block) const { return up(integer::packed_bytes(s.hidden, columns(block)), 64); }
+  int64_t all_r() const { return (s.blocks() - 1) * r(0) + r(s.blocks() - 1); }
   int64_t floats() const { return up(s.sums() * 4, 64); }
-  int64_t r_scales() const { return s.blocks() * columns() * 4; }
-  int64_t of_w(int64_t d) const { return d * (w() + s.blocks() * r() + 2 * floats() + r_scales()); }
-  int64_t of_r(int64_t d, int64_t block) const { return of_w(d) + w() + block * r(); }
-  int64_t of_w_scale(int64_t d) const { return of_r(d, s.blocks()); }
+  int64_t r_scales() const { return s.blocks() * columns(0) * 4; }
+  int64_t of_w(int64_t d) const { return d * (w() + all_r() + 2 * floats() + r_scales()); }
+  int64_t of_r(int64_t d, int64_t block) const { return of_w(d) + w() + block * r(0); }
+  int64_t of_w_scale(int64_t d) const { return of_w(d) + w() + all_r(); }
   int64_t of_bias(int64_t d) const { return of_w_scale(d) + floats(); }
-  int64_t of_r_scale(int64_t d, int64_t block) const { return of_bias(d) + floats() + block * columns() * 4; }
+  int64_t of_r_scale(int64_t d, int64_t block) const { return of_bias(d) + floats() + block * columns(0) * 4; }
   int64_t all() const { return of_w(s.directions); }
 };
 
@@ -80,18 +80,19 @@ void pack_direction(const Form& f, const Weights& from, int64_t d, std::byte* to
   integer::pack(static_cast<const uint8_t*>(from.w.data()) + d * s.input * s.sums(), s.sums(), from.flips, s.input,
                 s.sums(), to + f.of_w(d));
   const auto* const r = static_cast<const uint8_t*>(from.r.data()) + d * s.hidden * s.sums();
-  std::vector<uint8_t> columns(static_cast<size_t>(s.hidden * f.columns()));
+  std::vector<uint8_t> columns;
   for (int64_t block = 0; block < s.blocks(); ++block) {
-    std::fill(columns.begin(), columns.end(), from.flips ? uint8_t{0x80} : uint8_t{0});
+    const int64_t width = s.width_of(block), all = f.columns(block);
+    columns.assign(static_cast<size_t>(s.hidden * all), from.flips ? uint8_t{0x80} : uint8_t{0});
     float* const scales = floats(f.of_r_scale(d, block));
-    std::fill_n(scales, f.columns(), 0.0F);
+    std::fill_n(scales, all, 0.0F);
     for (int64_t g = 0; g < s.gates; ++g) {
       const int64_t first = g * s.hidden + block * s.units;
       for (int64_t k = 0; k < s.hidden; ++k)
-        std::copy_n(r + k * s.sums() + first, s.units_of(block), columns.begin() + k * f.columns() + g * s.units);
-      for (int64_t j = 0; j < s.units_of(block); ++j) scales[g * s.units + j] = scale_of(from.r_scale, s, d, first + j);
+        std::copy_n(r + k * s.sums() + first, s.units_of(block), columns.begin() + k * all + g * width);
+      for (int64_t j = 0; j < s.units_of(block); ++j) scales[g * width + j] = scale_of(from.r_scale, s, d, first + j);
     }
-    integer::pack(columns.data(), f.columns(), from.flips, s.hidden, f.columns(), to + f.of_r(d, block));
+    integer::pack(columns.data(), all, from.flips, s.hidden, all, to + f.of_r(d, block));
   }
   const float* const bias =
       from.bias.defined() ? static_cast<const float*>(from.bias.data()) + d * 2 * s.sums() : nullptr;
@@ -106,7 +107,7 @@ class BytesInstance final : public cell::Walk {
   BytesInstance(const Shape& s, Isa isa, Dot dot, Packed packed, std::vector<Source> ports)
       : Walk(s, isa, std::move(ports)), dot_(dot), packed_(std::move(packed)) {}
   size_t scratch_bytes() const override {
-    return static_cast<size_t>(product_bytes() + shape().batch * width(false) * 4);
+    return static_cast<size_t>(product_bytes() + shape().batch * width(false, 0) * 4);
   }
 
  private:
@@ -120,12 +121,41 @@ class BytesInstance final : public cell::Walk {
   int64_t tile_rows() const { return up(2 * kRows, integer::tiles_of(dot_).row_multiple); }
   int64_t row_bytes(int64_t k) const { return up(k, integer::kDepth); }
   int64_t product_bytes() const {
-    return tile_rows() * (row_bytes(std::max(shape().input, shape().hidden)) + kGroupColumns * 4);
+    const int64_t row = row_bytes(std::max(shape().input, shape().hidden));
+    return dot_ == Dot::kAvx2 ? 2 * (kRows + 1) * row : tile_rows() * (row + kGroupColumns * 4);
   }
   int64_t input_tasks() const override { return (shape().steps * shape().batch + kRows - 1) / kRows; }
 
   // At most kRows rows of `x` by a side, into rows of `y`.
   void multiply(const float* x, int64_t rows, const Side& by, float* y, int64_t ldy, std::byte* scratch) const {
+    dot_ == Dot::kAvx2 ? multiply_words(x, rows, by, y, ldy, scratch) : multiply_bytes(x, rows, by, y, ldy, scratch);
+  }
+  // Each number as one of 16 bits.
+  void multiply_words(const float* x, int64_t rows, const Side& by, float* y, int64_t ldy, std::byte* scratch) const {
+    cell::avx2::Words words;
+    words.ldx = row_bytes(by.k);
+    auto* const high = reinterpret_cast<uint8_t*>(scratch);
+    auto* const to = reinterpret_cast<int16_t*>(scratch + 2 * words.ldx);
+    float steps[kRows];
+    for (int64_t r = 0; r < rows; ++r) {
+      steps[r] = cell::avx2::split(x + r * by.k, by.k, high, high + words.ldx);
+      cell::avx2::interleave(high, high + words.ldx, by.k, to + r * words.ldx);
+    }
+    words.x = to;
+    words.rows = rows;
+    words.k = by.k;
+    words.n = by.n;
+    words.steps = steps;
+    words.b = reinterpret_cast<const int8_t*>(by.packed);
+    words.panel_bytes = integer::panel_bytes(by.k);
+    words.scale = by.scale;
+    words.add = by.add;
+    words.y = y;
+    words.ldy = ldy;
+    cell::avx2::multiply(words);
+  }
+  // Each as two bytes.
+  void multiply_bytes(const float* x, int64_t rows, const Side& by, float* y, int64_t ldy, std::byte* scratch) const {
     const integer::Tiles& tiles = integer::tiles_of(dot_);
     const bool wide = isa() == Isa::kAvx512;
     integer::TileArgs tile;
@@ -167,9 +197,10 @@ class BytesInstance final : public cell::Walk {
     const Shape& s = shape();
     const Form f{s};
     float* const product = reinterpret_cast<float*>(args.scratch + product_bytes());
-    const Side r = {at(f.of_r(d, block)), s.hidden, f.columns(), floats(f.of_r_scale(d, block)), nullptr};
+    const int64_t columns = f.columns(block);
+    const Side r = {at(f.of_r(d, block)), s.hidden, columns, floats(f.of_r_scale(d, block)), nullptr};
     for (int64_t row = 0; row < s.batch; row += kRows)
-      multiply(states + row * s.hidden, std::min(kRows, s.batch - row), r, product + row * f.columns(), f.columns(),
+      multiply(states + row * s.hidden, std::min(kRows, s.batch - row), r, product + row * columns, columns,
                args.scratch);
     return product;
   }
@@ -213,9 +244,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry recurrent_bytes_entry;
 const Entry recurrent_bytes_entry{{
     .name = "recurrent_bytes",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
-    .takes = "DynamicQuantizeLSTM with constant weights around the middle of their type and Tanh, Sigmoid or Relu",
+    .takes = "DynamicQuantizeLSTM with constant weights around the middle of their type",
     .offer = offer,
     .instantiate = instantiate,
     // More than a block of units, more than a part of rows.

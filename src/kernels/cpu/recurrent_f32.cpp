@@ -1,5 +1,5 @@
 // Kernel recurrent_f32: RNN, GRU, LSTM in float32. The inputs' products of all steps are one GEMM; those of a state are
-// one per block of units, with its gates' rows of R packed next to each other.
+// one per block of units, with its gates' rows of R packed next to each other: once, or by each run that brings them.
 #include <algorithm>
 
 #include "kernels/cpu/cell/walk.hpp"
@@ -16,6 +16,7 @@ using cpu::Isa;
 
 // Measured: benchmarks/results/2026-11-22_constants_more.md and benchmarks/results/2026-11-23_constants_rest.md.
 constexpr int64_t kTaskProducts = 1 << 16, kMaxTasks = 16;
+constexpr int64_t kPackColumns = 256;  // columns of W that are packed at a time: whole panels
 
 Result<Shape> read(const Problem& p) {
   const ir::Node& n = p.anchor();
@@ -45,84 +46,121 @@ struct Form {
   const Shape& s;
   Isa isa;
   int64_t w() const { return cpu::packed_b_floats(s.input, s.sums(), isa); }
-  int64_t r(int64_t gates) const { return cpu::packed_b_floats(s.hidden, gates * s.units, isa); }
-  int64_t r_block() const { return s.two_phases() ? r(2) + r(1) : r(s.gates); }
+  int64_t r(int64_t gates, int64_t block) const {
+    return cpu::packed_b_floats(s.hidden, gates * s.width_of(block), isa);
+  }
+  int64_t r_block(int64_t block) const { return s.two_phases() ? r(2, block) + r(1, block) : r(s.gates, block); }
+  int64_t all_r() const { return (s.blocks() - 1) * r_block(0) + r_block(s.blocks() - 1); }
   int64_t bias() const { return (s.sums() + 15) / 16 * 16; }
-  int64_t direction() const { return w() + s.blocks() * r_block() + bias(); }
+  int64_t direction() const { return w() + all_r() + bias(); }
   int64_t of_w(int64_t d) const { return d * direction(); }
   int64_t of_r(int64_t d, int64_t block, bool second) const {
-    return of_w(d) + w() + block * r_block() + (second ? r(2) : 0);
+    return of_w(d) + w() + block * r_block(0) + (second ? r(2, block) : 0);
   }
-  int64_t of_bias(int64_t d) const { return of_w(d) + w() + s.blocks() * r_block(); }
+  int64_t of_bias(int64_t d) const { return of_w(d) + w() + all_r(); }
+  // Packing: parts of W with the bias, then the blocks of R.
+  int64_t w_parts() const { return (s.sums() + kPackColumns - 1) / kPackColumns; }
+  int64_t parts() const { return w_parts() + s.blocks(); }  // of a direction
+  int64_t row_floats() const { return (s.two_phases() ? 2 : s.gates) * s.width_of(0) * s.hidden; }
 };
 
 struct Weights {
   const float *w = nullptr, *r = nullptr, *bias = nullptr;
 };
 
-void pack_rows(const Form& f, const float* r, int64_t block, int64_t first_gate, int64_t gates, float* to) {
+struct Rows {
+  int64_t block, first_gate, gates;
+};
+// `rows`: f.row_floats() to work in.
+void pack_rows(const Form& f, const float* r, const Rows& of, float* rows, float* to) {
   const Shape& s = f.s;
-  std::vector<float> rows(static_cast<size_t>(gates * s.units * s.hidden), 0.0F);
-  for (int64_t g = 0; g < gates; ++g)
-    std::copy_n(r + ((first_gate + g) * s.hidden + block * s.units) * s.hidden, s.units_of(block) * s.hidden,
-                rows.begin() + g * s.units * s.hidden);
-  cpu::pack_b(rows.data(), s.hidden, true, s.hidden, gates * s.units, f.isa, to);
+  const int64_t width = s.width_of(of.block), units = s.units_of(of.block);
+  for (int64_t g = 0; g < of.gates; ++g) {
+    float* const gate = rows + g * width * s.hidden;
+    std::copy_n(r + ((of.first_gate + g) * s.hidden + of.block * s.units) * s.hidden, units * s.hidden, gate);
+    std::fill(gate + units * s.hidden, gate + width * s.hidden, 0.0F);
+  }
+  cpu::pack_b(rows, s.hidden, true, s.hidden, of.gates * width, f.isa, to);
 }
 
-void pack_all(const Form& f, const Weights& from, float* to) {
+void pack_bias(const Form& f, const float* bias, int64_t d, float* to) {
   const Shape& s = f.s;
-  for (int64_t d = 0; d < s.directions; ++d) {
-    cpu::pack_b(from.w + d * s.sums() * s.input, s.input, true, s.input, s.sums(), f.isa, to + f.of_w(d));
-    const float* r = from.r + d * s.sums() * s.hidden;
-    for (int64_t block = 0; block < s.blocks(); ++block) {
-      pack_rows(f, r, block, 0, s.two_phases() ? 2 : s.gates, to + f.of_r(d, block, false));
-      if (s.two_phases()) pack_rows(f, r, block, 2, 1, to + f.of_r(d, block, true));
-    }
-    float* bias = to + f.of_bias(d);
-    std::fill_n(bias, f.bias(), 0.0F);
-    if (!from.bias) continue;
-    const float *of_w = from.bias + d * 2 * s.sums(), *of_r = of_w + s.sums();
-    for (int64_t j = 0; j < s.sums(); ++j)
-      bias[j] = s.kind == cell::Kind::kGru && j >= 2 * s.hidden ? of_w[j] : of_w[j] + of_r[j];
+  std::fill_n(to, f.bias(), 0.0F);
+  if (!bias) return;
+  const float *of_w = bias + d * 2 * s.sums(), *of_r = of_w + s.sums();
+  for (int64_t j = 0; j < s.sums(); ++j)
+    to[j] = s.kind == cell::Kind::kGru && j >= 2 * s.hidden ? of_w[j] : of_w[j] + of_r[j];
+}
+
+// Part `part` of f.parts() of a direction.
+void pack_part(const Form& f, const Weights& from, int64_t d, int64_t part, float* rows, float* to) {
+  const Shape& s = f.s;
+  if (part == 0) pack_bias(f, from.bias, d, to + f.of_bias(d));
+  if (part < f.w_parts()) {
+    const int64_t first = part * kPackColumns, n = std::min(kPackColumns, s.sums() - first);
+    const float* const w = from.w + (d * s.sums() + first) * s.input;
+    return cpu::pack_b(w, s.input, true, s.input, n, f.isa, to + f.of_w(d) + first * s.input);
   }
+  const int64_t block = part - f.w_parts();
+  const float* const r = from.r + d * s.sums() * s.hidden;
+  pack_rows(f, r, {block, 0, s.two_phases() ? 2 : s.gates}, rows, to + f.of_r(d, block, false));
+  if (s.two_phases()) pack_rows(f, r, {block, 2, 1}, rows, to + f.of_r(d, block, true));
 }
 
 class CellInstance final : public cell::Walk {
  public:
+  // `packed` null: by each run.
   CellInstance(const Shape& s, Isa isa, Packed packed, std::vector<Source> ports)
       : Walk(s, isa, std::move(ports)), packed_(std::move(packed)) {
     inputs_ = cpu::plan_gemm({.m = s.steps * s.batch, .n = s.sums(), .k = s.input}, isa);
-    first_ = cpu::plan_gemm({.m = s.batch, .n = width(false), .k = s.hidden}, isa);
-    second_ = cpu::plan_gemm({.m = s.batch, .n = width(true), .k = s.hidden}, isa);
+    for (const bool second : {false, true})
+      for (const bool last : {false, true})
+        states_[second][last] =
+            cpu::plan_gemm({.m = s.batch, .n = width(second, last ? s.blocks() - 1 : 0), .k = s.hidden}, isa);
   }
   size_t scratch_bytes() const override {
-    return static_cast<size_t>(gemm_floats() + shape().batch * first_.shape.n) * sizeof(float);
+    const int64_t packing = packed_ ? 0 : form().row_floats();
+    return static_cast<size_t>(std::max(packing, gemm_floats() + shape().batch * width(false, 0))) * sizeof(float);
   }
 
  private:
+  Form form() const { return {shape(), isa()}; }
+  int64_t pack_floats() const override { return packed_ ? 0 : shape().directions * form().direction(); }
+  int64_t pack_tasks() const override { return packed_ ? 0 : shape().directions * form().parts(); }
+  void pack(int64_t task, float* to, const Args& args) const override {
+    const Form f = form();
+    const Weights from = {port(cell::kW, args), port(cell::kR, args), port(cell::kBias, args)};
+    pack_part(f, from, task / f.parts(), task % f.parts(), reinterpret_cast<float*>(args.scratch), to);
+  }
+  const float* weights(const Args& args) const {
+    return packed_ ? packed_floats(packed_) : reinterpret_cast<const float*>(args.workspace);
+  }
   int64_t gemm_floats() const {
-    return rounded(std::max({inputs_.scratch_floats, first_.scratch_floats, second_.scratch_floats}));
+    int64_t most = inputs_.scratch_floats;
+    for (const auto& plans : states_)
+      for (const GemmPlan& plan : plans) most = std::max(most, plan.scratch_floats);
+    return rounded(most);
   }
   int64_t input_tasks() const override { return inputs_.tasks; }
   void multiply_inputs(int64_t d, int64_t part, float* to, const Args& args) const override {
-    const Form f{shape(), isa()};
+    const Form f = form();
     GemmArgs g;
     g.a = port(cell::kX, args);
     g.lda = shape().input;
-    g.b = packed_floats(packed_) + f.of_w(d);
+    g.b = weights(args) + f.of_w(d);
     g.c = to;
     g.ldc = shape().sums();
-    cpu::add_bias(g.epilogue, packed_floats(packed_) + f.of_bias(d));
+    cpu::add_bias(g.epilogue, weights(args) + f.of_bias(d));
     cpu::run_task(inputs_, g, part, reinterpret_cast<float*>(args.scratch));
   }
   const float* multiply_states(int64_t d, int64_t block, bool second, const float* states,
                                const Args& args) const override {
-    const GemmPlan& plan = second ? second_ : first_;
+    const GemmPlan& plan = states_[second][block == shape().blocks() - 1];
     float* const scratch = reinterpret_cast<float*>(args.scratch);
     GemmArgs g;
     g.a = states;
     g.lda = shape().hidden;
-    g.b = packed_floats(packed_) + Form{shape(), isa()}.of_r(d, block, second);
+    g.b = weights(args) + form().of_r(d, block, second);
     g.c = scratch + gemm_floats();
     g.ldc = plan.shape.n;
     for (int64_t k = 0; k < plan.tasks; ++k) cpu::run_task(plan, g, k, scratch);
@@ -130,8 +168,13 @@ class CellInstance final : public cell::Walk {
   }
 
   Packed packed_;
-  GemmPlan inputs_, first_, second_;
+  GemmPlan inputs_, states_[2][2];  // those of states: of the second phase or not, of the last block or not
 };
+
+// Whether all that is packed is.
+bool known(const Problem& p) {
+  return cell::is_constant(p, cell::kW) && cell::is_constant(p, cell::kR) && cell::is_constant(p, cell::kBias);
+}
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(read(p));
@@ -144,14 +187,23 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(const Shape s, read(p));
   PERI_ASSIGN(const Isa isa, cpu::best_isa(*c.target));
   const ir::Node& n = p.anchor();
+  std::vector<Source> ports(cell::kPorts);
+  const auto keep = [&](std::initializer_list<size_t> some) {
+    for (const size_t port : some) ports[port] = Source::of(p, n.in(port), c.constants);
+  };
+  keep({cell::kX, cell::kBias, cell::kLengths, cell::kInitialH, cell::kInitialC, cell::kPeephole});
+  if (!known(p)) {
+    keep({cell::kW, cell::kR});
+    return std::unique_ptr<Instance>(std::make_unique<CellInstance>(s, isa, nullptr, std::move(ports)));
+  }
   const auto weight = [&](size_t port) { return Source::of(p, n.in(port), c.constants).f32({}); };
   const Form form{s, isa};
   PERI_TRY(pack_once(c, "", form.direction() * s.directions, [&](float* to) {
-    pack_all(form, {weight(cell::kW), weight(cell::kR), weight(cell::kBias)}, to);
+    const Weights from = {weight(cell::kW), weight(cell::kR), weight(cell::kBias)};
+    std::vector<float> rows(static_cast<size_t>(form.row_floats()));
+    for (int64_t k = 0; k < s.directions * form.parts(); ++k)
+      pack_part(form, from, k / form.parts(), k % form.parts(), rows.data(), to);
   }));
-  std::vector<Source> ports(cell::kPorts);
-  for (const size_t port : {cell::kX, cell::kBias, cell::kLengths, cell::kInitialH, cell::kInitialC, cell::kPeephole})
-    ports[port] = Source::of(p, n.in(port), c.constants);
   return std::unique_ptr<Instance>(std::make_unique<CellInstance>(s, isa, *c.packed, std::move(ports)));
 }
 }  // namespace
@@ -161,7 +213,7 @@ const Entry recurrent_f32_entry{{
     .name = "recurrent_f32",
     .version = 1,
     .provider = "peri",
-    .takes = "RNN, GRU and LSTM of f32 with constant weights and Tanh, Sigmoid or Relu",
+    .takes = "RNN, GRU and LSTM of f32",
     .offer = offer,
     .instantiate = instantiate,
     // Those of the ops are one block of units each.

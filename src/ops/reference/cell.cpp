@@ -52,7 +52,7 @@ Result<std::vector<CellFunction>> functions_of(const ir::Node& node, size_t coun
     const auto* f =
         std::find_if(std::begin(kFunctions), std::end(kFunctions), [&](const Named& n) { return n.name == name; });
     if (f == std::end(kFunctions)) return invalid("an activation of the cell is unknown").but_found(name);
-    CellFunction made{f->at, f->alpha, f->beta, f->own};
+    CellFunction made{f->name, f->at, f->alpha, f->beta, f->own};
     if (f->takes_alpha && alpha < alphas.size()) made.alpha = alphas[alpha++];
     if (f->takes_beta && beta < betas.size()) made.beta = betas[beta++];
     out.push_back(made);

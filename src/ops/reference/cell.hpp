@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ops/reference/norm.hpp"
@@ -11,6 +12,7 @@ namespace peri::ops {
 // An activation function of a cell, by its ONNX name. Functions with parameters take them from activation_alpha and
 // activation_beta in the order of the functions.
 struct CellFunction {
+  std::string_view name;  // in lower case
   double (*at)(double x, double alpha, double beta) = nullptr;
   double alpha = 0, beta = 0;
   double own = 0;  // error of an implementation in addition to 4 u |y|, in units of u

@@ -7,7 +7,24 @@
 
 namespace peri::kernels::cpu::cell {
 
-enum class Function : uint8_t { kTanh, kSigmoid, kRelu };
+enum class Function : uint8_t {
+  kTanh,
+  kSigmoid,
+  kRelu,
+  kAffine,
+  kLeakyRelu,
+  kThresholdedRelu,
+  kScaledTanh,
+  kHardSigmoid,
+  kElu,
+  kSoftsign,
+  kSoftplus,
+};
+// With its parameters, where it has some.
+struct Activation {
+  Function function = Function::kTanh;
+  float alpha = 0, beta = 0;
+};
 enum class Kind : uint8_t {
   kRnn,
   kGru,       // the reset gate scales the product with the state
@@ -26,7 +43,7 @@ struct Row {
   const float* peephole = nullptr;    // kLstm: [3][hidden] of i, o, f; null: none
   bool coupled = false;               // kLstm: f = 1 - i
   float clip = 0;                     // limit of sums before a function; infinite: none
-  Function functions[3] = {};
+  Activation functions[3] = {};
   const float* old_state = nullptr;
   float* state = nullptr;
   float* memory = nullptr;  // kLstm: c, in and out; kGruGates, kGruState: z

@@ -12,10 +12,25 @@ constexpr int64_t kLanes = F32::kLanes;
 PERI_SIMD F32 read(const float* p, int64_t n) { return n == kLanes ? F32::load(p) : F32::load_n(p, n); }
 PERI_SIMD void write(float* p, F32 v, int64_t n) { n == kLanes ? store(p, v) : store_n(p, v, n); }
 
-PERI_SIMD F32 apply(Function f, F32 v) {
-  if (f == Function::kTanh) return simd::tanh(v);
-  if (f == Function::kSigmoid) return simd::sigmoid(v);
-  return simd::relu(v);
+// Those that few cells have; out of line, so that the others stay short.
+[[gnu::noinline]] static F32 apply_rare(const Activation& f, F32 v) {
+  const F32 alpha = F32::set1(f.alpha), beta = F32::set1(f.beta), zero = F32::zero();
+  switch (f.function) {
+    case Function::kAffine: return fma(alpha, v, beta);
+    case Function::kLeakyRelu: return select(lt(v, zero), alpha * v, v);
+    case Function::kThresholdedRelu: return select(gt(v, alpha), v, zero);
+    case Function::kScaledTanh: return alpha * simd::tanh(beta * v);
+    case Function::kHardSigmoid: return simd::hard_sigmoid(v, alpha, beta);
+    case Function::kElu: return select(lt(v, zero), alpha * simd::expm1(v), v);
+    case Function::kSoftsign: return v / (F32::set1(1.0f) + abs(v));
+    default: return simd::softplus(v);
+  }
+}
+PERI_SIMD F32 apply(const Activation& f, F32 v) {
+  if (f.function == Function::kTanh) return simd::tanh(v);
+  if (f.function == Function::kSigmoid) return simd::sigmoid(v);
+  if (f.function == Function::kRelu) return simd::relu(v);
+  return apply_rare(f, v);
 }
 
 // Vector `j` of a row, of `n` units.

@@ -1,33 +1,45 @@
 // Recurrent cells over sequences.
 #include "kernels/cpu/cell/walk.hpp"
 
-#include <cctype>
+#include <span>
+#include <string_view>
 
 #include "kernels/match/epilogue_match.hpp"
+#include "ops/reference/cell.hpp"
 
 namespace peri::kernels::cpu::cell {
 namespace {
 
-Result<Function> function_of(std::string_view name) {
-  std::string low(name);
-  std::transform(low.begin(), low.end(), low.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (low == "tanh") return Function::kTanh;
-  if (low == "sigmoid") return Function::kSigmoid;
-  if (low == "relu") return Function::kRelu;
-  return refused("takes Tanh, Sigmoid and Relu, not %s", std::string(name).c_str());
+Result<Activation> activation_of(const ops::CellFunction& f) {
+  static constexpr std::pair<std::string_view, Function> kNames[] = {
+      {"tanh", Function::kTanh},
+      {"sigmoid", Function::kSigmoid},
+      {"relu", Function::kRelu},
+      {"affine", Function::kAffine},
+      {"leakyrelu", Function::kLeakyRelu},
+      {"thresholdedrelu", Function::kThresholdedRelu},
+      {"scaledtanh", Function::kScaledTanh},
+      {"hardsigmoid", Function::kHardSigmoid},
+      {"elu", Function::kElu},
+      {"softsign", Function::kSoftsign},
+      {"softplus", Function::kSoftplus},
+  };
+  for (const auto& [name, function] : kNames)
+    if (name == f.name) return Activation{function, static_cast<float>(f.alpha), static_cast<float>(f.beta)};
+  return refused("has no function %s", std::string(f.name).c_str());
 }
 
 Status read_functions(const ir::Node& n, Shape* s) {
-  const bool rnn = s->kind == Kind::kRnn, lstm = s->kind == Kind::kLstm;
-  const size_t count = rnn ? 1 : lstm ? 3 : 2;
-  const auto given = n.attrs.find("activations");
-  const auto* names = given == n.attrs.end() ? nullptr : &std::get<std::vector<std::string>>(given->second);
-  if (names && names->size() != count * static_cast<size_t>(s->directions)) return refused("activations do not fit");
-  for (size_t d = 0; d < static_cast<size_t>(s->directions); ++d)
-    for (size_t k = 0; k < count; ++k) {
-      const std::string_view fallback = rnn || k > 0 ? "tanh" : "sigmoid";
-      PERI_ASSIGN(s->functions[d][k], function_of(names ? std::string_view((*names)[d * count + k]) : fallback));
-    }
+  constexpr std::string_view kRnn[] = {"Tanh"}, kGru[] = {"Sigmoid", "Tanh"}, kLstm[] = {"Sigmoid", "Tanh", "Tanh"};
+  std::span<const std::string_view> defaults = kGru;
+  if (s->kind == Kind::kRnn) defaults = kRnn;
+  if (s->kind == Kind::kLstm) defaults = kLstm;
+  PERI_ASSIGN(const ops::CellNode cell, ops::read_cell(n, s->gates, defaults));
+  if (cell.directions != s->directions) return refused("weights of another number of directions");
+  const size_t count = defaults.size();
+  for (size_t k = 0; k < cell.functions.size(); ++k) {
+    PERI_ASSIGN(s->functions[k / count][k % count], activation_of(cell.functions[k]));
+  }
   return Ok{};
 }
 
@@ -39,16 +51,17 @@ int64_t units_of(const Shape& s, int64_t products, int64_t most_tasks) {
   return ((s.hidden + tasks - 1) / tasks + kVector - 1) / kVector * kVector;
 }
 
+bool is_constant(const Problem& p, size_t port) {
+  const ir::Value* v = p.anchor().in(port);
+  if (!v || v->constant) return true;
+  const int at = input_index(*p.graph, v);
+  return at >= 0 && p.constant[static_cast<size_t>(at)];
+}
+
 Status read_cell(const Problem& p, Shape* s) {
   const ir::Node& n = p.anchor();
   if (p.graph->nodes.size() != 1) return refused("takes no epilogue");
   if (n.in(kX)->type.dtype != DType::kF32) return refused("takes f32 only");
-  for (const size_t port : {kW, kR, kBias, kPeephole}) {
-    const ir::Value* v = n.in(port);
-    const int at = v && !v->constant ? input_index(*p.graph, v) : -1;
-    if (v && !v->constant && (at < 0 || !p.constant[static_cast<size_t>(at)]))
-      return refused("takes constant weights only");
-  }
   const std::vector<int64_t> x = dims_of(*n.in(kX));
   s->batch_first = n.i("layout") != 0;
   s->steps = x[s->batch_first];
@@ -66,7 +79,13 @@ Status read_cell(const Problem& p, Shape* s) {
 }
 
 void Walk::run_task(int phase, int64_t task, const Args& args) const {
-  if (phase > 0) return step((phase - 1) / s_.phases_a_step(), (phase - 1) % s_.phases_a_step() == 1, task, args);
+  if (pack_tasks() > 0 && phase-- == 0) return pack(task, reinterpret_cast<float*>(args.workspace), args);
+  if (phase > 0) {
+    // There and back, so that a step begins with the weights that the last one left in the cache.
+    const int64_t at = (phase - 1) / s_.phases_a_step();
+    return step(at, (phase - 1) % s_.phases_a_step() == 1, at % 2 == 0 ? task : s_.directions * s_.blocks() - 1 - task,
+                args);
+  }
   const int64_t parts = input_tasks(), d = task / (parts + 1), part = task % (parts + 1);
   part == parts ? begin(d, args) : multiply_inputs(d, part, products(d, args), args);
 }
@@ -98,7 +117,7 @@ void Walk::step(int64_t at, bool second, int64_t task, const Args& args) const {
   row.kind = second ? Kind::kGruState : s_.kind;
   row.n = s_.units_of(block);
   row.hidden = s_.hidden;
-  row.width = s_.units;
+  row.width = s_.width_of(block);
   row.coupled = s_.coupled;
   row.clip = s_.clip;
   std::copy_n(s_.functions[d], 3, row.functions);
@@ -119,7 +138,7 @@ void Walk::step(int64_t at, bool second, int64_t task, const Args& args) const {
     } else {
       const int64_t t = (d == 1 || s_.first_reversed) ? length - 1 - at : at;
       row.pre = products(d, args) + s_.row_of(b, t) * s_.sums() + from;
-      row.product = product + b * width(second);
+      row.product = product + b * width(second, block);
       row.y = y ? y + s_.y_of(d, b, t) + from : nullptr;
       isa_ == Isa::kAvx512 ? avx512::run(row) : avx2::run(row);
     }

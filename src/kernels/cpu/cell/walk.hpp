@@ -1,6 +1,6 @@
-// A recurrent cell over a sequence: the products of the inputs of all steps are one phase; then each step is a phase,
-// whose tasks each compute a block of units: their gates' rows of R times the state, and the cell on the sums while
-// they are in cache. The form of products and weights is defined by the kernel.
+// A recurrent cell over a sequence: the products of the inputs of all steps are one phase, before it one that packs
+// weights which the run brings; then each step is a phase, whose tasks each compute a block of units: their gates' rows
+// of R times the state, and the cell on the sums while they are in cache. The kernel defines products and weights.
 #pragma once
 
 #include <algorithm>
@@ -20,15 +20,17 @@ struct Shape {
   int64_t gates = 1, directions = 1, steps = 0, batch = 0, input = 0, hidden = 0;
   bool batch_first = false, first_reversed = false, coupled = false;
   float clip = std::numeric_limits<float>::infinity();
-  Function functions[2][3] = {};
+  Activation functions[2][3] = {};
   int outputs[3] = {-1, -1, -1};  // index of y, y_h, y_c among the results; -1: not wanted
 
   int64_t sums() const { return gates * hidden; }
   bool two_phases() const { return kind == Kind::kGruGates; }
   int64_t phases_a_step() const { return two_phases() ? 2 : 1; }
-  int64_t units = 16;  // per block, the last of which may have fewer
+  int64_t units = 16;  // per block, a multiple of 16; the last block may have fewer
   int64_t blocks() const { return (hidden + units - 1) / units; }
   int64_t units_of(int64_t block) const { return std::min(units, hidden - block * units); }
+  // Units of a block in packed weights and in products: whole vectors.
+  int64_t width_of(int64_t block) const { return (units_of(block) + 15) / 16 * 16; }
   int64_t row_of(int64_t b, int64_t t) const { return batch_first ? b * steps + t : t * batch + b; }
   int64_t state_of(int64_t d, int64_t b) const { return (batch_first ? b * directions + d : d * batch + b) * hidden; }
   int64_t y_of(int64_t d, int64_t b, int64_t t) const {
@@ -40,18 +42,27 @@ struct Shape {
 // weights are valid for every run.
 int64_t units_of(const Shape& s, int64_t products, int64_t most_tasks);
 // Reads the attributes of a cell, and the sizes and results of `p`; kind, gates and sizes of weights are set already.
-// Refuses unimplemented activation functions, an epilogue, weights that are not constant, and empty sizes.
+// Refuses an epilogue and empty sizes.
 Status read_cell(const Problem& p, Shape* s);
+// Whether an argument is absent or known before a run.
+bool is_constant(const Problem& p, size_t port);
 
 class Walk : public Instance {
  public:
   Walk(Shape shape, Isa isa, std::vector<Source> ports) : s_(shape), isa_(isa), ports_(std::move(ports)) {}
   size_t workspace_bytes() const override { return static_cast<size_t>(of_direction(s_.directions)) * sizeof(float); }
-  int phases() const override { return static_cast<int>(1 + s_.steps * s_.phases_a_step()); }
-  int64_t tasks(int phase) const override { return s_.directions * (phase == 0 ? input_tasks() + 1 : s_.blocks()); }
+  int phases() const override { return static_cast<int>((pack_tasks() > 0) + 1 + s_.steps * s_.phases_a_step()); }
+  int64_t tasks(int phase) const override {
+    if (pack_tasks() > 0 && phase-- == 0) return pack_tasks();
+    return s_.directions * (phase == 0 ? input_tasks() + 1 : s_.blocks());
+  }
   void run_task(int phase, int64_t task, const Args& args) const override;
 
  protected:
+  // Weights that a run packs, in floats at the beginning of the workspace; none: they are packed before.
+  virtual int64_t pack_floats() const { return 0; }
+  virtual int64_t pack_tasks() const { return 0; }
+  virtual void pack(int64_t /*task*/, float* /*to*/, const Args&) const {}
   // Number of tasks that together compute the products of the inputs of a direction.
   virtual int64_t input_tasks() const = 0;
   // Task `part` of them, with biases: to[row of x][sums].
@@ -60,17 +71,21 @@ class Walk : public Instance {
   // a GRU that scales the state, those with the new state's part of R.
   virtual const float* multiply_states(int64_t d, int64_t block, bool second, const float* states,
                                        const Args& args) const = 0;
-  // Row length of these products.
-  int64_t width(bool second) const { return (second ? 1 : s_.two_phases() ? 2 : s_.gates) * s_.units; }
+  // Row length of these products; that of the first block is the largest.
+  int64_t width(bool second, int64_t block) const {
+    return (second ? 1 : s_.two_phases() ? 2 : s_.gates) * s_.width_of(block);
+  }
   static int64_t rounded(int64_t floats) { return (floats + 15) / 16 * 16; }
   const Shape& shape() const { return s_; }
   Isa isa() const { return isa_; }
   const float* port(Port k, const Args& args) const { return ports_[k].f32(args); }
 
  private:
-  // Per direction: products of the inputs, two states, the memory, the scaled state.
+  // Weights that the run packs; per direction: products of the inputs, two states, the memory, the scaled state.
   int64_t state_floats() const { return rounded(s_.batch * s_.hidden); }
-  int64_t of_direction(int64_t d) const { return d * (rounded(s_.steps * s_.batch * s_.sums()) + 4 * state_floats()); }
+  int64_t of_direction(int64_t d) const {
+    return rounded(pack_floats()) + d * (rounded(s_.steps * s_.batch * s_.sums()) + 4 * state_floats());
+  }
   float* products(int64_t d, const Args& args) const {
     return reinterpret_cast<float*>(args.workspace) + of_direction(d);
   }
