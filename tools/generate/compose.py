@@ -1,14 +1,27 @@
 """From a seed to a model: free sizes, starting values, blocks of one family and of others in one graph, and outputs of
 every kind: last values, values still read, inputs, one value twice."""
+import bytes_blocks
 import cells
+import chance
+import classical
+import containers
 import control
 import data
+import doubles
 import elementwise
+import indices
+import integers
+import later
+import microsoft
 import norm
 import product
 import quantised
+import recurrent
 import residual
+import sampling
+import signal_blocks
 import sizes
+import text_blocks
 import views
 import window
 from graph import Builder, Skip, fixed
@@ -17,9 +30,16 @@ FAMILIES = {
     "residual": residual.BLOCKS, "window": window.BLOCKS, "product": product.BLOCKS, "elementwise": elementwise.BLOCKS,
     "views": views.BLOCKS, "cells": cells.BLOCKS, "attention": cells.ATTENTION, "norm": norm.BLOCKS, "sizes": sizes.BLOCKS, "data": data.BLOCKS,
     "control": control.BLOCKS, "quantised": quantised.BLOCKS,
+    "recurrent": recurrent.BLOCKS, "signal": signal_blocks.BLOCKS, "sampling": sampling.BLOCKS,
+    "indices": indices.BLOCKS, "integers": integers.BLOCKS, "bytes": bytes_blocks.BLOCKS,
+    "microsoft": microsoft.BLOCKS, "classical": classical.BLOCKS, "text": text_blocks.BLOCKS,
+    "chance": chance.BLOCKS, "containers": containers.BLOCKS, "later": later.BLOCKS, "doubles": doubles.BLOCKS,
 }
-ORDER = ["residual", "residual", "residual", "window", "window", "product", "product", "elementwise", "views", "cells", "attention", "norm", "sizes", "sizes", "data", "residual", "control", "quantised"]
-IMAGES = {"window": 1.0, "residual": 0.5, "attention": 0.1, "norm": 0.5, "views": 0.4, "elementwise": 0.3, "sizes": 0.5, "data": 0.2, "control": 0.3, "quantised": 0.3}
+# What whole networks are made of comes more often than what is there once.
+ORDER = ["residual"] * 3 + ["window", "product", "sizes"] * 2 + ["elementwise", "views", "cells", "attention", "norm", "data", "control", "quantised"] + [
+    "recurrent", "signal", "sampling", "indices", "indices", "integers", "integers", "bytes", "bytes", "microsoft", "microsoft", "classical", "text", "chance", "containers", "later", "doubles"]
+IMAGES = {"window": 1.0, "residual": 0.5, "attention": 0.1, "norm": 0.5, "views": 0.4, "elementwise": 0.3, "sizes": 0.5, "data": 0.2, "control": 0.3, "quantised": 0.3,
+          "sampling": 0.8, "later": 0.3, "containers": 0.2, "indices": 0.3}
 
 
 def batch(b):
@@ -67,7 +87,7 @@ def grow(b, family):
             continue
         b.pool.append(y)
         made += 1
-        if made == wanted:
+        if made == wanted or b.closed:
             break
     if not made:
         raise Skip
