@@ -1,5 +1,5 @@
-// Recurrent cells with each function of ONNX's list and its parameters, and with weights that the run brings: each has
-// a kernel beside the reference, whose answer is the reference's.
+// Recurrent cells with each function of ONNX's list and its parameters, with weights that the run brings, and of
+// float64: each has a kernel beside the reference, whose answer is the reference's.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -122,6 +122,25 @@ TEST(Cells, WeightsOfTheRun) {
         const std::string both = directions == 2 ? "direction=\"bidirectional\"" : "direction=\"forward\"";
         is_taken(cell_text(cell, "f32", "v", hidden, directions, cell.more + both));
         is_taken(cell_text(cell, "f32", "w", hidden, directions, cell.more + both));
+      }
+}
+
+// Of float64: one sequence and more than a task has, steps beyond those that are multiplied together, lengths of
+// nothing.
+TEST(Cells, OfFloat64) {
+  for (const Cell& cell : kCells)
+    for (const Function& f : kFunctions)
+      for (const int hidden : {3, 41})
+        is_taken(cell_text(cell, "f64", "w", hidden, 1, cell.more + attributes_of(f, cell.functions)));
+  for (const Cell& cell : kCells)
+    for (const std::string sizes : {"1,40", "11,17"})
+      for (const std::string layout : {"0", "1"}) {
+        const size_t comma = sizes.find(',');
+        const std::string b = sizes.substr(0, comma), t = sizes.substr(comma + 1), n = std::to_string(cell.gates * 20);
+        is_taken("graph { input x: f64[" + (layout == "0" ? t + "," + b : b + "," + t) + ",7]; input w: f64[2," + n +
+                 ",7]; input w1: f64[2," + n + ",20]; input n: i32[" + b + "]; y, h = " + cell.op +
+                 "(x, w, w1, _, n) {" + cell.more + "clip=1.5, direction=\"bidirectional\", layout=" + layout +
+                 "}; output y; output h }");
       }
 }
 

@@ -19,22 +19,8 @@ constexpr int64_t kTaskProducts = 1 << 16, kMaxTasks = 16;
 constexpr int64_t kPackColumns = 256;  // columns of W that are packed at a time: whole panels
 
 Result<Shape> read(const Problem& p) {
-  const ir::Node& n = p.anchor();
   Shape s;
-  if (n.op == "rnn") {
-    s.kind = cell::Kind::kRnn;
-  } else if (n.op == "gru") {
-    s.kind = n.i("linear_before_reset") != 0 ? cell::Kind::kGru : cell::Kind::kGruGates;
-    s.gates = 3;
-  } else if (n.op == "lstm") {
-    s.kind = cell::Kind::kLstm;
-    s.gates = 4;
-  } else {
-    return refused("not a recurrent cell");
-  }
-  const std::vector<int64_t> r = dims_of(*n.in(cell::kR));
-  s.hidden = r[2];
-  s.directions = r[0];
+  PERI_TRY(cell::read_kind(p.anchor(), &s));
   s.units = cell::units_of(s, kTaskProducts, kMaxTasks);
   PERI_TRY(cell::read_cell(p, &s));
   return s;

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "kernels/match/epilogue_match.hpp"
-#include "ops/reference/cell.hpp"
 
 namespace peri::kernels::cpu::cell {
 namespace {
@@ -29,14 +28,22 @@ Result<Activation> activation_of(const ops::CellFunction& f) {
   return refused("has no function %s", std::string(f.name).c_str());
 }
 
-Status read_functions(const ir::Node& n, Shape* s) {
+}  // namespace
+
+Result<ops::CellNode> read_node(const ir::Node& n, const Shape& s) {
   constexpr std::string_view kRnn[] = {"Tanh"}, kGru[] = {"Sigmoid", "Tanh"}, kLstm[] = {"Sigmoid", "Tanh", "Tanh"};
   std::span<const std::string_view> defaults = kGru;
-  if (s->kind == Kind::kRnn) defaults = kRnn;
-  if (s->kind == Kind::kLstm) defaults = kLstm;
-  PERI_ASSIGN(const ops::CellNode cell, ops::read_cell(n, s->gates, defaults));
-  if (cell.directions != s->directions) return refused("weights of another number of directions");
-  const size_t count = defaults.size();
+  if (s.kind == Kind::kRnn) defaults = kRnn;
+  if (s.kind == Kind::kLstm) defaults = kLstm;
+  PERI_ASSIGN(ops::CellNode cell, ops::read_cell(n, s.gates, defaults));
+  if (cell.directions != s.directions) return refused("weights of another number of directions");
+  return cell;
+}
+
+namespace {
+Status read_functions(const ir::Node& n, Shape* s) {
+  PERI_ASSIGN(const ops::CellNode cell, read_node(n, *s));
+  const size_t count = cell.functions.size() / static_cast<size_t>(s->directions);
   for (size_t k = 0; k < cell.functions.size(); ++k) {
     PERI_ASSIGN(s->functions[k / count][k % count], activation_of(cell.functions[k]));
   }
@@ -51,6 +58,24 @@ int64_t units_of(const Shape& s, int64_t products, int64_t most_tasks) {
   return ((s.hidden + tasks - 1) / tasks + kVector - 1) / kVector * kVector;
 }
 
+Status read_kind(const ir::Node& n, Shape* s) {
+  if (n.op == "rnn") {
+    s->kind = Kind::kRnn;
+  } else if (n.op == "gru") {
+    s->kind = n.i("linear_before_reset") != 0 ? Kind::kGru : Kind::kGruGates;
+    s->gates = 3;
+  } else if (n.op == "lstm") {
+    s->kind = Kind::kLstm;
+    s->gates = 4;
+  } else {
+    return refused("not a recurrent cell");
+  }
+  const std::vector<int64_t> r = dims_of(*n.in(kR));
+  s->hidden = r[2];
+  s->directions = r[0];
+  return Ok{};
+}
+
 bool is_constant(const Problem& p, size_t port) {
   const ir::Value* v = p.anchor().in(port);
   if (!v || v->constant) return true;
@@ -58,10 +83,10 @@ bool is_constant(const Problem& p, size_t port) {
   return at >= 0 && p.constant[static_cast<size_t>(at)];
 }
 
-Status read_cell(const Problem& p, Shape* s) {
+Status read_cell(const Problem& p, Shape* s, DType type) {
   const ir::Node& n = p.anchor();
   if (p.graph->nodes.size() != 1) return refused("takes no epilogue");
-  if (n.in(kX)->type.dtype != DType::kF32) return refused("takes f32 only");
+  if (n.in(kX)->type.dtype != type) return refused("takes %s only", std::string(dtype_name(type)).c_str());
   const std::vector<int64_t> x = dims_of(*n.in(kX));
   s->batch_first = n.i("layout") != 0;
   s->steps = x[s->batch_first];

@@ -10,6 +10,7 @@
 #include "kernels/cpu/cell/cell.hpp"
 #include "kernels/cpu/isa.hpp"
 #include "kernels/cpu/task_instance.hpp"
+#include "ops/reference/cell.hpp"
 
 namespace peri::kernels::cpu::cell {
 
@@ -41,9 +42,13 @@ struct Shape {
 // Units per block such that a task has at least this many products. A function of the cell alone, so that packed
 // weights are valid for every run.
 int64_t units_of(const Shape& s, int64_t products, int64_t most_tasks);
+// Kind, gates and sizes of weights of an RNN, a GRU or an LSTM.
+Status read_kind(const ir::Node& n, Shape* s);
+// Functions, and the attributes as the definition has them.
+Result<ops::CellNode> read_node(const ir::Node& n, const Shape& s);
 // Reads the attributes of a cell, and the sizes and results of `p`; kind, gates and sizes of weights are set already.
 // Refuses an epilogue and empty sizes.
-Status read_cell(const Problem& p, Shape* s);
+Status read_cell(const Problem& p, Shape* s, DType type = DType::kF32);
 // Whether an argument is absent or known before a run.
 bool is_constant(const Problem& p, size_t port);
 
