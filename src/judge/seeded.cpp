@@ -7,6 +7,7 @@
 #include "base/rng.hpp"
 #include "exec/region/region_payload.hpp"
 #include "judge/inputs.hpp"
+#include "judge/sizes.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::judge {
@@ -50,10 +51,23 @@ struct Follower {
     return least;
   }
 };
+
+// A large input is not made where the run that it is for takes more memory than is free.
+Status check_room(const plan::Program& program, const plan::Port& port, const DimBinding& dims) {
+  constexpr int64_t kLarge = int64_t{16} << 20;  // elements: making fewer takes less than a second
+  if (program.devices.size() > 1) return Ok{};   // much of it lies there
+  PERI_ASSIGN(const std::vector<int64_t> concrete, eval(port.shape, dims));
+  PERI_ASSIGN(const int64_t count, checked_numel(concrete));
+  if (count < kLarge) return Ok{};
+  const std::string lack = lacks_memory(program, dims, false);
+  if (lack.empty()) return Ok{};
+  return Error(ErrorKind::kMemory, lack).advise("give smaller sizes, or the process more memory");
+}
 }  // namespace
 
 Result<Tensor> random_input(const plan::Program& program, size_t index, const DimBinding& dims, uint64_t seed) {
   const plan::Port& port = program.inputs[index];
+  PERI_TRY(check_room(program, port, dims));
   const bool counts = !is_float(port.dtype) && port.dtype != DType::kBool && port.dtype != DType::kString;
   return random_input(port, dims, seed, counts ? Follower{program, dims}.rows(port.buffer) : std::nullopt);
 }

@@ -75,6 +75,18 @@ class Limits(Typed):
         self.assertLess(self.worked() - before, 4)  # more than ten before
         self.assertEqual(len(json.loads((self.folder / "out/outputs.json").read_text())), 3000)
 
+    def test_inputs_of_a_run_that_cannot_be_are_not_made(self):
+        """Making them took minutes and the machine's memory before the run was refused."""
+        x, y = value("x", TensorProto.FLOAT, ["n", 64]), value("y", TensorProto.FLOAT, ["n", 64])
+        model = self.save("m.onnx", [helper.make_node("Relu", ["x"], ["y"])], [x], [y])
+        self.ends(0, "build", model, "-o", "m.engine", "--no-tune", "--no-verify", "--no-cache")
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        for words in (("run", "m.engine", "-i", "x=random:1"), ("bench", "m.engine"), ("verify", "m.engine")):
+            with self.subTest(words=words):
+                before = self.worked()
+                self.assertIn("of memory, and", self.ends(1, *words, "--dims", f"n={total * 6 // 10 // 256}"))  # two tensors: 1.2 of it
+                self.assertLess(self.worked() - before, 4)
+
     def test_a_long_chain_takes_work_in_proportion(self):
         """Work, not time, so that other work on the machine says nothing."""
         def work(count):
