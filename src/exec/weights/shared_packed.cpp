@@ -4,11 +4,13 @@
 #include <cstring>
 
 #include "base/hash.hpp"
+#include "base/heap.hpp"
 
 namespace peri::exec {
 
 namespace {
-constexpr int64_t kMinShared = 4096;  // bytes: fewer are not worth a look
+constexpr int64_t kMinShared = 4096;           // bytes: fewer are not worth a look
+constexpr size_t kMaxFree = size_t{64} << 20;  // bytes of what was packed again that the allocator may keep
 
 struct PackedBytes {
   Tensor tensor;
@@ -26,7 +28,7 @@ Result<Tensor> SharedPacked::get(std::string_view form, int64_t bytes, FunctionR
   }
   if (!share_ || bytes < kMinShared) return own;
   const auto size = static_cast<size_t>(bytes);
-  const auto fresh = std::make_shared<PackedBytes>(PackedBytes{own, store_});
+  auto fresh = std::make_shared<PackedBytes>(PackedBytes{own, store_});
   const auto known = share_->get<PackedBytes>(
       format("packed %s %zu", hex64(hash_bytes(own.data(), size)).c_str(), size), [&] { return fresh; });
   if (known != fresh && std::memcmp(known->tensor.data(), own.data(), size) != 0) return own;
@@ -34,6 +36,10 @@ Result<Tensor> SharedPacked::get(std::string_view form, int64_t bytes, FunctionR
     const std::lock_guard<std::mutex> lock(mutex_);
     others_.push_back(known->from);
   }
+  const bool twice = known != fresh;
+  fresh.reset();
+  own = Tensor();
+  if (twice) give_back_memory(kMaxFree);
   return Tensor::view(DType::kU8, {bytes}, known->tensor.bytes(), known);
 }
 
