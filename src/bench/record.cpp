@@ -9,7 +9,7 @@ namespace peri::bench {
 namespace {
 constexpr int kForm = 2;  // raised when a member changes its name or meaning
 constexpr JsonLimits kLimits = {.max_depth = 16, .max_bytes = size_t{512} << 20, .max_nodes = 32'000'000};
-constexpr int64_t kMaxProcesses = 100000;
+constexpr int64_t kMaxProcesses = 100000;  // a record is an untrusted file: no more is read
 }  // namespace
 
 size_t Record::samples() const {

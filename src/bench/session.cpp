@@ -11,8 +11,8 @@
 namespace peri::bench {
 
 namespace {
-constexpr int64_t kTellEveryNs = 250'000'000;
-constexpr double kLayerSeconds = 1;
+constexpr int64_t kTellEveryNs = 250'000'000;  // four times a second is as often as people read
+constexpr double kLayerSeconds = 1;            // of samples for the table of steps, which prints two digits. Not varied
 
 // Tells how far the samples are, some times a second.
 class Teller {

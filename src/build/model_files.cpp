@@ -11,8 +11,8 @@ namespace peri::build {
 namespace {
 namespace fs = std::filesystem;
 constexpr std::string_view kLocation =
-    "\x0a\x08location\x12";  // the key of a StringStringEntryProto, then its value's tag
-constexpr size_t kMaxPath = 4096;
+    "\x0a\x08location\x12";        // the key of a StringStringEntryProto, then its value's tag
+constexpr size_t kMaxPath = 4096;  // PATH_MAX of Linux
 
 // The text behind a length of at most two bytes.
 std::string_view value_at(std::string_view bytes) {

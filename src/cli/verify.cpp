@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/json.hpp"
+#include "base/kept_files.hpp"
 #include "base/plural.hpp"
 #include "base/thread_pool.hpp"
 #include "build/subject.hpp"
@@ -159,6 +160,43 @@ void write_operators(const std::map<std::string, OperatorCount>& operators, Json
   w->end_object();
 }
 
+void write_counts(std::string_view key, const std::map<std::string, int64_t>& counts, JsonWriter* w) {
+  w->key(key).begin_object();
+  for (const auto& [name, count] : counts) w->field(name, count);
+  w->end_object();
+}
+
+// What the runs were, so that a reader can tell whether flags and variables had an effect.
+void write_runs(const std::vector<judge::CaseResult>& cases, JsonWriter* w) {
+  judge::CaseResult all;
+  for (const judge::CaseResult& c : cases) {
+    for (const auto& [name, count] : c.executors) all.executors[name] += count;
+    for (const auto& [name, count] : c.providers) all.providers[name] += count;
+    all.steps += c.steps;
+    all.threads = std::max(all.threads, c.threads);
+    all.arena_bytes += c.arena_bytes;
+    all.poisoned_bytes += c.poisoned_bytes;
+  }
+  w->key("runs").begin_object().field("steps", all.steps).field("threads", static_cast<int64_t>(all.threads));
+  w->field("arena_bytes", all.arena_bytes).field("poisoned_bytes", all.poisoned_bytes);
+  w->field("packed_cache_bytes", static_cast<int64_t>(kept_limit_bytes(kPackedWeights)));
+  write_counts("executors", all.executors, w);
+  write_counts("providers", all.providers, w);
+  w->end_object();
+}
+
+void write_not_passed(const std::vector<judge::CaseResult>& cases, JsonWriter* w) {
+  w->key("not_passed").begin_array();
+  for (const judge::CaseResult& r : cases)
+    if (r.verdict != judge::Verdict::kPassed)
+      w->begin_object()
+          .field("case", r.name)
+          .field("verdict", r.verdict == judge::Verdict::kFailed ? "failed" : "unsupported")
+          .field("why", r.why)
+          .end_object();
+  w->end_array();
+}
+
 Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir) {
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(build::Request request, build_request(arguments, "", nullptr));
@@ -213,15 +251,9 @@ Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir)
       .field("wholly_reference", reference)
       .field("passed_wholly_on_device", away);
   write_operators(operators, &w);
-  w.key("not_passed").begin_array();
-  for (const judge::CaseResult& r : cases)
-    if (r.verdict != judge::Verdict::kPassed)
-      w.begin_object()
-          .field("case", r.name)
-          .field("verdict", r.verdict == judge::Verdict::kFailed ? "failed" : "unsupported")
-          .field("why", r.why)
-          .end_object();
-  w.end_array().end_object();
+  write_runs(cases, &w);
+  write_not_passed(cases, &w);
+  w.end_object();
   out.json = w.take();
   out.code = count[1] || count[0] < least ? 3 : 0;
   out.summary = counted(std::ssize(cases), "case") + ": " + std::to_string(count[0]) + " passed, " +

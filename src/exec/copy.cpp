@@ -9,7 +9,7 @@
 
 namespace peri::exec {
 namespace {
-constexpr int64_t kPiece = 256 << 10;  // bytes of one task
+constexpr int64_t kPiece = 256 << 10;  // bytes: a task is worth handing out. Not varied
 
 class CopyInstance final : public runtime::Instance {
  public:

@@ -164,7 +164,7 @@ class SizedInstance final : public runtime::Instance {
   }
 
   static void copy(const Tensor& from, bool zeros, void* to, const runtime::RunContext& c) {
-    constexpr size_t kEach = 1 << 17;
+    constexpr size_t kEach = 1 << 17;  // bytes: a task is worth handing out. Not varied
     const std::span<const std::byte> bytes = from.bytes();
     c.run_tasks(static_cast<int64_t>((bytes.size() + kEach - 1) / kEach), [&](int64_t task, int) {
       const size_t at = static_cast<size_t>(task) * kEach;

@@ -74,6 +74,7 @@ std::vector<DimBinding> sizes_to_judge(const ir::Graph& graph, const DimBinding&
 
 namespace {
 std::string lacking(double bytes) {
+  // What is that small is run on any machine; the rest of what is free is for the process and its neighbours.
   constexpr double kSmallBytes = 256 << 20, kShareOfFree = 0.8;
   const auto free = static_cast<double>(device::host_memory().available_bytes);
   if (bytes <= kSmallBytes || free <= 0 || bytes <= kShareOfFree * free) return "";

@@ -9,7 +9,9 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/thread_pool.hpp"
+#include "exec/region/region_payload.hpp"
 #include "judge/difference.hpp"
+#include "kernels/entry.hpp"
 #include "onnx/import.hpp"
 #include "onnx/tensor_file.hpp"
 
@@ -73,7 +75,21 @@ Result<std::vector<Tensor>> set_inputs(const fs::path& set, const plan::Program&
   return out;
 }
 
-Status run_set(runtime::Session& session, const fs::path& set, SuiteMemory memory, const Tolerance* tolerance) {
+// Bytes of host buffers that the next run would read as NaN.
+int64_t poisoned_bytes(runtime::Session& session) {
+  int64_t out = 0;
+  const plan::Program& program = session.engine().program();
+  for (size_t k = 0; k < program.buffers.size(); ++k) {
+    const plan::Buffer& b = program.buffers[k];
+    if (b.weight >= 0 || b.device != plan::kHost || b.dtype == DType::kString) continue;
+    const auto memory = session.memory_of(static_cast<int32_t>(k));
+    if (memory.ok()) out += std::count(memory->begin(), memory->end(), std::byte{0xff});
+  }
+  return out;
+}
+
+Status run_set(runtime::Session& session, const fs::path& set, SuiteMemory memory, const Tolerance* tolerance,
+               CaseResult* result) {
   const plan::Program& program = session.engine().program();
   PERI_ASSIGN(const std::vector<Tensor> inputs, set_inputs(set, program));
   if (memory != SuiteMemory::kPlanned) {
@@ -82,8 +98,10 @@ Status run_set(runtime::Session& session, const fs::path& set, SuiteMemory memor
     for (const Tensor& t : inputs) dims.push_back(t.dims());
     PERI_TRY(session.prepare(dims));
     session.poison();
+    result->poisoned_bytes += poisoned_bytes(session);
   }
   PERI_ASSIGN(const std::vector<Tensor> outputs, session.run(inputs));
+  result->arena_bytes += session.arena_bytes();
   for (size_t k = 0; k < outputs.size(); ++k) {
     const std::string file = (set / ("output_" + std::to_string(k) + ".pb")).string();
     PERI_ASSIGN(const onnx::NamedTensor want, onnx::read_tensor_file(file));
@@ -94,6 +112,14 @@ Status run_set(runtime::Session& session, const fs::path& set, SuiteMemory memor
           .at_node(program.outputs[k].name);
   }
   return Ok{};
+}
+
+// Of the kernel of the step's first variant, where it names one that changes more than a layout.
+void count_provider(const plan::Step& step, std::map<std::string, int64_t>* providers) {
+  const auto payload = exec::read_payload(step.variants[0].payload);
+  if (!payload.ok() || (payload->graph.nodes.size() == 1 && payload->graph.nodes[0]->op == "relayout")) return;
+  const kernels::Kernel* const kernel = kernels::find(payload->kernel);
+  if (kernel) ++(*providers)[std::string(kernel->provider)];
 }
 
 Status run_case(const fs::path& dir, const SuiteTerms& terms, const Tolerance* tolerance, CaseResult* result) {
@@ -108,9 +134,12 @@ Status run_case(const fs::path& dir, const SuiteTerms& terms, const Tolerance* t
   for (const plan::Step& s : steps) {
     result->reference_steps += s.executor == "reference";
     result->host_steps += s.device == plan::kHost;
+    ++result->executors[s.executor];
+    if (s.bodies.empty()) count_provider(s, &result->providers);
   }
+  result->threads = engine->options().threads;
   PERI_ASSIGN(const auto session, runtime::Session::create(engine));
-  for (const fs::path& set : sets) PERI_TRY(run_set(*session, set, terms.memory, tolerance));
+  for (const fs::path& set : sets) PERI_TRY(run_set(*session, set, terms.memory, tolerance, result));
   return Ok{};
 }
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,10 @@ struct CaseResult {
   int64_t reference_steps = 0, steps = 0;
   int64_t host_steps = 0;              // steps on the host of an engine with another device
   std::vector<std::string> operators;  // of the model, by name
+  // What its runs were, as engine and session say it, not as it was asked for.
+  std::map<std::string, int64_t> executors, providers;  // steps by executor, and by who provides their kernel
+  int threads = 0;                                      // of the engine's pool
+  int64_t arena_bytes = 0, poisoned_bytes = 0;          // of all runs; filled with 0xff before them
   // There are steps, and all of them run on a device.
   bool wholly_away() const { return steps > 0 && host_steps == 0; }
 };

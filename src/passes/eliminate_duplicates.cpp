@@ -7,7 +7,7 @@
 
 namespace peri::passes {
 namespace {
-constexpr int64_t kSmallBytes = 4096;
+constexpr int64_t kSmallBytes = 4096;  // scalars, shapes and axes; weights are not hashed. Not varied
 
 void share_constants(Rewriter& w) {
   std::unordered_map<uint64_t, std::vector<ir::Value*>> seen;

@@ -15,7 +15,7 @@ constexpr int64_t kMaxWeights = int64_t{1} << 22;  // 16 MiB; a fast transform i
 struct Turn {
   double cosine, sine;
   Turn(int64_t turn, int64_t n) {
-    constexpr double kQuarters[] = {1, 0, -1, 0, 1};
+    constexpr double kQuarters[] = {1, 0, -1, 0, 1};  // cosines of quarter turns
     if (4 * turn % n == 0) {
       cosine = kQuarters[4 * turn / n];
       sine = kQuarters[(4 * turn / n + 3) % 4];

@@ -8,8 +8,8 @@
 
 namespace peri::passes {
 namespace {
-constexpr size_t kMaxNodes = 64;
-constexpr int64_t kBytesOf = 256;
+constexpr size_t kMaxNodes = 64;   // of one computation: bounds the walk. Not varied
+constexpr int64_t kBytesOf = 256;  // values of a byte
 
 bool is_scalar_constant(const ir::Value* v) { return v->constant && v->constant->numel() == 1; }
 

@@ -20,7 +20,7 @@ constexpr double kFar = 2, kAloneMs = 0.01;
 // Above this time of a launch, a hundred times what an event resolves, shorter chains tell as much.
 constexpr double kSlowMs = 0.05;
 constexpr int kSlowShort = 2, kSlowLong = 6;
-constexpr size_t kGrain = 256;
+constexpr size_t kGrain = 256;  // the alignment of a device's allocations
 
 // What the launches of a chain read.
 class Chain {

@@ -34,8 +34,9 @@ bool prepared(SampleProblem* p) {
 // On a device, where the code of each configuration of each problem is compiled by itself, a part of the samples by the
 // best guess for each: those that the kernel states, of the chains behind them some, of the others every eighth or as
 // many as are some in all; and every other configuration once. What could not be made does not count: the next one runs
-// in its place. The host runs all of them in CI (tests/tune/cuda_text_test.cpp), a GPU in
-// tests/tune/cuda_samples_gpu_test.cpp.
+// in its place. Fifty chains of a sample became sixteen (kSome): benchmarks/results/2026-11-23_nvrtc_texts.md; every
+// eighth (kLeast) is of the sample's cost only: benchmarks/results/2026-11-22_trials_cuda.md. The host runs all of them
+// in CI (tests/tune/cuda_text_test.cpp), a GPU in tests/tune/cuda_samples_gpu_test.cpp.
 class Share {
  public:
   // Those of the kernel first; a host takes all.

@@ -284,6 +284,27 @@ TEST_F(Commands, VerifySuiteSaysWhatFailed) {
   EXPECT_EQ(command("verify", {"--suite", folder_ + "/none"}).error().kind, ErrorKind::kUsage);
 }
 
+// The case has no inputs and fails after it was built: what ran, or would have, is told all the same.
+TEST_F(Commands, VerifySuiteSaysWhatItsRunsWere) {
+  const std::string dir = folder_ + "/runs/one";
+  std::filesystem::create_directories(dir + "/test_data_set_0");
+  std::filesystem::copy(kModel, dir + "/model.onnx");
+  const auto told = [&](const std::string& flag, const std::string& value) {
+    return json_of(command("verify", {"--suite", folder_ + "/runs", "--no-cache", flag, value}));
+  };
+  const auto has = [](const Json& j, const char* list, const char* name) {
+    return (*(*j.get("runs"))->get(list))->find(name) != nullptr;
+  };
+  const Json plain = told("--threads", "1"), reference = told("--provider", "reference");
+  EXPECT_GT((*plain.get("runs"))->get_int("steps").value(), 0);
+  EXPECT_EQ((*plain.get("runs"))->get_int("threads").value(), 1);
+  EXPECT_TRUE(has(plain, "executors", "cpu"));
+  EXPECT_TRUE(has(plain, "providers", "peri"));
+  EXPECT_FALSE(has(reference, "providers", "peri"));
+  EXPECT_TRUE(has(reference, "executors", "reference"));
+  EXPECT_TRUE(has(told("--backend", "null"), "executors", "null"));
+}
+
 TEST_F(Commands, CasesOfASuiteAtOnceAreToldInOrder) {
   for (int k = 0; k < 30; ++k) {
     const std::string dir = folder_ + format("/many/case%02d", k);

@@ -5,7 +5,8 @@ default world must pass in each; so must a seeded share of them, with --share.
     worlds.py --peri build/bin/peri build/suites/node [--share 10 --seed commit] [--worlds one_thread,...]
 
 Each run also holds a planted case, whose expected answer is wrong: a world that lets it pass is blind, and that is a failure.
-Exit code 3 where a world gives a wrong answer or is blind, 1 where something does not run."""
+So is a world that is not in force: what the runs were (`runs` of peri's JSON: steps, executors, providers, threads, memory) must
+show what was asked for. Exit code 3 where a world gives a wrong answer, is blind or not in force, 1 where something does not run."""
 import argparse
 import json
 import os
@@ -19,6 +20,7 @@ import tempfile
 import time
 
 PLANTED = "planted_wrong"
+HELD = 12  # cases with weights of their own: enough for several kernels, and quick
 
 
 class Trouble(Exception):
@@ -58,6 +60,20 @@ def worlds_of(peri, scratch):
     }
 
 
+# Name -> what its runs must show beside those of the default world, in words and as a test. Steps and bytes are sums over all runs.
+IN_FORCE = {
+    "passes_off": ("other steps than with passes", lambda runs, default: runs["steps"] != default["steps"]),
+    "poisoned_memory": ("memory filled before runs", lambda runs, default: runs["poisoned_bytes"] > default["poisoned_bytes"]),
+    "separate_memory": ("filled memory, and more than is planned", lambda runs, default: runs["poisoned_bytes"] > default["poisoned_bytes"] and runs["arena_bytes"] > default["arena_bytes"]),
+    "null_device": ("steps on the null device", lambda runs, default: runs["executors"].get("null", 0) > 0),
+    "provider_peri": ("kernels of peri and no others", lambda runs, default: set(runs["providers"]) == {"peri"}),
+    "provider_onednn": ("kernels of oneDNN and no others", lambda runs, default: set(runs["providers"]) == {"onednn"}),
+    "provider_reference": ("steps of the reference and no kernel", lambda runs, default: not runs["providers"] and runs["executors"].get("reference", 0) > 0),
+    "one_thread": ("one thread", lambda runs, default: runs["threads"] == 1),
+    "tiny_cache": ("a cache that keeps no packed weights", lambda runs, default: runs["packed_cache_bytes"] == 0),
+}
+
+
 def plant(suite, names, folder):
     """A copy of the first case that has one output file of floats, with its last byte's exponent changed."""
     for name in names:
@@ -79,6 +95,33 @@ def plant(suite, names, folder):
     raise Trouble(f"{suite} has no case to plant a fault in")
 
 
+def hold_weights(suite, names, folder):
+    """Copies of the first products and convolutions whose right side is an input, with it held as a weight: the node suite has none,
+    and kernels that pack weights, all of oneDNN's among them, would never run. Returns how many."""
+    made = 0
+    for name in names:
+        if made == HELD or not re.match(r"test_(?:basic_conv|conv_with|gemm|matmul)", name):
+            continue
+        import onnx
+        model = onnx.load(str(suite / name / "model.onnx"))
+        sets = sorted((suite / name).glob("test_data_set_*"))
+        graph = model.graph
+        if len(graph.node) != 1 or graph.node[0].op_type not in ("Conv", "Gemm", "MatMul") or len(sets) != 1:
+            continue
+        held = [onnx.load_tensor(str(sets[0] / f"input_{k}.pb")) for k in range(1, len(graph.input))]
+        if not held or any(t.data_type != onnx.TensorProto.FLOAT for t in held):
+            continue
+        for tensor, value in zip(held, list(graph.input)[1:]):
+            tensor.name = value.name
+            graph.initializer.append(tensor)
+            graph.input.remove(value)
+        case = folder / f"{name}_with_weights"
+        shutil.copytree(suite / name, case)
+        onnx.save(model, str(case / "model.onnx"))
+        made += 1
+    return made
+
+
 def sample(suite, share, seed, folder):
     """A folder of links to a share, in percent, of the suite's cases, and the planted one."""
     names = sorted(p.name for p in suite.iterdir() if (p / "model.onnx").is_file())
@@ -91,22 +134,25 @@ def sample(suite, share, seed, folder):
     if (suite / "index.json").exists():
         (folder / "index.json").symlink_to((suite / "index.json").resolve())
     origin = plant(suite, names, folder)
-    return len(taken), origin
+    return len(taken) + hold_weights(suite, names, folder), origin
 
 
 def run_world(peri, folder, flags, environment):
-    """Names of the cases that did not pass, with the reason."""
+    """Names of the cases that did not pass, with the reason; and what the runs were."""
     code, said, last = call(peri, ["verify", "--suite", folder, "--quiet", "--json", "-", *flags], environment)
     if code not in (0, 3):
         raise Trouble(f"peri verify --suite ended with {code}: {last}")
-    return {c["case"]: c["why"] for c in json.loads(said)["not_passed"]}
+    told = json.loads(said)
+    return {c["case"]: c["why"] for c in told["not_passed"]}, told["runs"]
 
 
-def judge(name, found, default):
-    """What is wrong with a world: answers that the default one gives right, or blindness."""
+def judge(name, found, default, runs, default_runs):
+    """What is wrong with a world: answers that the default one gives right, blindness, or that it is not in force."""
     wrong = [f"{name}: {case}: {why}" for case, why in sorted(found.items()) if case not in default]
     if PLANTED not in found:
         wrong.append(f"{name}: a wrong answer was planted and passed: this world sees nothing")
+    if name in IN_FORCE and not IN_FORCE[name][1](runs, default_runs):
+        wrong.append(f"{name}: not in force: expected {IN_FORCE[name][0]}, found {json.dumps(runs)}")
     return wrong
 
 
@@ -128,6 +174,8 @@ def main():
     wrong = []
     with tempfile.TemporaryDirectory() as scratch:
         worlds = worlds_of(a.peri, pathlib.Path(scratch))
+        if unchecked := worlds.keys() - IN_FORCE.keys() - {"default"}:
+            raise Trouble(f"nothing says whether {', '.join(sorted(unchecked))} is in force: IN_FORCE needs a row")
         chosen = a.worlds.split(",") if a.worlds else list(worlds)
         if unknown := [w for w in chosen if w not in worlds]:
             raise Trouble(f"no world {', '.join(unknown)}; they are: {', '.join(worlds)}")
@@ -135,11 +183,11 @@ def main():
             folder = pathlib.Path(scratch) / suite.name
             count, origin = sample(suite, a.share, a.seed, folder)
             print(f"{suite.name}: {count} cases, seed {a.seed}, a fault planted in {origin}")
-            default = run_world(a.peri, folder, *worlds["default"])
+            default, default_runs = run_world(a.peri, folder, *worlds["default"])
             for name in chosen:
                 start = time.monotonic()
-                found = default if name == "default" else run_world(a.peri, folder, *worlds[name])
-                bad = judge(name, found, default)
+                found, runs = (default, default_runs) if name == "default" else run_world(a.peri, folder, *worlds[name])
+                bad = judge(name, found, default, runs, default_runs)
                 wrong += bad
                 print(f"  {name:20} {count + 1 - len(found):5} passed, {len(bad)} wrong, {time.monotonic() - start:.1f} s")
     print("\n".join(wrong))

@@ -52,7 +52,7 @@ void BoxList::add(const Box& b) {
 }
 
 bool BoxList::any_over(const Box& b, float threshold) const {
-  constexpr size_t kAtOnce = 32;
+  constexpr size_t kAtOnce = 32;  // a few vectors of floats between two looks whether to stop. Not varied
   for (size_t k = 0; k < area.size(); k += kAtOnce)
     if (exec::any_over(*this, b, threshold, k, std::min(k + kAtOnce, area.size()))) return true;
   return false;

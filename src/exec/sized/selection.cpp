@@ -19,7 +19,7 @@ int64_t count_of(std::span<const int64_t> dims) {
 }
 
 namespace {
-constexpr int64_t kSlice = int64_t{1} << 15;  // elements of a task
+constexpr int64_t kSlice = int64_t{1} << 15;  // elements: as kTaskElements of kernels/cpu/task_elements.hpp
 
 int64_t slices_of(int64_t n) { return (n + kSlice - 1) / kSlice; }
 

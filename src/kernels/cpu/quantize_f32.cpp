@@ -43,7 +43,7 @@ struct Run {
 };
 
 // Elements of a part whose scales are made one for each of them, and those scales and zero points.
-constexpr int64_t kPart = 1024;
+constexpr int64_t kPart = 1024;  // 16 KiB with the elements: in a first-level cache of 32 KiB. Not varied
 struct alignas(64) Spread {
   float scales[kPart];
   int32_t zeros[kPart];

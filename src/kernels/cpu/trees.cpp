@@ -11,7 +11,7 @@
 
 namespace peri::kernels {
 namespace {
-constexpr int64_t kRows = 16;  // that go down together, a task
+constexpr int64_t kRows = 16;  // that go down together, a task: their loads do not wait for each other. Not varied
 
 template <class T>
 struct Place {

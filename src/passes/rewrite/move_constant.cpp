@@ -41,7 +41,7 @@ void merge_axes(std::vector<int64_t>* dims, std::vector<int64_t>* perm) {
 // A matrix of rows x columns elements, turned in tiles that stay in the first cache.
 template <class T>
 void turn(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t rows, int64_t columns) {
-  constexpr int64_t kTile = 16;
+  constexpr int64_t kTile = 16;  // a cache line of floats
   for (int64_t r = 0; r < rows; r += kTile) {
     const int64_t r_end = std::min(rows, r + kTile);
     for (int64_t c = 0; c < columns; c += kTile) {

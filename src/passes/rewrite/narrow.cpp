@@ -11,10 +11,10 @@
 namespace peri::passes {
 
 namespace {
-constexpr uint32_t kSign = 0x80000000, kInfinity = 0x7f800000;
-constexpr uint32_t kMinNormalHalf = 0x38800000;  // 2^-14, the least normal float16
-constexpr uint32_t kAboveHalf = 0x477ff000;      // 65520, from which on float16 rounds to infinity
-constexpr uint32_t kAboveBrain = 0x7f7f8000;     // the same of bfloat16
+constexpr uint32_t kSign = 0x80000000, kInfinity = 0x7f800000;  // of float32
+constexpr uint32_t kMinNormalHalf = 0x38800000;                 // 2^-14, the least normal float16
+constexpr uint32_t kAboveHalf = 0x477ff000;                     // 65520, from which on float16 rounds to infinity
+constexpr uint32_t kAboveBrain = 0x7f7f8000;                    // the same of bfloat16
 constexpr uint16_t kMaxHalf = 0x7bff, kMaxBrain = 0x7f7f;
 
 // Nearest even with `bits` of the significand left out. REQUIRES: no NaN.

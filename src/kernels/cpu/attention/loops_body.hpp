@@ -160,6 +160,7 @@ void value_block(const Tile& t, const float* scores, const float* inverse, int64
 
 template <int kVectors>
 PERI_SIMD void value_columns(const Tile& t, const float* scores, const float* inverse, int64_t d, int64_t last) {
+  // Sums in registers: at most 6 x 4 of 32 with AVX-512, 5 x 2 of 16 with AVX2.
   constexpr int kRows = kLanes == 16 ? 6 : kVectors == 1 ? 6 : 5;
   int64_t i = 0;
   for (; i + kRows <= t.queries; i += kRows) value_block<kRows, kVectors>(t, scores, inverse, i, d, last);

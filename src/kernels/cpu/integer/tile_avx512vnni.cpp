@@ -8,7 +8,7 @@
 namespace peri::kernels::cpu::integer {
 namespace avx512vnni {
 namespace {
-constexpr int kRows = 6;
+constexpr int kRows = 6;  // sums in registers: at most 6 x 4 of 32
 
 template <int kR, int kP>
 void tile(const TileArgs& g, int64_t row) {

@@ -27,12 +27,12 @@ struct Scaled {
   int64_t scale_at(int64_t at) const { return at / extent * blocks + at % extent / block; }
 
  private:
-  static constexpr int64_t kLongRun = 64;
+  static constexpr int64_t kLongRun = 64;  // from four AVX-512 vectors of floats on, a run by itself. Not varied
 };
 // to[k] = the value for element at + k; `from` points to that of element `at`. REQUIRES: s.spreads().
 template <class T>
 void spread(const Scaled& s, int64_t at, int64_t n, const T* from, T* __restrict to) {
-  constexpr int64_t kUsual = 8;
+  constexpr int64_t kUsual = 8;  // divides the usual blocks of 16 to 128, and the loop over it is unrolled
   int64_t e = at % s.extent, left = std::min(s.block - e % s.block, s.extent - e);
   for (int64_t k = 0; k < n;) {
     const int64_t m = std::min(left, n - k);

@@ -33,7 +33,7 @@ void map2(const Run& run) {
 template <class T, auto F>
 void truths1(const Run& run) {
   using Wide = If<(sizeof(T) == 8), uint64_t, If<(sizeof(T) == 4), uint32_t, uint16_t>>;
-  constexpr int64_t kPart = 256;
+  constexpr int64_t kPart = 256;  // at most 2 KiB between two loops, in the first-level cache. Not varied
   const T* __restrict a = static_cast<const T*>(run.a);
   uint8_t* __restrict y = static_cast<uint8_t*>(run.y);
   for (int64_t at = 0; at < run.n; at += kPart) {
@@ -46,7 +46,7 @@ void truths1(const Run& run) {
 template <class T, auto F>
 void truths2(const Run& run) {
   using Wide = If<(sizeof(T) == 8), uint64_t, If<(sizeof(T) == 4), uint32_t, uint16_t>>;
-  constexpr int64_t kPart = 256;
+  constexpr int64_t kPart = 256;  // at most 2 KiB between two loops, in the first-level cache. Not varied
   const T* __restrict a = static_cast<const T*>(run.a);
   const T* __restrict b = static_cast<const T*>(run.b);
   uint8_t* __restrict y = static_cast<uint8_t*>(run.y);
@@ -85,7 +85,7 @@ template <class From, class To>
 void cast_to_integer(const Run& run) {
   using Between = If<(sizeof(To) < 8), int32_t, int64_t>;
   constexpr From kEnd = sizeof(To) < 8 ? From(0x1p31) : From(0x1p63);
-  constexpr int64_t kPart = 256;
+  constexpr int64_t kPart = 256;  // at most 2 KiB between two loops, in the first-level cache. Not varied
   const From* __restrict a = static_cast<const From*>(run.a);
   To* __restrict y = static_cast<To*>(run.y);
   for (int64_t at = 0; at < run.n; at += kPart) {
@@ -128,7 +128,7 @@ void narrow_bf16(const Run& run) {
 // Through a float32 whose last bit records whether any bits were lost: the second rounding is then the only one.
 template <void (*kNarrow)(const Run&)>
 void narrow_f64(const Run& run) {
-  constexpr int64_t kPart = 256;
+  constexpr int64_t kPart = 256;  // at most 2 KiB between two loops, in the first-level cache. Not varied
   const double* __restrict a = static_cast<const double*>(run.a);
   uint16_t* const y = static_cast<uint16_t*>(run.y);
   for (int64_t at = 0; at < run.n; at += kPart) {
@@ -245,7 +245,7 @@ inline int64_t whole_power(int64_t x, int64_t y) {
 }
 // Usually all of a part has one exponent: its bits are iterated once, for all elements together.
 void whole_powers(const Run& run) {
-  constexpr int64_t kPart = 256;
+  constexpr int64_t kPart = 256;  // at most 2 KiB between two loops, in the first-level cache. Not varied
   const int64_t* __restrict a = static_cast<const int64_t*>(run.a);
   const int64_t* __restrict b = static_cast<const int64_t*>(run.b);
   int64_t* __restrict y = static_cast<int64_t*>(run.y);
@@ -328,7 +328,7 @@ void is_inf(const Run& run) {
 // In parts: the roots of a part first, since a single square root would set errno.
 template <auto F>
 void arc(const Run& run) {
-  constexpr int64_t kPart = 256;
+  constexpr int64_t kPart = 256;  // at most 2 KiB between two loops, in the first-level cache. Not varied
   const float* __restrict a = static_cast<const float*>(run.a);
   float* __restrict y = static_cast<float*>(run.y);
   for (int64_t at = 0; at < run.n; at += kPart) {

@@ -7,6 +7,7 @@
 namespace peri::kernels::cpu::typed::PERI_ISA {
 namespace {
 
+// Sums in registers: 8 x 2 of 32 with AVX-512, 4 x 2 of 16 with AVX2.
 constexpr int64_t kRows = kVectorBytes == 64 ? 8 : 4, kVectors = 2;
 static_assert(kVectors * kVectorBytes <= kProductColumnBytes);
 
