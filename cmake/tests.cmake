@@ -197,14 +197,16 @@ add_test(NAME suites/packages COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/benchmar
 set_tests_properties(suites/packages PROPERTIES LABELS slow TIMEOUT 3600 SKIP_RETURN_CODE 77)
 
 # Models that tools/generate makes: 300 whose seeds the commit gives (printed), more of them in slow; every failure there ever
-# was, in all modes; and whether the whole notices a planted fault.
+# was, in all modes; whether the whole notices a planted fault; and whether every operator of docs/operators.md is generated.
 set(peri_campaign ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/generate/campaign.py" --driver $<TARGET_FILE:judge_models> --restart --jobs 2)
 add_test(NAME suites/generated COMMAND ${peri_campaign} --seeds commit:300 --modes default+1 --out "${CMAKE_BINARY_DIR}/generated/some")
 add_test(NAME suites/generated_corpus COMMAND ${peri_campaign} --corpus "${CMAKE_SOURCE_DIR}/tests/generated/corpus" --modes all
          --out "${CMAKE_BINARY_DIR}/generated/corpus")
 add_test(NAME suites/generated_selftest COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/generate/selftest.py" --driver $<TARGET_FILE:judge_models>)
+add_test(NAME suites/generated_coverage COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/generate/coverage.py")
 add_test(NAME suites/generated_many COMMAND ${peri_campaign} --seeds commit:5000 --modes default+1 --out "${CMAKE_BINARY_DIR}/generated/many")
 set_tests_properties(suites/generated suites/generated_corpus suites/generated_selftest PROPERTIES LABELS cpu TIMEOUT 600 PROCESSORS 2)
+set_tests_properties(suites/generated_coverage PROPERTIES LABELS cpu TIMEOUT 300)
 set_tests_properties(suites/generated_many PROPERTIES LABELS slow TIMEOUT 3600 PROCESSORS 2)
 
 # Hostile files: a few of each class, and all of them. A busy machine gets five times the time.

@@ -1,14 +1,27 @@
 """From a seed to a model: free sizes, starting values, blocks of one family and of others in one graph, and outputs of
 every kind: last values, values still read, inputs, one value twice."""
+import bytes_blocks
 import cells
+import chance
+import classical
+import containers
 import control
 import data
+import doubles
 import elementwise
+import indices
+import integers
+import later
+import microsoft
 import norm
 import product
 import quantised
+import recurrent
 import residual
+import sampling
+import signal_blocks
 import sizes
+import text_blocks
 import views
 import window
 from graph import Builder, Skip, fixed
@@ -17,9 +30,22 @@ FAMILIES = {
     "residual": residual.BLOCKS, "window": window.BLOCKS, "product": product.BLOCKS, "elementwise": elementwise.BLOCKS,
     "views": views.BLOCKS, "cells": cells.BLOCKS, "attention": cells.ATTENTION, "norm": norm.BLOCKS, "sizes": sizes.BLOCKS, "data": data.BLOCKS,
     "control": control.BLOCKS, "quantised": quantised.BLOCKS,
+    "recurrent": recurrent.BLOCKS, "signal": signal_blocks.BLOCKS, "sampling": sampling.BLOCKS,
+    "indices": indices.BLOCKS, "integers": integers.BLOCKS, "bytes": bytes_blocks.BLOCKS,
+    "microsoft": microsoft.BLOCKS, "classical": classical.BLOCKS, "text": text_blocks.BLOCKS,
+    "chance": chance.BLOCKS, "containers": containers.BLOCKS, "later": later.BLOCKS, "doubles": doubles.BLOCKS,
 }
-ORDER = ["residual", "residual", "residual", "window", "window", "product", "product", "elementwise", "views", "cells", "attention", "norm", "sizes", "sizes", "data", "residual", "control", "quantised"]
-IMAGES = {"window": 1.0, "residual": 0.5, "attention": 0.1, "norm": 0.5, "views": 0.4, "elementwise": 0.3, "sizes": 0.5, "data": 0.2, "control": 0.3, "quantised": 0.3}
+# What whole networks are made of comes more often than what is there once.
+ORDER = ["residual"] * 3 + ["window", "product", "sizes"] * 2 + ["elementwise", "views", "cells", "attention", "norm", "data", "control", "quantised"] + [
+    "recurrent", "signal", "sampling", "indices", "indices", "integers", "integers", "bytes", "bytes", "microsoft", "microsoft", "classical", "text", "chance", "containers", "later", "doubles"]
+IMAGES = {"window": 1.0, "residual": 0.5, "attention": 0.1, "norm": 0.5, "views": 0.4, "elementwise": 0.3, "sizes": 0.5, "data": 0.2, "control": 0.3, "quantised": 0.3,
+          "sampling": 0.8, "later": 0.3, "containers": 0.2, "indices": 0.3}
+
+
+SMALL = ("bytes", "classical", "microsoft")  # families of single operators: more blocks in a model
+# Where most of a family is of some versions only.
+VERSIONS = {"later": (20, 23, 24, 24, 26, 26), "text": (13, 20, 20, 21, 24), "signal": (17, 18, 20, 21, 23, 26), "sampling": (16, 18, 19, 20, 20, 21, 24),
+            "integers": (14, 17, 18, 18, 21, 24, 26), "chance": (13, 15, 17, 18, 21, 23), "indices": (13, 16, 18, 18, 21, 24, 26), "containers": (15, 17, 18, 21, 24)}
 
 
 def batch(b):
@@ -57,7 +83,7 @@ def start(b, family):
 
 def grow(b, family):
     """Blocks until enough are there: most of the family, some of any."""
-    wanted, made = b.pick(1, 1, 2, 2, 3, 4, 5), 0
+    wanted, made = b.pick(2, 3, 4, 6) if family in VERSIONS or family in SMALL else b.pick(1, 1, 2, 2, 3, 4, 5), 0
     for _ in range(12 * wanted):
         usable = [v for v in b.pool if v.dtype == "f32" and None not in v.shape and v.rank <= 5]
         x = usable[-1] if b.chance(0.65) else b.random.choice(usable)
@@ -67,7 +93,7 @@ def grow(b, family):
             continue
         b.pool.append(y)
         made += 1
-        if made == wanted:
+        if made == wanted or b.closed:
             break
     if not made:
         raise Skip
@@ -118,6 +144,7 @@ def model_of(seed, family=None):
     for turn in range(100):
         b = Builder(seed * 100 + turn)
         chosen = family or b.random.choice(ORDER)
+        b.opset = b.random.choice(VERSIONS[chosen]) if chosen in VERSIONS else b.opset
         try:
             b.pool.append(start(b, chosen))
             grow(b, chosen)

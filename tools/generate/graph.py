@@ -7,10 +7,14 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-VERSION = 3  # of the generator: seed and version give the model's bytes
+VERSION = 4  # of the generator: seed and version give the model's bytes
 TYPES = {"f32": TensorProto.FLOAT, "f64": TensorProto.DOUBLE, "f16": TensorProto.FLOAT16, "i64": TensorProto.INT64, "i32": TensorProto.INT32,
-         "i8": TensorProto.INT8, "u8": TensorProto.UINT8, "bool": TensorProto.BOOL}
-NUMPY = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "i64": np.int64, "i32": np.int32, "i8": np.int8, "u8": np.uint8, "bool": np.bool_}
+         "i8": TensorProto.INT8, "u8": TensorProto.UINT8, "bool": TensorProto.BOOL, "i16": TensorProto.INT16, "u16": TensorProto.UINT16,
+         "u32": TensorProto.UINT32, "u64": TensorProto.UINT64, "str": TensorProto.STRING}
+NUMPY = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "i64": np.int64, "i32": np.int32, "i8": np.int8, "u8": np.uint8, "bool": np.bool_,
+         "i16": np.int16, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "str": np.dtype(object)}
+OPSETS = (13, 17, 17, 18, 18, 20, 21, 22, 23, 24, 26)
+ML, MICROSOFT = "ai.onnx.ml", "com.microsoft"
 
 SIZES = ("build", "small", "large")  # the bindings that are run; two more tell apart sizes that are equal by chance
 BINDINGS = 5
@@ -45,6 +49,14 @@ def elements(shape):
     return max(math.prod(d[k] for d in shape) for k in range(len(SIZES)))
 
 
+def nodes_of(nodes):
+    """These nodes and those of their bodies."""
+    for n in nodes:
+        yield n
+        for a in n.attribute:
+            yield from nodes_of(a.g.node)
+
+
 class Value:
     """A tensor of the graph: a dim is its size at each binding, None where it depends on data. `std` is a guess of its
     magnitude, `const` its content if it is known."""
@@ -67,7 +79,8 @@ class Builder:
     def __init__(self, seed, opset=None):
         self.seed, self.random = seed, random.Random(f"{VERSION}/{seed}")
         self.numbers = np.random.Generator(np.random.PCG64(seed))
-        self.opset = opset or self.random.choice([13, 17, 17, 18, 18, 20, 21])
+        self.opset = opset or self.random.choice(OPSETS)
+        self.versions, self.closed = {ML: 3, MICROSOFT: 1}, False
         self.nodes, self.weights, self.inputs, self.pool = [], {}, [], []
         self.symbols, self.specs, self.count, self.flops, self.marked = {}, {}, 0, 0, []
         self.primes = [61, 67, 71, 73, 79, 83, 89, 97, 101, 103]
@@ -84,6 +97,17 @@ class Builder:
 
     def between(self, low, high):
         return self.random.randint(low, high)
+
+    def need(self, opset, last=100):
+        """Skip unless the version is one of these; `last`: that ONNX Runtime has."""
+        if not opset <= self.opset <= last:
+            raise Skip
+
+    def alone(self, opset):
+        """For an operator that only old versions have: the graph is this block, of this version."""
+        if self.nodes:
+            raise Skip
+        self.opset, self.closed = opset, True
 
     # ---- sizes ----
     def symbol(self, name, build, small, large):
@@ -125,7 +149,7 @@ class Builder:
     def const(self, array, stem="c"):
         array = np.asarray(array)
         dtype = next(k for k, t in NUMPY.items() if t == array.dtype)
-        std = float(np.sqrt(np.mean(np.square(array.astype(np.float64))))) if array.size else 1.0
+        std = float(np.sqrt(np.mean(np.square(array.astype(np.float64))))) if array.size and dtype != "str" else 1.0
         v = Value(self.fresh(stem), dtype, dims(*array.shape), std, const=array, kind="weight")
         if self.chance(0.08) and array.size < 64:
             self.nodes.append(helper.make_node("Constant", [], [v.name], value=numpy_helper.from_array(array, v.name)))
@@ -146,7 +170,8 @@ class Builder:
 
     # ---- nodes ----
     def op(self, kind, inputs, shape=None, dtype=None, std=None, **attrs):
-        """A node with one output; shape, type and magnitude are those of its first input unless given."""
+        """A node with one output; shape, type and magnitude are those of its first input unless given. An attribute of such a
+        name has a line behind it: `dtype_`."""
         return self.ops(kind, inputs, [inputs[0].shape if shape is None else shape], [dtype or inputs[0].dtype], std, **attrs)[0]
 
     def ops(self, kind, inputs, shapes, types, std=None, **attrs):
@@ -156,19 +181,19 @@ class Builder:
             if v:
                 v.uses += 1
         out = [Value(self.fresh(kind.lower()), t, s, std) for t, s in zip(types, shapes)]
-        attrs = {k: v for k, v in attrs.items() if v is not None}
+        attrs = {k.rstrip("_"): v for k, v in attrs.items() if v is not None}
         self.nodes.append(helper.make_node(kind, [v.name if v else "" for v in inputs], [v.name for v in out], **attrs))
         return out
 
     def attempt(self, block, *args):
         """The block's result, or None and nothing changed where it does not fit."""
-        held = len(self.nodes), dict(self.weights), list(self.inputs), list(self.pool), self.flops, dict(self.specs), list(self.marked)
+        held = len(self.nodes), dict(self.weights), list(self.inputs), list(self.pool), self.flops, dict(self.specs), list(self.marked), self.opset, self.closed
         uses = {id(v): v.uses for v in self.pool + self.inputs}
         try:
             return block(self, *args)
         except Skip:
             self.nodes, count = self.nodes[: held[0]], self.count
-            self.weights, self.inputs, self.pool, self.flops, self.specs, self.marked = held[1:]
+            self.weights, self.inputs, self.pool, self.flops, self.specs, self.marked, self.opset, self.closed = held[1:]
             for v in self.pool + self.inputs:
                 v.uses = uses.get(id(v), v.uses)
             self.count = count
@@ -184,7 +209,9 @@ class Builder:
         graph = helper.make_graph(self.nodes, f"generated_{self.seed}", [self.info(v) for v in self.inputs],
                                   [self.info(v, typed=self.chance(0.7)) for v in outputs],
                                   [numpy_helper.from_array(a, n) for n, a in self.weights.items()])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], producer_name="generate")
+        used = sorted({n.domain for n in nodes_of(self.nodes)} - {""})
+        versions = [helper.make_opsetid("", self.opset)] + [helper.make_opsetid(d, self.versions[d]) for d in used]
+        model = helper.make_model(graph, opset_imports=versions, producer_name="generate")
         model.ir_version = 8 if self.opset < 20 else 10
         helper.set_model_props(model, {"seed": str(self.seed), "version": str(VERSION), "family": family})
         return model

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Campaign, driver and minimiser find what they are there for: a planted wrong element, a crash and a hang each become the
-verdict of their name, for the case that they are planted in and for no other; a seed gives the same bytes again, and the
-witness multiplies bytes exactly.
+verdict of their name, for the case that they are planted in and for no other; a seed gives the same bytes again, the
+witness multiplies bytes exactly, and an operator that no model has is noticed.
 
     selftest.py --driver build/bin/judge_models"""
 import argparse
+import collections
 import json
 import pathlib
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import tempfile
 
 import cases
+import coverage
 import onnx
 from compose import model_of
 from graph import save
@@ -71,6 +73,18 @@ def same_bytes(problems):
         expect(problems, f"seed {seed}", save(model_of(seed)[0]) == save(model_of(seed)[0]), True)
     if len({save(model_of(s)[0]) for s in range(BASE, BASE + 30)}) != 30:
         problems.append("different seeds give equal models")
+
+
+def operators_found(problems):
+    """An operator that is not generated, one left out that is, and one that is on no page; those of bodies count."""
+    page = "| `Add` | 7, 14 |\n| `If` | 1 |\n| `ai.onnx.ml.Scaler` | 1 |\n| `Gone` | 2 |\n"
+    wanted = coverage.named(page)
+    expect(problems, "operators of a page", wanted, ["Add", "If", "ai.onnx.ml.Scaler", "Gone"])
+    said = coverage.troubles(wanted, collections.Counter({"Add": 1, "If": 2}), {"If": "", "Gone": "", "Other": ""})
+    expect(problems, "what is said of them", [s.split(":")[0] for s in said], ["ai.onnx.ml.Scaler", "If", "Other"])
+    inner = helper.make_graph([helper.make_node("Scaler", ["x"], ["y"], domain="ai.onnx.ml")], "inner", [], [onnx.ValueInfoProto(name="y")])
+    nodes = [helper.make_node("If", ["c"], ["z"], then_branch=inner, else_branch=inner)]
+    expect(problems, "operators of bodies", {coverage.operator(n) for n in coverage.nodes_of(nodes)}, {"If", "ai.onnx.ml.Scaler"})
 
 
 def wrong_reference(scratch, problems):
@@ -133,6 +147,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         same_bytes(problems)
+        operators_found(problems)
         wrong_reference(scratch, problems)
         exact_products(problems)
         planted(a.driver.resolve(), scratch, problems)

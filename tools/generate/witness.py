@@ -44,6 +44,7 @@ def exact_bytes(graph, outer=None):
 def session(model):
     """ONNX Runtime without optimisations, with exact products of bytes on every processor; the model is not changed."""
     import onnxruntime as ort
+    ort.set_default_logger_severity(4)
     model = copy.deepcopy(model)
     exact_bytes(model.graph)
     options = ort.SessionOptions()
