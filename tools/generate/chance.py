@@ -1,10 +1,8 @@
 """Random operators, whose numbers are nobody else's: what leaves the graph says only what their definition does; Dropout, which
 does nothing; and losses."""
 import numpy as np
-from graph import Skip, dims, elements, fixed, is_fixed
+from graph import dims
 from signal_blocks import batch_of
-
-CODES = {"f32": 1, "f64": 11}
 
 
 def drawn(b, x):

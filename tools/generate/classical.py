@@ -1,6 +1,6 @@
 """Operators of ai.onnx.ml: scalers and encoders, linear models, support vector machines, ensembles of trees."""
 import numpy as np
-from graph import ML, Skip, dims, elements, fixed, is_fixed
+from graph import ML, Skip, dims, fixed, is_fixed
 from onnx import numpy_helper
 from signal_blocks import batch_of
 

@@ -42,6 +42,12 @@ IMAGES = {"window": 1.0, "residual": 0.5, "attention": 0.1, "norm": 0.5, "views"
           "sampling": 0.8, "later": 0.3, "containers": 0.2, "indices": 0.3}
 
 
+SMALL = ("bytes", "classical", "microsoft")  # families of single operators: more blocks in a model
+# Where most of a family is of some versions only.
+VERSIONS = {"later": (20, 23, 24, 24, 26, 26), "text": (13, 20, 20, 21, 24), "signal": (17, 18, 20, 21, 23, 26), "sampling": (16, 18, 19, 20, 20, 21, 24),
+            "integers": (14, 17, 18, 18, 21, 24, 26), "chance": (13, 15, 17, 18, 21, 23), "indices": (13, 16, 18, 18, 21, 24, 26), "containers": (15, 17, 18, 21, 24)}
+
+
 def batch(b):
     if b.chance(0.25):
         return fixed(b.pick(1, 1, 2, 3))
@@ -77,7 +83,7 @@ def start(b, family):
 
 def grow(b, family):
     """Blocks until enough are there: most of the family, some of any."""
-    wanted, made = b.pick(1, 1, 2, 2, 3, 4, 5), 0
+    wanted, made = b.pick(2, 3, 4, 6) if family in VERSIONS or family in SMALL else b.pick(1, 1, 2, 2, 3, 4, 5), 0
     for _ in range(12 * wanted):
         usable = [v for v in b.pool if v.dtype == "f32" and None not in v.shape and v.rank <= 5]
         x = usable[-1] if b.chance(0.65) else b.random.choice(usable)
@@ -138,6 +144,7 @@ def model_of(seed, family=None):
     for turn in range(100):
         b = Builder(seed * 100 + turn)
         chosen = family or b.random.choice(ORDER)
+        b.opset = b.random.choice(VERSIONS[chosen]) if chosen in VERSIONS else b.opset
         try:
             b.pool.append(start(b, chosen))
             grow(b, chosen)

@@ -1,6 +1,7 @@
 """Branches and loops around blocks: an If on an input, loops of a fixed or given number of iterations, with values from
 outside, carried values and stacked ones."""
 import elementwise
+import norm
 import numpy as np
 import onnx
 from graph import Skip, Value, dims, elements, fixed, is_fixed
@@ -27,8 +28,14 @@ def small(x):
     return x
 
 
-def step(b, x):
-    """One value of x's shape, of x and of something from outside."""
+def step(b, x, depth=0):
+    """One value of x's shape, of x and of something from outside; sometimes a choice or a loop within, or a norm."""
+    if depth == 0 and b.chance(0.15):
+        return b.pick(branch, loop)(b, x, 1)
+    if b.chance(0.15):
+        y = b.attempt(b.random.choice(norm.SAME), x)
+        if y is not None and y.shape == x.shape:
+            return y
     y = elementwise.activation(b, x) if b.chance(0.5) else b.op("Mul", [x, b.scalar(b.pick(0.5, -1.0, 1.5))])
     if b.chance(0.4):
         others = [v for v in b.pool if v.shape == x.shape and v.dtype == "f32"]
@@ -37,28 +44,28 @@ def step(b, x):
     return y if y.shape == x.shape else b.op("Tanh", [x], std=0.6)
 
 
-def branch(b, x):
+def branch(b, x, depth=0):
     """An If: both ways give x's shape."""
     x = small(x)
     condition = b.input((), "bool", share=0.5, stem="which")
     attributes = {}
     for key in ("then_branch", "else_branch"):
-        nodes, y = body_of(b, lambda: b.op("Identity", [step(b, x)]))
+        nodes, y = body_of(b, lambda: b.op("Identity", [step(b, x, depth)]))
         attributes[key] = graph_of(b, key, nodes, [], [y.name])
     return b.op("If", [condition], x.shape, "f32", x.std, **attributes)
 
 
-def loop(b, x):
+def loop(b, x, depth=0):
     """A Loop that carries x; the number of iterations is a constant or an input; sometimes the states are stacked."""
     x = small(x)
     count = b.pick(1, 2, 3, 4)
     known = b.chance(0.5)
     trips = b.const(np.array(count, np.int64), "trips") if known else b.input((), "i64", low=1, high=4, stem="trips")
     state, go = Value(b.fresh("state"), "f32", x.shape, x.std), b.fresh("go")
-    stacked = b.chance(0.4) and elements(x.shape) < 4000
+    stacked = not depth and b.chance(0.4) and elements(x.shape) < 4000
 
     def make():
-        y = b.op("Tanh", [b.op("Add", [step(b, state), x])], std=0.6)
+        y = b.op("Tanh", [b.op("Add", [step(b, state, depth), x])], std=0.6)
         out = [b.op("Identity", [y])]
         return out + [b.op("Identity", [b.op("Mul", [y, b.scalar(2.0)])])] if stacked else out
 

@@ -2,7 +2,7 @@
 import math
 
 import numpy as np
-from graph import Skip, dims, elements, fixed, is_fixed
+from graph import Skip, dims, elements, is_fixed
 
 
 def weight(b, shape, std=1.0):

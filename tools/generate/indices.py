@@ -1,7 +1,7 @@
 """Places as data: ScatterND and ScatterElements with every reduction, GatherND with batches, ReverseSequence, OneHot, EyeLike,
-Unique with all its results, TopK of integers, running products, Hardmax, writing into a cache."""
+Unique with all its results, TopK of integers, Hardmax, writing into a cache."""
 import numpy as np
-from elementwise import activation, within
+from elementwise import activation
 from graph import Skip, dims, elements, fixed, is_fixed
 from sizes import scalar_int, size_of
 
@@ -121,8 +121,7 @@ def one_hot(b, x):
 
 
 def eye(b, x):
-    if x.rank != 2:
-        raise Skip
+    x = x if x.rank == 2 else b.input(dims(b.pick(1, 3), b.pick(2, 5)), stem="square")
     kind, code = b.pick(("f32", 1), ("i64", 7), ("i32", 6), ("f64", 11))
     y = b.op("EyeLike", [x], x.shape, kind, 0.5, k=b.pick(-1, 0, 0, 2), dtype_=code)
     if kind == "f32":
@@ -161,18 +160,6 @@ def arg_integers(b, x):
     axis, keep = b.pick(0, 1, -1), b.pick(0, 1)
     shape = tuple(d if k != axis % 2 else fixed(1) for k, d in enumerate(v.shape) if keep or k != axis % 2)
     return b.op(b.pick("ArgMax", "ArgMin"), [v], shape, "i64", axis=axis, keepdims=keep, select_last_index=b.pick(0, 1))
-
-
-def running(b, x):
-    """CumProd from opset 26 on, CumSum along any axis."""
-    if x.rank < 1 or elements(x.shape) > 20000:
-        raise Skip
-    axis = b.between(0, x.rank - 1)
-    if max(x.shape[axis][:3]) > 24:
-        raise Skip
-    kind = "CumProd" if b.opset >= 26 else "CumSum"
-    y = b.op("Add", [within(b, x, 0.3), b.scalar(1.0)], x.shape) if kind == "CumProd" else x
-    return b.op(kind, [y, b.const(np.array(axis - b.pick(0, x.rank), b.pick(np.int64, np.int32)))], x.shape, std=2.0, exclusive=b.pick(0, 1), reverse=b.pick(0, 1))
 
 
 def hardmax(b, x):
@@ -220,5 +207,5 @@ def rows_at(b, x):
     return b.op("Gather", [x, at], x.shape[1:], axis=0)
 
 
-BLOCKS = [scatter_nd, scatter_nd, scatter_elements, scatter_elements, scatter_old, gather_nd, gather_nd, gather_elements, reverse, one_hot, eye, unique_all, top_k_integers,
-          arg_integers, running, running, hardmax, nonzero_integers, into_cache, count, half_compressed, rows_at]
+BLOCKS = [scatter_nd, scatter_nd, scatter_elements, scatter_elements, scatter_old, gather_nd, gather_nd, gather_elements, reverse, one_hot, eye, eye, unique_all, top_k_integers,
+          arg_integers, hardmax, nonzero_integers, into_cache, into_cache, count, half_compressed, rows_at]

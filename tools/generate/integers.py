@@ -1,7 +1,7 @@
 """Integers of every width and booleans: arithmetic that wraps, bits, shifts, comparisons, choices, reductions, products, and
 what is asked of floats (IsNaN, IsInf, Cast and CastLike, BitCast)."""
 import numpy as np
-from graph import NUMPY, Skip, TYPES, dims, elements, fixed, is_fixed
+from graph import NUMPY, Skip, TYPES, dims, elements, is_fixed
 
 EVERY = ["i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"]
 
@@ -153,8 +153,9 @@ def cast(b, x):
 def bit_cast(b, x):
     b.need(26)
     kind = b.pick("i32", "u32")
-    y = b.op("BitCast", [x], x.shape, kind, to=TYPES[kind])
-    return y if b.chance(0.5) else b.op("BitCast", [y], x.shape, "f32", x.std, to=TYPES["f32"])
+    v = b.input(like(b, x), "f32", stem="floats")  # of what is computed the last bit is nobody's
+    y = b.op("BitCast", [v], v.shape, kind, to=TYPES[kind])
+    return y if b.chance(0.5) else b.op("BitCast", [b.op("BitwiseAnd", [y, number(b, kind, 2**30, 2**31 - 1)])], v.shape, "f32", 1.0, to=TYPES["f32"])
 
 
 def shaped(b, x):

@@ -1,8 +1,6 @@
 """Operators that later versions brought, and rarer ones of earlier versions: attention, rotary positions, norms, Swish, Mish."""
-import math
-
 import numpy as np
-from graph import Skip, dims, elements, fixed, is_fixed
+from graph import Skip, dims, fixed, is_fixed
 from norm import reduced
 from sampling import image_of
 from signal_blocks import batch_of
@@ -91,7 +89,18 @@ def of_images(b, x):
     y = b.op("Mul", [image_of(b, x), b.scalar(2.0)])
     if kind == "LRN":
         return b.op(kind, [y], size=b.pick(1, 3, 5), alpha=b.pick(0.001, 0.1), beta=b.pick(0.75, 0.5), bias=b.pick(1.0, 2.0))
-    return b.op("MeanVarianceNormalization", [y], std=1.0, axes=b.pick([0, 2, 3], [2, 3], [1, 2, 3], None))
+    return b.op("MeanVarianceNormalization", [y], std=1.0, axes=b.pick([0, 2, 3], [2, 3], [1, 2, 3]))
+
+
+def running_product(b, x):
+    b.need(26)
+    if x.rank < 1:
+        raise Skip
+    axis = b.between(0, x.rank - 1)
+    if max(x.shape[axis][:3]) > 40:
+        raise Skip
+    near_one = b.op("Add", [b.op("Mul", [b.op("Tanh", [x], std=0.6), b.scalar(0.2)]), b.scalar(1.0)], x.shape)
+    return b.op("CumProd", [near_one, b.const(np.array(axis - b.pick(0, x.rank)))], std=1.0, exclusive=b.pick(0, 1), reverse=b.pick(0, 1))
 
 
 def log_sum(b, x):
@@ -122,10 +131,22 @@ def angles(b, x):
     return b.op(kind, [y], std=0.8)
 
 
+def choices(b, x):
+    """Reductions and joins of conditions."""
+    if x.rank < 1:
+        raise Skip
+    kind = b.pick("ReduceSumSquare", "ReduceL1", "ReduceLogSumExp", "ReduceProd", "And", "Or", "Xor")
+    if kind.startswith("Reduce"):
+        y = b.op("Mul", [b.op("Tanh", [x], std=0.6), b.scalar(0.9)])
+        return reduced(b, kind, y, [b.between(0, x.rank - 1)], b.chance(0.5), 1.0)
+    one, two = (b.op(b.pick("Greater", "Less"), [x, b.scalar(k)], dtype="bool") for k in (0.1, -0.2))
+    return b.op("Where", [b.op(kind, [one, two]), x, b.scalar(0.5)], x.shape, "f32")
+
+
 def several(b, x):
     """Mean, Sum, Max and Min of three that broadcast."""
     row = b.weight((x.size(-1),), 0.5) if x.rank and is_fixed(x.shape[-1]) else b.scalar(0.3)
     return b.op(b.pick("Mean", "Sum", "Max", "Min"), [x, row, b.op("Tanh", [x])], x.shape)
 
 
-BLOCKS = [attention, attention, attention, rotary, rotary, rms, swish, swish, mish, lp_norm, of_images, of_images, log_sum, group_norm, angles, angles, angles, several]
+BLOCKS = [attention, attention, attention, rotary, rotary, rms, swish, swish, mish, lp_norm, of_images, of_images, log_sum, running_product, group_norm, angles, angles, angles, several, choices]

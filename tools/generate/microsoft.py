@@ -3,7 +3,7 @@ attention with its masks and caches, rotary positions, and products by weights o
 import math
 
 import numpy as np
-from graph import MICROSOFT, Skip, dims, elements, fixed, is_fixed, per_binding
+from graph import MICROSOFT, Skip, dims, elements, fixed, is_fixed
 from signal_blocks import batch_of
 
 
@@ -25,12 +25,14 @@ def tokens(b, x, width=None, length=None):
 
 
 def activation(b, x):
+    if not x.rank:
+        raise Skip
     kind = b.pick("Gelu", "FastGelu", "QuickGelu", "BiasGelu", "bias")
     if kind in ("Gelu", "FastGelu"):
         return op(b, kind, [x])
     if kind == "QuickGelu":
         return op(b, kind, [x], alpha=b.pick(1.0, 1.702, 0.5))
-    if not x.rank or not is_fixed(x.shape[-1]):
+    if not is_fixed(x.shape[-1]):
         raise Skip
     return op(b, "FastGelu" if kind == "bias" else "BiasGelu", [x, b.weight((x.size(-1),), 0.3)])
 

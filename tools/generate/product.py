@@ -124,6 +124,33 @@ def einsum(b, x):
     return b.op("Einsum", [x, b.weight((n, k), 1 / math.sqrt(k))], (x.shape[0], fixed(n), x.shape[1]), equation="bsk,nk->bns")
 
 
+FORMS = {2: ("ab,cb->ac", "ab,ab->a", "ab->ba", "ab,bc->ac", "ab->", "ab,ab->ab"),
+         3: ("abc,adc->abd", "abc,abc->ab", "abc->cab", "abc,cd->dab", "abc->b", "abc,acd->abd", "...ab->...ba", "abc,c->ab"),
+         4: ("abcd,abed->abce", "abcd,ce->abed", "abcd->adbc", "abcd,abcd->abc")}
+
+
+def einsum_form(b, x):
+    """Equations of every kind: the second operand is x, or a constant where its sizes are numbers."""
+    equation = b.pick(*FORMS.get(x.rank, ()))
+    left, right = equation.replace("...", "z").split("->")
+    names = left.split(",")
+    size = dict(zip(names[0], x.shape))
+    new = [c for c in names[-1] if c not in size]
+    size |= {c: fixed(b.pick(2, 5)) for c in new}
+    shape = tuple(size[c] for c in right)
+    terms = math.prod(max(size[c][:3]) for c in size if c not in right)
+    b.fits(shape, flops=cost(shape, terms))
+    if len(names) == 1:
+        return tame(b, b.op("Einsum", [x], shape, std=x.std * math.sqrt(terms), equation=equation))
+    if not new and names[1] == names[0]:
+        other = b.op("Tanh", [x], std=0.6)
+    else:
+        if not all(is_fixed(size[c]) for c in names[1]):
+            raise Skip
+        other = b.weight([size[c][0] for c in names[1]], 1 / math.sqrt(terms))
+    return tame(b, b.op("Einsum", [x, other], shape, std=x.std, equation=equation))
+
+
 LONG = (257, 511, 640, 1024, 1535, 1537, 1600, 2048, 2049, 3071, 3073, 3080, 4096, 5000, 6145, 8192)
 
 
@@ -164,5 +191,5 @@ def quantised_int(b, x):
     return tame(b, b.op("Cast", [y], dtype="f32", to=1, std=2000.0 * k))
 
 
-BLOCKS = [dense, dense, dense_bias, dense_bias, gemm, gemm, gemm_turned, constant_left, vector, varying, batch_broadcast, einsum, long_dense]
+BLOCKS = [dense, dense, dense_bias, dense_bias, gemm, gemm, gemm_turned, constant_left, vector, varying, batch_broadcast, einsum, einsum_form, einsum_form, long_dense]
 ROWWISE = [dense, dense_bias, gemm]  # keep the leading axes; take the width wanted

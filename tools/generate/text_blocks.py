@@ -1,6 +1,6 @@
 """Texts: numbers as texts, texts joined, split, matched, normalised, looked up, and counted; what leaves the graph are numbers."""
 import numpy as np
-from graph import ML, Skip, dims, elements, fixed, is_fixed
+from graph import ML, Skip, dims, fixed
 from signal_blocks import batch_of
 
 

@@ -188,6 +188,8 @@ def shuffle(b, x):
 
 
 def pad(b, x):
+    if not x.rank:
+        raise Skip
     mode = b.pick("constant", "constant", "reflect", "edge")
     lows, highs = ([b.pick(0, 1, 2) if k >= x.rank - 2 or b.chance(0.1) else 0 for k in range(x.rank)] for _ in range(2))
     if mode == "reflect" and any(max(a, c) >= min(d) for a, c, d in zip(lows, highs, x.shape)):
