@@ -314,13 +314,6 @@ int cuGraphLaunch(void* exec, void* stream) {
   for (size_t k = 0; k < g->count; ++k) run(&g->ops[k]);
   END;
 }
-static int drop(Graph* g) {
-  pthread_mutex_lock(&lock);
-  free(g->ops);
-  free(g);
-  --live;
-  END;
-}
 int cuGraphExecDestroy(void* exec) { return drop(exec); }
 int cuGraphDestroy(void* graph) { return drop(graph); }
 

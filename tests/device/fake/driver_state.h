@@ -129,3 +129,10 @@ static int leave(int code) {
   const int failed = enter(); \
   if (failed) return leave(failed)
 #define END return leave(0)
+static int drop(Graph* g) {
+  pthread_mutex_lock(&lock);
+  free(g->ops);
+  free(g);
+  --live;
+  END;
+}
