@@ -64,6 +64,28 @@ def peers(kind):
     return f"{out}\n\n" + "\n".join(sums) + f"\n\n{versions}. {precision}{source(name, data)}"
 
 
+def sixteen():
+    data, name = newest("cpu_bars_16_threads")
+    if not data:
+        return ""
+    rows, sums = [], []
+    for part, words in (("float", "float32"), ("quantised", "quantised")):
+        of = [c for c in data["cells"] if c["part"] == part]
+        rows += [[c["model"], *(milliseconds(c["peers"][p]["median_ms"]) if p in c["peers"] else "-" for p in ("peri", *PEERS)), f"{c['ratio']['peri']:.2f}"] for c in of]
+        worst = max(of, key=lambda c: c["ratio"]["peri"])
+        sums.append(f"{len(of)} {words}: geometric mean {mean([c['ratio']['peri'] for c in of]):.2f} to the better peer of each, worst {worst['ratio']['peri']:.2f} ({worst['model']}).")
+    return table(["model", "peri ms", *(f"{p} ms" for p in PEERS.values()), "to the better"], rows) + "\n\n" + "\n".join(sums) + f"\n\n{source(name, data)}"
+
+
+def written():
+    data, name = newest("written_models")
+    if not data:
+        return ""
+    rows = [[r["model"], milliseconds(r["peri_ms"]), milliseconds(r["onnxruntime_ms"]), f"{r['ratio']:.2f}", f"{max(r['errors']):.0e}"] for r in data["rows"]]
+    out = table(["model", "peri ms", "ONNX Runtime ms", "ratio", "error of the range"], rows)
+    return f"{out}\n\n{data['summary']}. ONNX Runtime {data['onnxruntime']}; {data['note']}. `benchmarks/results/{name}`: {data['machine']}, {data['threads']} threads."
+
+
 def start():
     data, name = newest("start")
     if not data:
@@ -114,7 +136,7 @@ def gpu():
             f"{chips}, float16; PyTorch's mode: {', '.join(sorted(modes))}. `benchmarks/results/{name}`; how it was measured and which engines were judged: [the page beside it](../benchmarks/results/{name.replace('.json', '.md')}).")
 
 
-SECTIONS = {"peers": lambda: peers("cpu_peers"), "gpu": gpu, "start": start, "chains": chains, "agreement": agreement}
+SECTIONS = {"peers": lambda: peers("cpu_peers"), "sixteen": sixteen, "written": written, "gpu": gpu, "start": start, "chains": chains, "agreement": agreement}
 
 
 def page(text):
