@@ -86,6 +86,17 @@ def written():
     return f"{out}\n\n{data['summary']}. ONNX Runtime {data['onnxruntime']}; {data['note']}. `benchmarks/results/{name}`: {data['machine']}, {data['threads']} threads."
 
 
+def packages():
+    data, name = newest("package_models")
+    if not data:
+        return ""
+    groups = {}
+    for c in data["cells"]:
+        groups.setdefault(c["package"], []).append(c)
+    rows = [[package, len(of), f"{mean([c['ratio'] for c in of]):.2f}", f"{max(c['ratio'] for c in of):.2f}"] for package, of in groups.items()]
+    return table(["package", "cases", "geometric mean", "worst"], rows) + f"\n\nAll {len(data['cells'])}: geometric mean {data['mean']:.2f}. ONNX Runtime {data['versions']['onnxruntime']}. `benchmarks/results/{name}`: {data['machine']['cpu']}, {data['machine']['threads']} threads."
+
+
 def start():
     data, name = newest("start")
     if not data:
@@ -136,7 +147,7 @@ def gpu():
             f"{chips}, float16; PyTorch's mode: {', '.join(sorted(modes))}. `benchmarks/results/{name}`; how it was measured and which engines were judged: [the page beside it](../benchmarks/results/{name.replace('.json', '.md')}).")
 
 
-SECTIONS = {"peers": lambda: peers("cpu_peers"), "sixteen": sixteen, "written": written, "gpu": gpu, "start": start, "chains": chains, "agreement": agreement}
+SECTIONS = {"peers": lambda: peers("cpu_peers"), "sixteen": sixteen, "packages": packages, "written": written, "gpu": gpu, "start": start, "chains": chains, "agreement": agreement}
 
 
 def page(text):
