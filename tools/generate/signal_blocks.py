@@ -20,6 +20,11 @@ def transform(b, x, axis, shape, length, **words):
     return b.op("DFT", [x, count] if count else [x], shape, std=x.std * 3, axis=axis, **words)
 
 
+def power(b, y, axis, shape):
+    """Imaginary parts that are zero are rounding alone: which of them is the largest, nobody can decide."""
+    return b.op("ReduceSum", [b.op("Mul", [y, y]), b.ints(axis)], shape, keepdims=0)
+
+
 def dft(b, x):
     b.need(17)
     if not 2 <= x.rank <= 3 or elements(x.shape) > 3000:
@@ -34,12 +39,11 @@ def dft(b, x):
     shape = x.shape[:axis] + (bins,) + x.shape[axis + 1 :] + dims(2)
     b.fits(flops=4 * elements(shape) * max(size[:3]))
     y = transform(b, real, axis, shape, length, onesided=int(one))
-    if b.chance(0.4) and not one:
+    padded = length is not None and length > n[0]
+    if b.chance(0.4) and not one and not padded:  # what was padded comes back as zeros and rounding
         y = transform(b, y, axis, shape, None, inverse=1)
         return b.op("Slice", [y, b.ints(0), b.ints(1), b.ints(x.rank)], shape[:-1] + dims(1))
-    if b.chance(0.4):  # magnitude
-        return b.op("ReduceSum", [b.op("Mul", [y, y]), b.ints(x.rank)], shape[:-1], keepdims=0)
-    return y
+    return power(b, y, x.rank, shape[:-1])
 
 
 def window(b, size):
@@ -73,7 +77,7 @@ def stft(b, x):
     while inputs[-1] is None:
         inputs.pop()
     y = b.op("STFT", inputs, shape, "f32", 2.0, onesided=int(one))
-    return b.op("ReduceSum", [b.op("Mul", [y, y]), b.ints(3)], shape[:3], keepdims=0) if b.chance(0.4) else y
+    return power(b, y, 3, shape[:3])
 
 
 def mel(b, x):
