@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -17,6 +18,30 @@ from onnx import TensorProto, helper
 from typed import PERI, Typed
 
 HEAD = '{"inputs":[{"name":"x","shape":[1,4],"datatype":"FP32","parameters":{"binary_data_size":16}}],"parameters":{"binary_data_output":true}}'
+
+
+def children(pid):
+    """The processes whose parent is `pid`."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{name}/stat") as stat:
+            if int(stat.read().rsplit(")", 1)[1].split()[1]) == pid:
+                found.append(int(name))
+    return found
+
+
+@contextlib.contextmanager
+def open_process(pid):
+    """A descriptor that is readable once the process has ended; a process that is gone already gives a readable one."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        process, other = os.pipe()
+        os.close(other)
+    try:
+        yield process
+    finally:
+        os.close(process)
 
 
 class Served(Typed):
@@ -33,10 +58,14 @@ class Served(Typed):
         super().tearDown()
 
     def kill(self):
-        """Ends the server, if one is there, without a word."""
+        """Ends the server, if one is there, without a word, and waits until its workers, which hold files, have ended too."""
         if self.server and self.server.poll() is None:
-            self.server.kill()
-            self.server.wait()
+            with contextlib.ExitStack() as watched:
+                workers = [watched.enter_context(open_process(pid)) for pid in children(self.server.pid)]
+                self.server.kill()
+                self.server.wait()
+                for worker in workers:
+                    self.assertTrue(select.select([worker], [], [], 60)[0], "a worker outlives its server")
 
     def closed(self, client):
         """The client, which is closed when the test is over."""
