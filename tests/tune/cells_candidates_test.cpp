@@ -12,8 +12,9 @@
 namespace peri::tune {
 namespace {
 
-// Whether a kernel of ours takes it; each that does has to be right. Inputs whose names begin with w are weights.
-void is_taken(const std::string& text) {
+// Whether a kernel of ours takes it; each that does has to be right, and `config` among their configurations. Inputs
+// whose names begin with w are weights.
+void is_taken(const std::string& text, const std::string& config = "") {
   Result<ir::Graph> graph = ir::parse_graph(text);
   ASSERT_TRUE(graph.ok()) << text << ": " << graph.error().text();
   const Status typed = ops::infer_graph(*graph);
@@ -25,12 +26,15 @@ void is_taken(const std::string& text) {
   std::vector<bool> constant;
   for (const ir::Value* v : graph->inputs) constant.push_back(v->name[0] == 'w');
   int taken = 0;
+  bool found = config.empty();
   for (const Candidate& c : tuner.candidates(*graph, constant).list) {
+    found |= c.offer.config == config;
     EXPECT_EQ(c.evidence.rejected, "") << c.id() << " for " << text;
     EXPECT_LE(c.evidence.max_error, 1) << c.id() << " for " << text;
     taken += c.evidence.max_error >= 0;
   }
   EXPECT_GT(taken, 0) << text;
+  EXPECT_TRUE(found) << text;
 }
 
 struct Cell {
@@ -103,6 +107,15 @@ TEST(Cells, ParametersOfSeveralFunctions) {
   is_taken(cell_text(kCells[0], "f32", "w", 21, 2,
                      "activation_alpha=[0.3, 0.5], activations=strings[\"Elu\", \"ThresholdedRelu\"], "
                      "direction=\"bidirectional\""));
+}
+
+// Tasks of whole directions, where a step has several blocks of units, which is a choice, and where it has one.
+TEST(Cells, StepsInOneTask) {
+  for (const Cell& cell : kCells) {
+    is_taken(cell_text(cell, "f32", "w", 400, 2, cell.more + "direction=\"bidirectional\""), "steps=256");
+    std::string text = cell_text(cell, "f32", "w", 5, 2, cell.more + "direction=\"bidirectional\"");
+    is_taken(text.replace(text.find("[4,3,9]"), 7, "[517,1,9]"));  // more steps than a task has
+  }
 }
 
 // Where weights are bytes, too.

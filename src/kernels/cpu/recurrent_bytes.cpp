@@ -104,8 +104,8 @@ void pack_direction(const Form& f, const Weights& from, int64_t d, std::byte* to
 
 class BytesInstance final : public cell::Walk {
  public:
-  BytesInstance(const Shape& s, Isa isa, Dot dot, Packed packed, std::vector<Source> ports)
-      : Walk(s, isa, std::move(ports)), dot_(dot), packed_(std::move(packed)) {}
+  BytesInstance(const Shape& s, Isa isa, Dot dot, Packed packed, std::vector<Source> ports, int64_t steps)
+      : Walk(s, isa, std::move(ports), steps), dot_(dot), packed_(std::move(packed)) {}
   size_t scratch_bytes() const override {
     return static_cast<size_t>(product_bytes() + shape().batch * width(false, 0) * 4);
   }
@@ -210,16 +210,17 @@ class BytesInstance final : public cell::Walk {
 };
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
-  PERI_TRY(read(p));
+  PERI_ASSIGN(const Shape s, read(p));
   PERI_ASSIGN(std::vector<Offer> offers, integer::offers_of(p, target));
   for (Offer& o : offers) o.outputs.resize(p.graph->outputs.size());
-  return offers;
+  return cell::with_whole_directions(std::move(offers), s);
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
   PERI_TRY(check_row_major(p));
   PERI_ASSIGN(const Shape s, read(p));
-  PERI_ASSIGN(const Dot dot, integer::read_dot(config, *c.target));
+  PERI_ASSIGN(const auto steps, cell::read_steps(config));
+  PERI_ASSIGN(const Dot dot, integer::read_dot(steps.second, *c.target));
   PERI_ASSIGN(const Isa isa, cpu::best_isa(*c.target));
   const ir::Node& n = p.anchor();
   Weights from;
@@ -237,7 +238,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   std::vector<Source> ports(cell::kPorts);
   for (const size_t port : {cell::kX, cell::kLengths, cell::kInitialH, cell::kInitialC, cell::kPeephole})
     ports[port] = Source::of(p, n.in(port), c.constants);
-  return std::unique_ptr<Instance>(std::make_unique<BytesInstance>(s, isa, dot, *c.packed, std::move(ports)));
+  return std::unique_ptr<Instance>(std::make_unique<BytesInstance>(s, isa, dot, *c.packed, std::move(ports), steps.first));
 }
 }  // namespace
 

@@ -96,13 +96,16 @@ void pack_part(const Form& f, const Weights& from, int64_t d, int64_t part, floa
 class CellInstance final : public cell::Walk {
  public:
   // `packed` null: by each run.
-  CellInstance(const Shape& s, Isa isa, Packed packed, std::vector<Source> ports)
-      : Walk(s, isa, std::move(ports)), packed_(std::move(packed)) {
+  CellInstance(const Shape& s, Isa isa, Packed packed, std::vector<Source> ports, int64_t steps)
+      : Walk(s, isa, std::move(ports), steps), packed_(std::move(packed)) {
     inputs_ = cpu::plan_gemm({.m = s.steps * s.batch, .n = s.sums(), .k = s.input}, isa);
-    for (const bool second : {false, true})
-      for (const bool last : {false, true})
-        states_[second][last] =
-            cpu::plan_gemm({.m = s.batch, .n = width(second, last ? s.blocks() - 1 : 0), .k = s.hidden}, isa);
+    for (const bool second : {false, true}) {
+      for (const bool last : {false, true}) {
+        // In one task, which is run by the block's own.
+        const int64_t n = width(second, last ? s.blocks() - 1 : 0);
+        states_[second][last] = cpu::plan_gemm({.m = s.batch, .n = n, .k = s.hidden}, isa, {.panels = n});
+      }
+    }
   }
   size_t scratch_bytes() const override {
     const int64_t packing = packed_ ? 0 : form().row_floats();
@@ -163,13 +166,15 @@ bool known(const Problem& p) {
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
-  PERI_TRY(read(p));
+  PERI_ASSIGN(const Shape s, read(p));
   PERI_TRY(cpu::best_isa(target));
-  return std::vector<Offer>{row_major_offer(p, target)};
+  return cell::with_whole_directions({row_major_offer(p, target)}, s);
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
   PERI_TRY(check_row_major(p));
+  PERI_ASSIGN(const auto steps, cell::read_steps(config));
+  if (!steps.second.empty()) return invalid("unknown configuration '%s'", std::string(config).c_str());
   PERI_ASSIGN(const Shape s, read(p));
   PERI_ASSIGN(const Isa isa, cpu::best_isa(*c.target));
   const ir::Node& n = p.anchor();
@@ -180,7 +185,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   keep({cell::kX, cell::kBias, cell::kLengths, cell::kInitialH, cell::kInitialC, cell::kPeephole});
   if (!known(p)) {
     keep({cell::kW, cell::kR});
-    return std::unique_ptr<Instance>(std::make_unique<CellInstance>(s, isa, nullptr, std::move(ports)));
+    return std::unique_ptr<Instance>(std::make_unique<CellInstance>(s, isa, nullptr, std::move(ports), steps.first));
   }
   const auto weight = [&](size_t port) { return Source::of(p, n.in(port), c.constants).f32({}); };
   const Form form{s, isa};
@@ -190,7 +195,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
     for (int64_t k = 0; k < s.directions * form.parts(); ++k)
       pack_part(form, from, k / form.parts(), k % form.parts(), rows.data(), to);
   }));
-  return std::unique_ptr<Instance>(std::make_unique<CellInstance>(s, isa, *c.packed, std::move(ports)));
+  return std::unique_ptr<Instance>(std::make_unique<CellInstance>(s, isa, *c.packed, std::move(ports), steps.first));
 }
 }  // namespace
 

@@ -103,8 +103,31 @@ Status read_cell(const Problem& p, Shape* s, DType type) {
   return Ok{};
 }
 
+namespace {
+constexpr std::string_view kSteps = "steps";
+}  // namespace
+
+std::vector<Offer> with_whole_directions(std::vector<Offer> offers, const Shape& s) {
+  if (s.blocks() == 1) return offers;
+  for (size_t k = 0, count = offers.size(); k < count; ++k) {
+    Offer whole = offers[k];
+    whole.config += (whole.config.empty() ? "" : " ") + std::string(kSteps) + "=" + std::to_string(kStepsAtOnce);
+    offers.push_back(std::move(whole));
+  }
+  return offers;
+}
+
+Result<std::pair<int64_t, std::string>> read_steps(std::string_view config) {
+  PERI_ASSIGN(const int64_t steps, config_int(config, kSteps, 0, kStepsAtOnce, 0));
+  if (steps != 0 && steps != kStepsAtOnce) return invalid("'steps' is 0 or %d", static_cast<int>(kStepsAtOnce));
+  const size_t at = config.find(kSteps);
+  if (at == std::string_view::npos) return std::pair(steps, std::string(config));
+  return std::pair(steps, std::string(config.substr(0, at == 0 ? 0 : at - 1)));
+}
+
 void Walk::run_task(int phase, int64_t task, const Args& args) const {
   if (pack_tasks() > 0 && phase-- == 0) return pack(task, reinterpret_cast<float*>(args.workspace), args);
+  if (phase > 0 && whole_) return steps((phase - 1) * kStepsAtOnce, task, args);
   if (phase > 0) {
     // There and back, so that a step begins with the weights that the last one left in the cache.
     const int64_t at = (phase - 1) / s_.phases_a_step();
@@ -137,6 +160,12 @@ void Walk::begin(int64_t d, const Args& args) const {
 void Walk::step(int64_t at, bool second, int64_t task, const Args& args) const {
   const int64_t d = task / s_.blocks(), block = task % s_.blocks(), from = block * s_.units;
   const float* old = state(d, at % 2, args);
+  if (!second && s_.batch == 1 && at < length(0, args)) {
+    // While the weights are read; of many sequences the hardware's own prefetch keeps up.
+    const float* const pre = products(d, args) + s_.row_of(0, time_of(d, at, length(0, args))) * s_.sums() + from;
+    for (int64_t g = 0; g < s_.gates; ++g)
+      for (int64_t j = 0; j < s_.units_of(block); j += 16) __builtin_prefetch(pre + g * s_.hidden + j);
+  }
   const float* const product = multiply_states(d, block, second, second ? state(d, 3, args) : old, args);
   Row row;
   row.kind = second ? Kind::kGruState : s_.kind;
@@ -161,7 +190,7 @@ void Walk::step(int64_t at, bool second, int64_t task, const Args& args) const {
       std::copy_n(row.old_state, row.n, row.state);
       if (y) std::fill_n(y + s_.y_of(d, b, at) + from, row.n, 0.0F);
     } else {
-      const int64_t t = (d == 1 || s_.first_reversed) ? length - 1 - at : at;
+      const int64_t t = time_of(d, at, length);
       row.pre = products(d, args) + s_.row_of(b, t) * s_.sums() + from;
       row.product = product + b * width(second, block);
       row.y = y ? y + s_.y_of(d, b, t) + from : nullptr;
@@ -177,6 +206,14 @@ void Walk::step(int64_t at, bool second, int64_t task, const Args& args) const {
         std::fill_n(to, row.n, 0.0F);
     }
   }
+}
+
+// Steps from `first` on of a direction, there and back as above.
+void Walk::steps(int64_t first, int64_t d, const Args& args) const {
+  const int64_t blocks = s_.blocks(), end = std::min(s_.steps, first + kStepsAtOnce);
+  for (int64_t at = first; at < end; ++at)
+    for (int64_t part = 0; part < s_.phases_a_step(); ++part)
+      for (int64_t k = 0; k < blocks; ++k) step(at, part == 1, d * blocks + (at % 2 == 0 ? k : blocks - 1 - k), args);
 }
 
 }  // namespace peri::kernels::cpu::cell

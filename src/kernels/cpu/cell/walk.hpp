@@ -1,6 +1,7 @@
 // A recurrent cell over a sequence: the products of the inputs of all steps are one phase, before it one that packs
 // weights which the run brings; then each step is a phase, whose tasks each compute a block of units: their gates' rows
-// of R times the state, and the cell on the sums while they are in cache. The kernel defines products and weights.
+// of R times the state, and the cell on the sums while they are in cache; or a phase is many steps, whose tasks each
+// compute a direction. The kernel defines products and weights.
 #pragma once
 
 #include <algorithm>
@@ -52,14 +53,28 @@ Status read_cell(const Problem& p, Shape* s, DType type = DType::kF32);
 // Whether an argument is absent or known before a run.
 bool is_constant(const Problem& p, size_t port);
 
+// Such that a run is soon stopped.
+constexpr int64_t kStepsAtOnce = 256;
+// Where a step is several blocks of units, also offers with tasks of whole directions ("steps=256"): weights stay in the
+// cache of one processor and no task waits for another at each step, but fewer threads work. Which is faster depends on
+// the number of threads, so both are timed.
+std::vector<Offer> with_whole_directions(std::vector<Offer> offers, const Shape& s);
+// What a configuration says of it, 0 or kStepsAtOnce, and the rest of the configuration.
+Result<std::pair<int64_t, std::string>> read_steps(std::string_view config);
+
 class Walk : public Instance {
  public:
-  Walk(Shape shape, Isa isa, std::vector<Source> ports) : s_(shape), isa_(isa), ports_(std::move(ports)) {}
+  // `steps`: of a direction that a task computes, kStepsAtOnce; 0: so many where a step is one block of units, else one.
+  Walk(Shape shape, Isa isa, std::vector<Source> ports, int64_t steps)
+      : s_(shape), isa_(isa), ports_(std::move(ports)), whole_(steps > 1 || shape.blocks() == 1) {}
   size_t workspace_bytes() const override { return static_cast<size_t>(of_direction(s_.directions)) * sizeof(float); }
-  int phases() const override { return static_cast<int>((pack_tasks() > 0) + 1 + s_.steps * s_.phases_a_step()); }
+  int phases() const override {
+    const int64_t steps = whole_ ? (s_.steps + kStepsAtOnce - 1) / kStepsAtOnce : s_.steps * s_.phases_a_step();
+    return static_cast<int>((pack_tasks() > 0) + 1 + steps);
+  }
   int64_t tasks(int phase) const override {
     if (pack_tasks() > 0 && phase-- == 0) return pack_tasks();
-    return s_.directions * (phase == 0 ? input_tasks() + 1 : s_.blocks());
+    return s_.directions * (phase == 0 ? input_tasks() + 1 : whole_ ? 1 : s_.blocks());
   }
   void run_task(int phase, int64_t task, const Args& args) const override;
 
@@ -101,12 +116,18 @@ class Walk : public Instance {
     return s_.outputs[k] < 0 ? nullptr : static_cast<float*>(args.out[static_cast<size_t>(s_.outputs[k])]);
   }
   int64_t length(int64_t b, const Args& args) const;
+  // The position of step `at` in a sequence.
+  int64_t time_of(int64_t d, int64_t at, int64_t length) const {
+    return d == 1 || s_.first_reversed ? length - 1 - at : at;
+  }
   void begin(int64_t d, const Args& args) const;
   void step(int64_t at, bool second, int64_t task, const Args& args) const;
+  void steps(int64_t first, int64_t d, const Args& args) const;
 
   Shape s_;
   Isa isa_;
   std::vector<Source> ports_;
+  bool whole_;  // a task computes a direction
 };
 
 }  // namespace peri::kernels::cpu::cell

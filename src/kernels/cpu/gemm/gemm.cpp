@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "base/result.hpp"
 #include "kernels/cpu/gemm/pack.hpp"
@@ -104,7 +105,8 @@ void run_task(const GemmPlan& plan, const GemmArgs& args, int64_t task, float* s
   PERI_CHECK(rows <= kMaxBlockRows);
   const float* a = args.a + outer * args.a_outer + inner * args.a_inner + row0 * args.lda;
   const float* b = args.b + outer * args.b_outer + inner * args.b_inner;
-  const Epilogue epilogue = epilogue_at(args.epilogue, outer, inner);
+  std::optional<Epilogue> moved;  // an epilogue is large beside a product of one row
+  if (outer != 0 || inner != 0) moved = epilogue_at(args.epilogue, outer, inner);
   const float* starts[kMaxBlockRows];
   Sweep s;
   s.table = &tile_table(plan.isa);
@@ -115,7 +117,7 @@ void run_task(const GemmPlan& plan, const GemmArgs& args, int64_t task, float* s
   s.end_panel = first_panel(plan, n_block + 1);
   s.c = args.c + outer * args.c_outer + inner * args.c_inner + row0 * args.ldc;
   s.ldc = args.ldc;
-  s.epilogue = &epilogue;
+  s.epilogue = moved ? &*moved : &args.epilogue;
   s.row0 = row0;
   for (int64_t k0 = 0; k0 == 0 || k0 < shape.k; k0 += plan.k_block) {
     for (int64_t r = 0; r < rows; ++r) starts[r] = a + r * args.lda + k0;
