@@ -95,6 +95,10 @@ typedef struct peri_tensor {
 
 /* ---- hooks ----------------------------------------------------------------------------------------------------- */
 
+/* Functions of the caller (log, allocate, release, progress, stop) should throw no exceptions. What log, allocate,
+ * progress or stop throws ends the call with PERI_ERROR_USAGE, whose message names the function; a build that writes an
+ * engine then writes the best so far, as after a stop. What release throws is dropped. */
+
 typedef enum peri_log_level { PERI_LOG_INFO = 0, PERI_LOG_WARNING = 1 } peri_log_level;
 /* Receives messages that are not errors. One line, without line end; valid during the call. */
 typedef void (*peri_log_function)(void* user, peri_log_level level, const char* message);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "api/callbacks.hpp"
 #include "api/handles.hpp"
 #include "bench/compare.hpp"
 #include "build/request.hpp"
@@ -29,7 +30,8 @@ Status set_inputs(const plan::Program& program, const peri_bench_options& given,
   return Ok{};
 }
 
-Result<build::BenchTerms> terms_of(const peri_engine& engine, const peri_bench_options& given) {
+Result<build::BenchTerms> terms_of(const peri_engine& engine, const peri_bench_options& given,
+                                   const Callbacks& callbacks) {
   build::BenchTerms t;
   t.threads = engine.engine->options().threads;
   if (given.threads) {
@@ -48,20 +50,20 @@ Result<build::BenchTerms> terms_of(const peri_engine& engine, const peri_bench_o
   if (given.tolerance > 0) t.tolerance = given.tolerance;
   PERI_TRY(set_inputs(engine.engine->program(), given, &t));
   t.program = tune::worker_program();
-  if (auto tell = progress_of(given.progress, given.user))
-    t.progress = [tell](const std::string& what) { tell(0, 0, what); };
-  if (given.stop) t.stop = [call = given.stop, user = given.user] { return call(user) != 0; };
+  if (auto tell = callbacks.progress()) t.progress = [tell](const std::string& what) { tell(0, 0, what); };
+  t.stop = callbacks.stop();
   return t;
 }
 
 Status bench(const peri_engine& engine, const peri_bench_options& given, peri_report** out) {
-  PERI_ASSIGN(const build::BenchTerms terms, terms_of(engine, given));
+  const Callbacks callbacks(given.progress, given.stop, given.user);
+  PERI_ASSIGN(const build::BenchTerms terms, terms_of(engine, given, callbacks));
   build::BenchSubject subject{.engine = engine.engine};
   if (engine.file) {
     subject.path = engine.path;
     subject.check_files = [file = engine.file] { return file->check(); };
   }
-  PERI_ASSIGN(const bench::Record record, build::bench_engine(subject, terms));
+  PERI_ASSIGN(const bench::Record record, callbacks.result(build::bench_engine(subject, terms)));
   *out = std::make_unique<peri_report>(peri_report{bench::record_json(record)}).release();
   return Ok{};
 }

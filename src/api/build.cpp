@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "api/callbacks.hpp"
 #include "api/handles.hpp"
-#include "base/plural.hpp"
 #include "build/open.hpp"
 #include "build/proof.hpp"
 #include "build/request.hpp"
@@ -24,16 +24,10 @@ Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t c
   return out;
 }
 
-std::function<void(size_t, size_t, const std::string&)> progress_of(void (*call)(void*, size_t, size_t, const char*),
-                                                                    void* user) {
-  if (!call) return {};
-  return [=](size_t done, size_t total, const std::string& what) { call(user, done, total, what.c_str()); };
-}
-
 namespace {
 std::string text_or(const char* text, const char* fallback) { return text ? text : fallback; }
 
-Result<build::Request> request_of(const char* model, const peri_build_options& given) {
+Result<build::Request> request_of(const char* model, const peri_build_options& given, const Callbacks& callbacks) {
   build::Request r;
   r.model = model;
   PERI_ASSIGN(r.dims, named_dims(given.dims, given.dim_count, "dimension"));
@@ -72,26 +66,27 @@ Result<build::Request> request_of(const char* model, const peri_build_options& g
   }
   r.strict_placement = given.strict_placement != 0;
   PERI_ASSIGN(r.max_iterations, iteration_limit(given.max_iterations));
-  r.progress = progress_of(given.progress, given.user);
-  if (given.stop) r.stop = [call = given.stop, user = given.user] { return call(user) != 0; };
+  r.progress = callbacks.progress();
+  r.stop = callbacks.stop();
   return r;
 }
 
 Result<std::unique_ptr<peri_engine>> build_engine(const char* model, const peri_build_options& given) {
   const Log log{given.log, given.log_user};
-  log.tell_of_knobs();
+  PERI_TRY(log.tell_of_knobs());
   PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator, given.device));
-  PERI_ASSIGN(const build::Request request, request_of(model, given));
+  const Callbacks callbacks(given.progress, given.stop, given.user);
+  PERI_ASSIGN(const build::Request request, request_of(model, given, callbacks));
   run_options.max_iterations = request.max_iterations;
-  PERI_ASSIGN(build::Made made, build::make_engine(request));
+  PERI_ASSIGN(build::Made made, callbacks.result(build::make_engine(request)));
   compile::Compiled* compiled = &made.built.compiled;
-  log.tell(PERI_LOG_INFO,
-           format("built %s: %s, %.1f s; %s", model, counted(std::ssize(compiled->program.steps), "step").c_str(),
-                  made.built.seconds, made.verdict().c_str()));
-  for (const std::string& note : compiled->notes) log.tell(PERI_LOG_WARNING, note);
+  const std::string steps = build::steps_text(std::ssize(compiled->program.steps), build::body_steps(*compiled));
+  PERI_TRY(log.tell(PERI_LOG_INFO, format("built %s: %s, %.1f s; %s", model, steps.c_str(), made.built.seconds,
+                                          made.verdict().c_str())));
+  for (const std::string& note : compiled->notes) PERI_TRY(log.tell(PERI_LOG_WARNING, note));
   if (compiled->program.devices.size() == 1) run_options.device.clear();
   PERI_ASSIGN(auto engine, build::assemble(compiled, std::move(run_options)));
-  auto out = to_handle(std::move(engine), log);
+  PERI_ASSIGN(auto out, to_handle(std::move(engine), log));
   out->path = model;
   out->proof = std::move(made.proof);
   return out;
@@ -129,8 +124,9 @@ peri_error* peri_model_inspect(const char* model, const peri_build_options* opti
   return peri::api::guarded([&]() -> peri::Status {
     if (!model || !report) return peri::usage("peri_model_inspect needs a model and a place for the report");
     PERI_ASSIGN(const peri_build_options o, peri::api::known_part(options, "peri_build_options"));
-    PERI_ASSIGN(const peri::build::Request request, peri::api::request_of(model, o));
-    PERI_ASSIGN(const peri::build::Survey found, peri::build::survey(request));
+    const peri::api::Callbacks callbacks(o.progress, o.stop, o.user);
+    PERI_ASSIGN(const peri::build::Request request, peri::api::request_of(model, o, callbacks));
+    PERI_ASSIGN(const peri::build::Survey found, callbacks.result(peri::build::survey(request)));
     *report = std::make_unique<peri_report>(peri_report{peri::build::survey_json(found)}).release();
     return peri::Ok{};
   });

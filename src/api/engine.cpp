@@ -31,13 +31,13 @@ Result<std::unique_ptr<peri_engine>> load(const char* path, const peri_engine_op
   std::shared_ptr<const MappedFile> file;
   PERI_ASSIGN(auto engine, build::load(path, std::move(run_options), given.check_weights != 0, &file));
   const Log log{given.log, given.log_user};
-  log.tell_of_knobs();
-  log.tell(PERI_LOG_INFO,
-           format("loaded %s: %s, made by %s", path, counted(std::ssize(engine->program().steps), "step").c_str(),
-                  engine->program().builder.c_str()));
+  PERI_TRY(log.tell_of_knobs());
+  PERI_TRY(log.tell(PERI_LOG_INFO, format("loaded %s: %s, made by %s", path,
+                                          counted(std::ssize(engine->program().steps), "step").c_str(),
+                                          engine->program().builder.c_str())));
   if (const std::string mark = build::interrupted_build(engine->program()); !mark.empty())
-    log.tell(PERI_LOG_WARNING, mark);
-  auto out = to_handle(std::move(engine), log);
+    PERI_TRY(log.tell(PERI_LOG_WARNING, mark));
+  PERI_ASSIGN(auto out, to_handle(std::move(engine), log));
   out->path = path;
   out->file = std::move(file);
   return out;
@@ -57,13 +57,13 @@ Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator*
   return build::run_options(count, {a.allocate, a.release, a.user}, device ? device : "");
 }
 
-std::unique_ptr<peri_engine> to_handle(std::shared_ptr<const runtime::Engine> engine, Log log) {
+Result<std::unique_ptr<peri_engine>> to_handle(std::shared_ptr<const runtime::Engine> engine, Log log) {
   const std::vector<plan::Step>& steps = engine->program().steps;
   const auto slow =
       std::count_if(steps.begin(), steps.end(), [](const plan::Step& s) { return s.executor == "reference"; });
   if (slow)
-    log.tell(PERI_LOG_WARNING, format("%td of %s on the slow reference, without a kernel", slow,
-                                      counted(std::ssize(steps), "step").c_str()));
+    PERI_TRY(log.tell(PERI_LOG_WARNING, format("%td of %s on the slow reference, without a kernel", slow,
+                                               counted(std::ssize(steps), "step").c_str())));
   auto out = std::make_unique<peri_engine>();
   out->input_dims = dim_texts(engine->program().inputs);
   out->output_dims = dim_texts(engine->program().outputs);

@@ -14,6 +14,7 @@
 
 #include "api/option_names.hpp"
 #include "api/tensors.hpp"
+#include "base/caller.hpp"
 #include "base/fault.hpp"
 #include "base/knobs.hpp"
 #include "build/text.hpp"
@@ -31,13 +32,21 @@ namespace peri::api {
 struct Log {
   peri_log_function function = nullptr;
   void* user = nullptr;
-  void tell(peri_log_level level, const std::string& message) const {
-    if (function) function(user, level, in_words_of_library(message).c_str());
+  // Errors: kUsage where the function throws.
+  Status tell(peri_log_level level, const std::string& message) const {
+    std::optional<Error> thrown;
+    if (function)
+      calling("log", true, &thrown, [&] {
+        function(user, level, in_words_of_library(message).c_str());
+        return true;
+      });
+    return thrown ? Status(*std::move(thrown)) : Status(Ok{});
   }
   // Warns of an unknown variable PERI_*: the command line refuses it, but a program may have inherited it.
-  void tell_of_knobs() const {
-    if (!function) return;
-    if (const Status knobs = check_knobs(); !knobs.ok()) tell(PERI_LOG_WARNING, knobs.error().text());
+  Status tell_of_knobs() const {
+    if (!function) return Ok{};
+    if (const Status knobs = check_knobs(); !knobs.ok()) return tell(PERI_LOG_WARNING, knobs.error().text());
+    return Ok{};
   }
 };
 
@@ -88,8 +97,8 @@ namespace peri::api {
 peri_error* to_handle(Status status);
 // An error that needs no memory.
 peri_error* no_memory();
-// A handle of an engine.
-std::unique_ptr<peri_engine> to_handle(std::shared_ptr<const runtime::Engine> engine, Log log);
+// A handle of an engine. Errors: those of the log.
+Result<std::unique_ptr<peri_engine>> to_handle(std::shared_ptr<const runtime::Engine> engine, Log log);
 // kUsage for an allocator with only one function, and for an invalid number of threads.
 Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator, const char* device);
 // The limit for one loop in one run; kUsage for a number below 0.
@@ -100,10 +109,6 @@ Result<std::vector<Tensor>> inputs_of(const plan::Program& program, const Tensor
 Result<const char*> proof_of(const peri_engine& engine);
 // Named sizes; kUsage for one without a name. `what`: "dimension".
 Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t count, const char* what);
-// The caller's progress function, or none.
-std::function<void(size_t done, size_t total, const std::string& what)> progress_of(
-    void (*call)(void* user, size_t done, size_t total, const char* what), void* user);
-
 // The caller's struct in this version's size: members that it does not have are zero. kUsage if struct_size is not set
 // or larger than in this version.
 template <class T>

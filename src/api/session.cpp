@@ -79,12 +79,13 @@ Status check_call(const plan::Program& program, size_t in_count, size_t out_coun
 }
 
 // Told once for each new size.
-void note_untuned(peri_session* s, const plan::Program& program, const DimBinding& binding) {
-  if (!s->log.function || binding == s->told) return;
+Status note_untuned(peri_session* s, const plan::Program& program, const DimBinding& binding) {
+  if (!s->log.function || binding == s->told) return Ok{};
   s->told = binding;
   if (const std::optional<build::Untuned> untuned = build::untuned(program, binding))
-    s->log.tell(PERI_LOG_INFO, "tuned for " + untuned->tuned + ", run at " + untuned->here +
-                                   ": right, but perhaps not fastest; build with these dims to tune for them");
+    return s->log.tell(PERI_LOG_INFO, "tuned for " + untuned->tuned + ", run at " + untuned->here +
+                                          ": right, but perhaps not fastest; build with these dims to tune for them");
+  return Ok{};
 }
 
 bool overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
@@ -148,7 +149,7 @@ Status run_session(peri_session* s, const TensorArray& in, const TensorArray& ou
   std::vector<std::vector<int64_t>> dims;
   for (const Tensor& t : inputs) dims.push_back(t.dims());
   PERI_ASSIGN(const DimBinding binding, plan::bind_dims(program, dims));
-  note_untuned(s, program, binding);
+  PERI_TRY(note_untuned(s, program, binding));
   std::vector<runtime::View> views;
   for (size_t k = 0; k < out.size(); ++k) {
     PERI_ASSIGN(views.emplace_back(), output_of(out[k], program.outputs[k], binding));
@@ -158,7 +159,7 @@ Status run_session(peri_session* s, const TensorArray& in, const TensorArray& ou
   const peri_last_run before = std::exchange(s->last, {});
   auto made = s->session->run(inputs, views);
   if (s->log.function)
-    for (const std::string& note : exec::take_packed_notes()) s->log.tell(PERI_LOG_WARNING, note);
+    for (const std::string& note : exec::take_packed_notes()) PERI_TRY(s->log.tell(PERI_LOG_WARNING, note));
   if (!made.ok()) return std::move(made).error();
   s->last.outputs = std::move(made).value();
   for (size_t k = 0; k < out.size(); ++k) out.set(k, given(s->last.outputs[k], out[k]));

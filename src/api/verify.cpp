@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/callbacks.hpp"
 #include "api/handles.hpp"
 #include "build/open.hpp"
 #include "build/subject.hpp"
@@ -26,7 +27,8 @@ Status set_budget(const peri_verify_options& given, judge::Budget* b) {
   return take(given.atol, "atol", 0, INFINITY, &b->tolerance.atol);
 }
 
-Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify_options& given) {
+Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify_options& given,
+                                    const Callbacks& callbacks) {
   judge::VerifyTerms t;
   t.threads = engine.engine->options().threads;
   if (given.threads) {
@@ -53,8 +55,8 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
   t.bisect = given.bisect != 0;
   t.budget.nan_equal = given.nan_equal != 0;
   PERI_TRY(set_budget(given, &t.budget));
-  t.progress = progress_of(given.progress, given.user);
-  if (given.stop) t.stop = [call = given.stop, user = given.user] { return call(user) != 0; };
+  t.progress = callbacks.progress();
+  t.stop = callbacks.stop();
   if (given.in) {
     if (given.dim_count || given.seed_count)
       return usage("peri_verify_options has inputs of its own: give neither seeds nor dims");
@@ -75,10 +77,11 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
 
 // The error where an answer is outside; the report in any case.
 Status verify(const peri_engine& engine, const peri_verify_options& given, peri_report** out) {
-  PERI_ASSIGN(const judge::VerifyTerms terms, terms_of(engine, given));
+  const Callbacks callbacks(given.progress, given.stop, given.user);
+  PERI_ASSIGN(const judge::VerifyTerms terms, terms_of(engine, given, callbacks));
   PERI_ASSIGN(judge::Subject subject, build::subject_of(engine.engine, engine.path));
   if (engine.file) subject.check_files = [file = engine.file] { return file->check(); };
-  PERI_ASSIGN(const judge::Verification v, judge::verify(subject, terms));
+  PERI_ASSIGN(const judge::Verification v, callbacks.result(judge::verify(subject, terms)));
   if (out) *out = std::make_unique<peri_report>(peri_report{judge::verification_json(v)}).release();
   if (v.passed) return Ok{};
   return Error(ErrorKind::kAccuracy, v.text()).in_file(engine.path);

@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
+#include <cmath>
 #include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "base/control_groups.hpp"
 
 namespace peri {
 
@@ -146,14 +148,10 @@ void ThreadPool::run(int64_t tasks, FunctionRef<void(int64_t, int)> fn) {
 }
 
 int usable_cpus() {
+  static const double kQuota = cpu_quota().cpus;  // read once: a call is made for small work too
   cpu_set_t set;
   int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
-    long long quota = 0, period = 0;
-    if (std::fscanf(f, "%lld %lld", &quota, &period) == 2 && period > 0)
-      n = std::min(n, static_cast<int>((quota + period - 1) / period));
-    std::fclose(f);
-  }
+  if (kQuota > 0) n = std::min(n, static_cast<int>(std::ceil(std::min(kQuota, 1e6))));
   return std::max(n, 1);
 }
 

@@ -80,7 +80,8 @@ Status take_claims(const Json& proof, Explanation* e) {
   PERI_ASSIGN(const int64_t earlier, claims->get_int("steps_of_earlier_builds"));
   e->untimed_because = proof_word(*claims, "not_measured");
   if (verified < steps)
-    e->proven = "; " + std::to_string(verified) + " of " + counted(steps, "step") + " verified individually";
+    e->proven = "; " + std::to_string(verified) + " of " + all_steps_text(steps, e->in_bodies) +
+                " verified individually";
   if (earlier > 0) e->proven += "; " + counted(earlier, "step") + " verified and timed by an earlier build";
   if (const Json* engine = proof.find("engine"))
     if (proof_word(*engine, "when").starts_with("in an earlier build"))
@@ -103,7 +104,7 @@ void take_least(const Explanation& e, ExplainedStep* step) {
 }
 
 // A step of the proof, and those of its bodies behind it.
-Status take_step(const Json& s, Explanation* explained) {
+Status take_step(const Json& s, Explanation* explained, bool of_run) {
   Explanation& out = *explained;
   ExplainedStep step;
   step.step = &s;
@@ -111,6 +112,7 @@ Status take_step(const Json& s, Explanation* explained) {
   PERI_ASSIGN(const Json* work, s.get("work"));
   PERI_ASSIGN(step.evidence, tune::read_evidence(*evidence));
   PERI_ASSIGN(step.work, tune::read_work(*work));
+  out.in_bodies += !of_run;
   out.timed += step.evidence.timed();
   out.reference += proof_word(s, "chosen") == "reference";
   take_least(out, &step);
@@ -118,7 +120,7 @@ Status take_step(const Json& s, Explanation* explained) {
   out.steps.push_back(std::move(step));
   for (const Json& body : proof_items(s, "bodies")) {
     PERI_ASSIGN(const Json::Array* steps, body.as_array());
-    for (const Json& inner : *steps) PERI_TRY(take_step(inner, explained));
+    for (const Json& inner : *steps) PERI_TRY(take_step(inner, explained, false));
   }
   return Ok{};
 }
@@ -127,7 +129,7 @@ Status take_step(const Json& s, Explanation* explained) {
 Result<Explanation> explain(const Json& proof, bool compare) {
   Explanation out;
   PERI_TRY(take_rates(proof, compare, &out));
-  for (const Json& s : proof_items(proof, "steps")) PERI_TRY(take_step(s, &out));
+  for (const Json& s : proof_items(proof, "steps")) PERI_TRY(take_step(s, &out, true));
   if (out.steps.empty() && !proof.find("steps"))
     return invalid("the proof has no list of steps").advise("build the engine again, which writes its proof");
   for (const ExplainedStep& step : out.steps) {
@@ -152,7 +154,8 @@ Result<Explanation> explain(const Json& proof, bool compare) {
 static std::string ms_text(double ms) { return format(ms > 0 && ms < 0.001 ? "%.2g" : "%.3f", ms) + " ms"; }
 
 std::string Explanation::text() const {
-  const std::string head = counted(std::ssize(steps), "step") + ", ";
+  const std::string head =
+      steps_text(std::ssize(steps) - in_bodies, in_bodies) + (in_bodies > 0 ? ", each counted once, " : ", ");
   std::string least = "hardware minimum " + ms_text(floor);
   if (floorless > 0)
     least += " (of " + counted(static_cast<int64_t>(floorless), "step") + " on a device it is not known)";
@@ -186,6 +189,7 @@ std::string explanation_json(const std::string& path, const Json& proof, const E
       .field("steps_without_a_floor", static_cast<int64_t>(e.floorless))
       .field("steps_on_a_device", static_cast<int64_t>(e.away))
       .field("threads", e.threads)
+      .field("steps_in_bodies", e.in_bodies)
       .field("steps_timed", static_cast<int64_t>(e.timed))
       .field("steps_on_the_reference", static_cast<int64_t>(e.reference));
   w.key("ceilings");

@@ -7,6 +7,7 @@
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/hash.hpp"
+#include "base/plural.hpp"
 #include "base/version.hpp"
 #include "build/last_word.hpp"
 #include "build/machine.hpp"
@@ -156,8 +157,10 @@ std::string judged_when(const judge::EngineVerdict& v) {
 
 StepsDone steps_done(const compile::Compiled& compiled) {
   StepsDone out;
+  for (const lower::StepReport& s : compiled.steps) out.in_bodies -= !s.key.empty();
   for (const lower::StepReport* s : lower::all_reports(compiled.steps)) {
     if (s->key.empty()) continue;
+    ++out.in_bodies;
     ++out.steps;
     out.verified += is_reference(*s) || s->evidence.max_error >= 0;
     out.by_definition += is_reference(*s);
@@ -166,6 +169,19 @@ StepsDone steps_done(const compile::Compiled& compiled) {
     out.oldest = out.earlier++ ? std::min(out.oldest, s->evidence.since) : s->evidence.since;
   }
   return out;
+}
+
+int64_t body_steps(const compile::Compiled& compiled) {
+  return std::ssize(lower::all_reports(compiled.steps)) - std::ssize(compiled.steps);
+}
+
+std::string steps_text(int64_t of_run, int64_t in_bodies) {
+  return counted(of_run, "step") +
+         (in_bodies > 0 ? " and " + std::to_string(in_bodies) + " in bodies of loops and branches" : "");
+}
+
+std::string all_steps_text(int64_t steps, int64_t in_bodies) {
+  return counted(steps, "step") + (in_bodies > 0 ? " (" + std::to_string(in_bodies) + " in bodies)" : "");
 }
 
 void write_step(JsonWriter& w, const lower::StepReport& s, int64_t begun) {
@@ -222,6 +238,7 @@ void write_claims(JsonWriter& w, const build::Built& built, const compile::Optio
       .field("verified", done.verified == done.steps)
       .field("measured", done.measured == done.steps)
       .field("steps", done.steps)
+      .field("steps_in_bodies", done.in_bodies)
       .field("steps_verified", done.verified)
       .field("steps_measured", done.measured)
       .field("steps_of_earlier_builds", done.earlier)

@@ -38,9 +38,16 @@ std::string verified_when(const lower::StepReport& step, int64_t begun);
 std::string measured_when(const lower::StepReport& step, int64_t begun);
 struct StepsDone {
   int64_t steps = 0, verified = 0, measured = 0;
+  int64_t in_bodies = 0;            // of `steps`: in bodies of loops and branches, each once however often it runs
   int64_t by_definition = 0;        // of the verified ones: run by the reference itself
   int64_t earlier = 0, oldest = 0;  // known from an earlier build; its first second, 0: unknown
 };
 StepsDone steps_done(const compile::Compiled& compiled);
+// Steps in bodies of loops and branches, at any depth; program.steps has none of them.
+int64_t body_steps(const compile::Compiled& compiled);
+// "2 steps", or of a run with bodies "2 steps and 3 in bodies of loops and branches".
+std::string steps_text(int64_t of_run, int64_t in_bodies);
+// Both together: "5 steps (3 in bodies)".
+std::string all_steps_text(int64_t steps, int64_t in_bodies);
 
 }  // namespace peri::build

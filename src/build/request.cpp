@@ -65,10 +65,9 @@ std::string unproven_text(const compile::Compiled& compiled) {
   const auto unproven = std::count_if(steps.begin(), steps.end(), [](const lower::StepReport* s) {
     return s->chosen != "reference" && s->chosen != "sized" && s->bodies.empty() && s->evidence.max_error < 0;
   });
-  if (unproven == 0)
-    return "interrupted: the best so far, none of " + counted(std::ssize(steps), "step") + " left unverified";
-  return format("interrupted: the best so far, %td of %s neither verified nor measured", unproven,
-                counted(std::ssize(steps), "step").c_str());
+  const std::string all = all_steps_text(std::ssize(steps), body_steps(compiled));
+  if (unproven == 0) return "interrupted: the best so far, none of " + all + " left unverified";
+  return format("interrupted: the best so far, %td of %s neither verified nor measured", unproven, all.c_str());
 }
 
 Result<Made> make(const Request& request) {

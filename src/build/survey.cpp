@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/json.hpp"
+#include "build/proof.hpp"
 #include "compile/other_files.hpp"
 #include "hf/import.hpp"
 #include "plan/memory.hpp"
@@ -113,7 +114,8 @@ Status try_lowering(const Request& request, Survey* f) {
   f->problems = compiled->tuned.problems;
   f->candidates = compiled->tuned.candidates;
   f->steps = static_cast<int64_t>(compiled->program.steps.size());
-  for (const auto& s : compiled->steps) f->reference_steps += s.chosen == "reference";
+  f->body_steps = body_steps(*compiled);
+  for (const lower::StepReport* s : lower::all_reports(compiled->steps)) f->reference_steps += s->chosen == "reference";
   f->prepare_seconds = compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds;
   f->build_seconds = f->prepare_seconds + work_seconds(*compiled, measures, verifies);
   return Ok{};
@@ -192,7 +194,8 @@ std::string survey_json(const Survey& f) {
     w.key("device_memory").begin_array();
     for (const std::string& line : f.device_memory) w.value(line);
     w.end_array();
-    w.field("steps", f.steps).field("reference_steps", f.reference_steps);
+    w.field("steps", f.steps).field("steps_in_bodies", f.body_steps);
+    w.field("reference_steps", f.reference_steps);
     w.key("build_estimate")
         .begin_object()
         .field("seconds", f.build_seconds)

@@ -20,7 +20,9 @@ struct Survey {
   bool lowered = false;
   DimBinding dims;
   std::vector<std::string> device_memory;  // a line for each device except the host
-  int64_t weight_bytes = 0, arena_bytes = 0, problems = 0, candidates = 0, steps = 0, reference_steps = 0;
+  int64_t weight_bytes = 0, arena_bytes = 0, problems = 0, candidates = 0;
+  int64_t steps = 0, body_steps = 0;  // of a run; in bodies of loops and branches
+  int64_t reference_steps = 0;        // of both: on the reference
   double prepare_seconds = 0, build_seconds = 0;
 
   int64_t unsupported_kinds() const;  // operators

@@ -21,6 +21,7 @@ std::string describe(const Page& page, const build::Made& made, const std::strin
   JsonWriter w;
   w.begin_object().field("engine", path).field("model", c.program.name);
   w.field("steps", static_cast<int64_t>(c.program.steps.size()))
+      .field("steps_in_bodies", build::body_steps(c))
       .field("weights", static_cast<int64_t>(c.program.weights.size()));
   w.field("predicted_ms", c.predicted_ms).field("conversion_ms", c.conversion_ms);
   w.field("import_seconds", c.import_seconds)
@@ -75,12 +76,12 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_ASSIGN(const build::Made made, build::make_engine(request));
   progress.clear();
   const compile::Compiled& compiled = made.built.compiled;
-  const int64_t reference = made.reference_steps();
+  const int64_t reference = made.reference_steps(), in_bodies = build::body_steps(compiled);
   const Page page(arguments);
   for (const std::string& note : compiled.notes)
     if (!arguments.has("--quiet") && !(made.stopped && note == compiled.notes.back())) say("note: " + note);
   Outcome out;
-  out.summary = path + ", " + counted(std::ssize(compiled.program.steps), "step") +
+  out.summary = path + ", " + build::steps_text(std::ssize(compiled.program.steps), in_bodies) +
                 (reference ? ", " + std::to_string(reference) + " of them on the slow reference" : "") +
                 format(", %.1f s", made.built.seconds) + "; " + made.verdict() + host_text(compiled) +
                 (compiled.tuned.untried > 0 && !made.stopped

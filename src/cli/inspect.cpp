@@ -5,6 +5,7 @@
 #include "base/hash.hpp"
 #include "base/json.hpp"
 #include "base/plural.hpp"
+#include "build/proof.hpp"
 #include "build/survey.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
@@ -62,7 +63,8 @@ void print_model(const Page& page, const build::Survey& f) {
         counted(f.candidates, "candidate").c_str(), counted(f.problems, "distinct problem").c_str());
     if (f.reference_steps)
       page.line("  slow: %lld of %s on the reference, since no kernel supports them",
-                static_cast<long long>(f.reference_steps), counted(f.steps, "step").c_str());
+                static_cast<long long>(f.reference_steps),
+                build::all_steps_text(f.steps + f.body_steps, f.body_steps).c_str());
   }
   for (const std::string& n : f.notes) page.line("  note: %s", n.c_str());
 }
@@ -99,7 +101,7 @@ std::string kernel_of(const plan::Step& s) {
   return head.starts_with("kernel ") ? head.substr(7) : s.executor;
 }
 
-std::string engine_json(const std::string& path, const plan::LoadedEngine& e,
+std::string engine_json(const std::string& path, const plan::LoadedEngine& e, int64_t in_bodies,
                         const std::map<std::string, int64_t>& kernels, const std::map<std::string, int64_t>& executors,
                         bool checked, const std::string& lacks) {
   const plan::Program& p = e.program;
@@ -133,6 +135,7 @@ std::string engine_json(const std::string& path, const plan::LoadedEngine& e,
   }
   w.end_object()
       .field("steps", static_cast<int64_t>(p.steps.size()))
+      .field("steps_in_bodies", in_bodies)
       .field("buffers", static_cast<int64_t>(p.buffers.size()));
   w.key("executors").begin_object();
   for (const auto& [name, n] : executors) w.field(name, n);
@@ -156,6 +159,18 @@ std::string without_file(Error e, const std::string& path) {
   return e.text();
 }
 
+// Steps of a program and of its bodies, each under its kernel and its executor.
+int64_t count_steps(const plan::Program& p, std::map<std::string, int64_t>* kernels,
+                    std::map<std::string, int64_t>* executors) {
+  int64_t out = std::ssize(p.steps);
+  for (const plan::Step& s : p.steps) {
+    ++(*kernels)[kernel_of(s)];
+    ++(*executors)[s.executor];
+    for (const auto& body : s.bodies) out += count_steps(*body, kernels, executors);
+  }
+  return out;
+}
+
 Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& path) {
   static constexpr std::string_view kObeyed[] = {"--device", "--kernel"};
   PERI_TRY(check_engine_flags(arguments, kObeyed));
@@ -165,10 +180,7 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   if (!here.ok() && here.error().kind != ErrorKind::kRefused) return std::move(here).error();
   const plan::Program& p = e.program;
   std::map<std::string, int64_t> kernels, executors;
-  for (const plan::Step& s : p.steps) {
-    ++kernels[kernel_of(s)];
-    ++executors[s.executor];
-  }
+  const int64_t inner = count_steps(p, &kernels, &executors) - std::ssize(p.steps);
   const Page page(arguments);
   page.line("%s: engine '%s' built by %s for %s, in %s, %s", path.c_str(), p.name.c_str(), p.builder.c_str(),
             p.backend.c_str(), std::string(dtype_name(p.precision)).c_str(),
@@ -184,7 +196,7 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   for (const std::string& name : p.dims)
     if (const std::string limit = plan::limits_text(p, name); !limit.empty())
       page.line("  limit   %s: %s", name.c_str(), limit.c_str());
-  page.line("  %s, %s, %s (%s%s)", counted(std::ssize(p.steps), "step").c_str(),
+  page.line("  %s, %s, %s (%s%s)", build::steps_text(std::ssize(p.steps), inner).c_str(),
             counted(std::ssize(p.buffers), "buffer").c_str(), counted(std::ssize(p.weights), "weight").c_str(),
             bytes_text(static_cast<double>(e.weight_bytes.size())).c_str(),
             arguments.has("--check") ? ", every hash fits" : "");
@@ -205,11 +217,12 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   for (const plan::Section& s : p.sections)
     page.line("  section  %-20s %s", s.name.c_str(), bytes_text(static_cast<double>(s.bytes.size())).c_str());
   Outcome out;
-  out.json = engine_json(path, e, kernels, executors, arguments.has("--check"), here.ok() ? "" : here.error().text());
+  out.json = engine_json(path, e, inner, kernels, executors, arguments.has("--check"),
+                         here.ok() ? "" : here.error().text());
   const std::string checked = arguments.has("--check") ? ", all weights intact" : "";
   const std::string marked = mark.empty() ? "" : "; " + mark;
   if (here.ok()) {
-    out.summary = path + " runs here: " + counted(std::ssize(p.steps), "step") + checked + marked;
+    out.summary = path + " runs here: " + build::steps_text(std::ssize(p.steps), inner) + checked + marked;
   } else {  // missing requirements of the program or machine
     out.code = 1;
     out.summary = path + " does not run here" + checked + ": " + without_file(here.error(), path) + marked;

@@ -1,17 +1,15 @@
 // The one place that asks the CPU and the operating system what they are: cpuid says what the chip has, xgetbv what the
-// system saves on a context switch, /sys how large the caches are, /proc how much memory there is.
+// system saves on a context switch, /sys how large the caches are.
 #include <cpuid.h>
-#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <optional>
 
-#include "base/file.hpp"
+#include "base/system_text.hpp"
 #include "base/thread_pool.hpp"
 #include "device/cpu_core.hpp"
-#include "device/memory_info.hpp"
 #include "device/running.hpp"
 #include "device/target.hpp"
 
@@ -84,45 +82,27 @@ std::string brand() {
   return std::string(trimmed(out.substr(0, out.find('\0'))));
 }
 
-// A file of the kernel's: its size reads as 0, so it is read until its end.
-std::string kernel_text(const std::string& path) {
-  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string out;
-  char block[4096];
-  for (ssize_t n; fd.valid() && out.size() < (1u << 20) && (n = read(fd.get(), block, sizeof block)) > 0;)
-    out.append(block, static_cast<size_t>(n));
-  return out;
-}
-
 // "48K" as bytes.
 int64_t bytes_of(std::string_view text) {
   int64_t n = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (code != std::errc() || n < 0 || n > (int64_t{1} << 40)) return 0;
   const std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
-  return n << (unit == "M" ? 20 : unit == "K" || unit == " kB" ? 10 : 0);
+  return n << (unit == "M" ? 20 : unit == "K" ? 10 : 0);
 }
 
 std::vector<Cache> caches() {
   std::vector<Cache> out;
   for (int k = 0; k < 8; ++k) {
     const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(k) + "/";
-    const std::string level = kernel_text(folder + "level"), size = kernel_text(folder + "size");
-    std::string type(trimmed(kernel_text(folder + "type")));
+    const std::string level = system_text(folder + "level"), size = system_text(folder + "size");
+    std::string type(trimmed(system_text(folder + "type")));
     const int64_t bytes = bytes_of(trimmed(size));
     if (level.empty() || bytes == 0) break;
     for (char& c : type) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
     out.push_back({"L" + std::string(trimmed(level)) + " " + type, bytes});
   }
   return out;
-}
-
-// The value of "key:   value kB".
-int64_t field_of(const std::string& text, std::string_view key) {
-  const size_t at = text.find(key);
-  if (at == std::string::npos) return 0;
-  const size_t begin = at + key.size(), end = text.find('\n', begin);
-  return bytes_of(trimmed(std::string_view(text).substr(begin, end - begin)));
 }
 }  // namespace
 
@@ -145,11 +125,6 @@ Target cpu_target(int threads, std::vector<std::string> libraries) {
   out.threads = threads;
   out.libraries = std::move(libraries);
   return out;
-}
-
-MemoryInfo host_memory() {
-  const std::string text = kernel_text("/proc/meminfo");
-  return {field_of(text, "MemTotal:"), field_of(text, "MemAvailable:")};
 }
 
 CpuCore cpu_core() {

@@ -92,7 +92,9 @@ struct EngineJudge {
     if (error.kind == ErrorKind::kMemory) {
       evidence->limit = error.text();
       verdict.lasting = false;
-      return evidence->no_memory = true;
+      // How far a loop grows follows from the values that it is given, here made up, as the number of its iterations.
+      evidence->no_memory = engine->program().steps[step_of(error, step)].bodies.empty();
+      return evidence->no_memory;
     }
     const bool about_data = error.kind == ErrorKind::kInvalid || error.kind == ErrorKind::kUsage;
     if (flops <= kMaxWholeFlops) {

@@ -18,6 +18,7 @@
 #include "base/knobs.hpp"
 #include "base/npy.hpp"
 #include "base/rng.hpp"
+#include "base/system_text.hpp"
 #include "base/this_program.hpp"
 #include "compile/compile.hpp"
 #include "judge/difference.hpp"
@@ -48,14 +49,17 @@ with open(os.path.join(folder, "names.json")) as f:
 options = ort.SessionOptions()
 options.intra_op_num_threads, options.log_severity_level = threads, 3
 session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-def constant(port):  # an input that --fix made one: its text as the model's type
-    words, name = names["fixed"][port.name].split(","), port.type[len("tensor("):-1]
+def constant(port, text):  # an input that --fix made one: its text as the model's type
+    words, name = text.split(","), port.type[len("tensor("):-1]
     if name == "bool":
         words = [word in ("true", "1") for word in words]
     kind = {"float": np.float32, "double": np.float64, "string": object}.get(name) or np.dtype(name)
     values = np.array(words).astype(kind)
     return np.full(port.shape, values[0]) if len(words) == 1 else values.reshape(port.shape)
-fixed = {port.name: constant(port) for port in session.get_inputs() if port.name in names["fixed"]}
+ports, fixed = {port.name: port for port in session.get_inputs()}, {}
+for line in names["fixed"]:  # NAME=VALUE: the longest name of an input
+    name = max((n for n in ports if line.startswith(n + "=")), key=len)
+    fixed[name] = constant(ports[name], line[len(name) + 1:])
 for k in range(names["sets"]):
     at = lambda side, i: os.path.join(folder, f"{k}_{side}_{i}.npy")
     feed = {name: np.load(at("input", i)) for i, name in enumerate(names["inputs"])} | fixed
@@ -142,16 +146,10 @@ Status write_sets(const Scratch& scratch, const plan::Program& program, std::spa
   for (const plan::Port& p : program.inputs) w.value(p.name);
   w.end_array().key("outputs").begin_array();
   for (const plan::Port& p : program.outputs) w.value(p.name);
-  w.end_array().key("fixed").begin_object();
+  w.end_array().key("fixed").begin_array();
   if (const plan::Section* fixed = program.section(compile::kFixedSection))
-    for (size_t at = 0; at < fixed->bytes.size();) {  // lines NAME=VALUE
-      const size_t end = std::min(fixed->bytes.find('\n', at), fixed->bytes.size());
-      const std::string line = fixed->bytes.substr(at, end - at);
-      if (const size_t equal = line.find('='); equal != std::string::npos)
-        w.field(line.substr(0, equal), line.substr(equal + 1));
-      at = end + 1;
-    }
-  w.end_object().end_object();
+    for (const std::string& line : parts_of(fixed->bytes, "\n")) w.value(line);
+  w.end_array().end_object();
   PERI_TRY(write_file_atomic(scratch.path + "/names.json", w.take()));
   for (size_t n = 0; n < sets.size(); ++n)
     for (size_t k = 0; k < sets[n].size(); ++k) PERI_TRY(write_npy(file_name(scratch, n, "input", k), sets[n][k]));

@@ -1,8 +1,6 @@
 // Loading: checks, executors, variants, prepared steps, and the cache of instances.
 #include "runtime/engine.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -11,6 +9,7 @@
 #include <set>
 
 #include "base/fault.hpp"
+#include "device/memory_info.hpp"
 #include "plan/sizes.hpp"
 #include "runtime/engine_devices.hpp"
 #include "runtime/step_share.hpp"
@@ -62,8 +61,8 @@ struct Engine::State {
 int64_t EngineOptions::memory_limit() const {
   if (memory_bytes > 0) return memory_bytes;
   static const int64_t machine = [] {  // asked once: each step of an engine wants to know
-    const int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
-    return pages > 0 && page > 0 ? pages * page : INT64_MAX;
+    const int64_t bytes = device::host_memory().total_bytes;
+    return bytes > 0 ? bytes : INT64_MAX;
   }();
   return machine;
 }

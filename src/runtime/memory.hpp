@@ -4,7 +4,9 @@
 
 #include <cstdlib>
 #include <memory>
+#include <optional>
 
+#include "base/caller.hpp"
 #include "runtime/engine.hpp"
 
 namespace peri::runtime {
@@ -16,7 +18,11 @@ struct Release {
   Allocator allocator;
   size_t bytes = 0;
   void operator()(void* data) const {
-    allocator.release ? allocator.release(allocator.user, data, bytes) : std::free(data);
+    if (!allocator.release) return std::free(data);
+    try {
+      allocator.release(allocator.user, data, bytes);
+    } catch (...) {  // nobody is there to be told: memory goes back when its owner ends
+    }
   }
 };
 
@@ -34,12 +40,14 @@ struct Memory {
     const Allocator& a = options.allocator;
     data.reset();  // before the new one is allocated: both need not fit
     void* fresh = nullptr;
+    std::optional<Error> thrown;
     if (a.allocate)
-      fresh = a.allocate(a.user, padded, kPage);
+      fresh = calling("allocate", fresh, &thrown, [&] { return a.allocate(a.user, padded, kPage); });
     else if (posix_memalign(&fresh, kPage, padded) != 0)
       fresh = nullptr;
     data = {static_cast<std::byte*>(fresh), Release{a, padded}};
     bytes = data ? padded : 0;
+    if (thrown) return *std::move(thrown);
     if (!data) return Error(ErrorKind::kMemory, format("cannot allocate %zu bytes for the arena", wanted));
     return Ok{};
   }

@@ -35,8 +35,9 @@ Status wait_for_bytes(int socket, double patience_s, const std::function<bool()>
   }
 }
 
-Status receive_bytes(int socket, char* to, size_t bytes) {
+Status receive_bytes(int socket, char* to, size_t bytes, double patience_s, const std::function<bool()>& stop) {
   while (bytes > 0) {
+    PERI_TRY(wait_for_bytes(socket, patience_s, stop));  // the other side may stop within a message
     const ssize_t got = recv(socket, to, bytes, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return io_error("closed");
@@ -110,11 +111,10 @@ bool is_socket(int descriptor) {
 
 Result<Json> receive(int socket, double patience_s, const std::function<bool()>& stop) {
   uint32_t size = 0;
-  PERI_TRY(wait_for_bytes(socket, patience_s, stop));
-  PERI_TRY(receive_bytes(socket, reinterpret_cast<char*>(&size), sizeof size));
+  PERI_TRY(receive_bytes(socket, reinterpret_cast<char*>(&size), sizeof size, patience_s, stop));
   if (size >= kMaxBytes) return invalid("a message of %u bytes", size);
   std::string text(size, '\0');
-  PERI_TRY(receive_bytes(socket, text.data(), size));
+  PERI_TRY(receive_bytes(socket, text.data(), size, patience_s, stop));
   return parse_json(text, {64, kMaxBytes, 0});
 }
 

@@ -10,7 +10,7 @@ namespace peri::tune {
 Status send_text(int socket, const std::string& text);
 bool is_socket(int descriptor);
 // The next document. kIo "closed" if the other side is gone, kCancelled if nothing arrived for `patience_s` (< 0:
-// waits) or `stop` returns true.
+// waits) or `stop` returns true; other kinds if what came is no document.
 Result<Json> receive(int socket, double patience_s, const std::function<bool()>& stop = {});
 
 // What both sides must agree on for a candidate to mean the same: version of the software, kernels with their versions

@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/knobs.hpp"
 #include "base/this_program.hpp"
@@ -38,13 +39,31 @@ struct Process {
   pid_t pid = -1;
   Fd socket;
 
+  // Whether it ends by itself within a time that ends need.
+  bool ends(int* status) const {
+    constexpr double kEndPatienceS = 5;
+    constexpr unsigned kSliceUs = 2000;
+    const int64_t start = now_ns();
+    while (true) {
+      const pid_t ended = waitpid(pid, status, WNOHANG);
+      if (ended == pid || (ended < 0 && errno != EINTR)) return true;
+      if (seconds_since(start) > kEndPatienceS) return false;
+      usleep(kSliceUs);
+    }
+  }
+
   // Ends it, if it still runs, and says how it ended.
   Death end(bool too_slow, double patience_s) {
     if (too_slow) kill(pid, SIGKILL);
     socket = {};
     int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    const bool went_on = !ends(&status);
+    if (went_on) {
+      kill(pid, SIGKILL);
+      while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    }
     pid = -1;
+    if (went_on) return {"left the build and went on", false, false};
     if (too_slow) return {format("gave no answer for %.0f s", patience_s), false, false};
     if (!WIFSIGNALED(status)) return {format("ended with status %d", WEXITSTATUS(status)), false, false};
     const int n = WTERMSIG(status);
@@ -124,15 +143,26 @@ struct RemoteJudge::State {
     w.field("parent", static_cast<int64_t>(getpid())).key("kernels").begin_array();
     for (const std::string& manifest : kernels::outside::added()) w.value(manifest);
     w.end_array().end_object();
-    auto hello = send_text(process.socket.get(), w.take()).ok() ? receive(process.socket.get(), kStartPatienceS)
+    // Another program may never speak; a worker of another version answers without a greeting.
+    double patience = kGreetingPatienceS;
+    auto hello = send_text(process.socket.get(), w.take()).ok() ? receive(process.socket.get(), patience)
                                                                 : Result<Json>(io_error("closed"));
+    if (hello.ok() && hello->find(kGreeting)) {
+      patience = kStartPatienceS;
+      hello = receive(process.socket.get(), patience);
+    }
     if (hello.ok()) {
       auto theirs = hello->get_string("signature");
       if (theirs.ok() && *theirs == signature()) return Ok{};
       stop();
       return refused("the worker is another version, or has other kernels or libraries").in_file(program);
     }
-    const Death d = process.end(hello.error().kind != ErrorKind::kIo, kStartPatienceS);
+    const ErrorKind kind = hello.error().kind;
+    if (kind != ErrorKind::kIo && kind != ErrorKind::kCancelled) {
+      stop();
+      return refused("what the worker says is no answer of a worker: it is another program").in_file(program);
+    }
+    const Death d = process.end(kind == ErrorKind::kCancelled, patience);
     return refused("the worker %s before it was ready", d.how.c_str()).in_file(program);
   }
   void stop() {

@@ -17,7 +17,9 @@ std::string worker_program();
 // A Judge in a worker process. The candidate at which a worker dies or does not answer in time is refused, with the
 // signal's name, and the worker is replaced; after a kill from outside the candidate gets a second try. The worker ends
 // with this object, and with the thread that made it; it ignores Ctrl-C.
-constexpr double kStartPatienceS = 30;   // a process starts in milliseconds where nothing else runs
+constexpr double kGreetingPatienceS = 5;  // the first words of a process that starts in milliseconds; another program's
+                                          // may never come
+constexpr double kStartPatienceS = 30;   // where others run too, until it has read the kernels
 constexpr double kPatienceS = 120;       // includes host work: code that is compiled late where others run too
 constexpr double kDevicePatienceS = 30;  // what runs on a device takes seconds, or hangs
 class RemoteJudge {
@@ -51,7 +53,9 @@ class RemoteJudge {
 
 // The worker's side: answers on `socket` until it closes. `before`: called with a candidate's id before it is prepared
 // and before it runs, and before each problem of samples.
+// First of all it sends kGreeting, before it has read or prepared anything.
 constexpr int kWorkerSocket = 3;
+constexpr std::string_view kGreeting = "greeting";  // a member: the version
 Status serve(int socket, const std::function<void(const std::string& candidate)>& before = {});
 
 }  // namespace peri::tune

@@ -7,6 +7,7 @@
 #include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "base/heap.hpp"
+#include "base/version.hpp"
 #include "kernels/outside/outside.hpp"
 #include "tune/contained_judge.hpp"
 #include "tune/wire.hpp"
@@ -100,7 +101,9 @@ Result<bool> answer(int socket, Judge& judge, const Json& said, const std::funct
 }  // namespace
 
 Status serve(int socket, const std::function<void(const std::string& candidate)>& before) {
-  auto first = receive(socket, kStartPatienceS);  // of a build that is gone the socket is left
+  const Status greeted = send_text(socket, one_field(kGreeting, version()));
+  auto first = greeted.ok() ? receive(socket, kStartPatienceS) : Result<Json>(greeted.error());
+  // Of a build that is gone the socket is left.
   if (!first.ok()) return is_socket(socket) ? Status(Ok{}) : usage("a build starts this command, and nobody else");
   PERI_ASSIGN(const int64_t threads, first->get_int("threads"));
   PERI_ASSIGN(const int64_t parent, first->get_int("parent"));

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <filesystem>
 #include <new>
+#include <stdexcept>
 
 #include "api/handles.hpp"
 #include "exec/entry.hpp"
@@ -62,7 +63,7 @@ TEST(ApiFault, AFailedCheckInATaskIsAnErrorAndTheSessionRunsAgain) {
   static const std::vector<const runtime::Executor*> table = {&kPlanted};
   auto made = runtime::Engine::create(m.p, {}, {table, {{"avx2"}, {}}, 4});
   ASSERT_TRUE(made.ok()) << made.error().text();
-  peri_engine* engine = to_handle(std::move(*made), {}).release();
+  peri_engine* engine = to_handle(std::move(*made), {}).value().release();
   peri_session* session = nullptr;
   ASSERT_EQ(peri_session_create(engine, 4, &session), nullptr);
   std::vector<float> in(16, 2), to(16, 0);
@@ -107,7 +108,60 @@ TEST(ApiFault, WhatIsThrownInABuildIsAnError) {
   EXPECT_NE(fault.text.find("1 == 2: planted"), std::string::npos) << fault.text;
   EXPECT_NE(fault.text.find("digits_cnn.onnx"), std::string::npos) << fault.text;
   EXPECT_EQ(memory.kind, PERI_ERROR_MEMORY);
-  EXPECT_EQ(built_with_hook([] { throw 7; }).kind, PERI_ERROR_INTERNAL);
+}
+
+// Whose it is: the message names the function, and nothing says that peri is at fault.
+void is_the_callers(const Told& told, const std::string& function, const std::string& words) {
+  EXPECT_EQ(told.kind, PERI_ERROR_USAGE) << told.text;
+  EXPECT_NE(told.text.find("the caller's function '" + function + "' threw an exception" + words), std::string::npos)
+      << told.text;
+  EXPECT_EQ(told.text.find("fault of peri"), std::string::npos) << told.text;
+}
+[[noreturn]] void fail() { throw std::runtime_error("no disk"); }
+
+TEST(ApiFault, WhatACallersFunctionThrowsIsTheCallers) {
+  is_the_callers(built_with_hook(fail), "progress", ": no disk");
+  is_the_callers(built_with_hook([] { throw 7; }), "progress", "");
+  peri_build_options options = {};
+  options.struct_size = sizeof options;
+  options.no_tune = options.no_verify = 1;
+  peri_engine* engine = nullptr;
+  const auto built = [&](peri_build_options o) { return take(peri_engine_build(kModel.c_str(), &o, &engine)); };
+  peri_build_options other = options;
+  other.stop = [](void*) -> int { fail(); };
+  is_the_callers(built(other), "stop", ": no disk");
+  other = options;
+  other.log = [](void*, peri_log_level, const char*) { fail(); };
+  is_the_callers(built(other), "log", ": no disk");
+  ASSERT_EQ(engine, nullptr);
+  const peri_allocator allocator = {sizeof(peri_allocator), nullptr, [](void*, size_t, size_t) -> void* { fail(); },
+                                    [](void*, void*, size_t) { fail(); }};
+  other = options;
+  other.allocator = &allocator;
+  ASSERT_EQ(built(other).text, "");
+  peri_session* session = nullptr;
+  ASSERT_EQ(take(peri_session_create(engine, 1, &session)).text, "");
+  const int64_t dims[] = {1, 1, 8, 8};
+  std::vector<float> pixels(64);
+  const peri_tensor in = {sizeof(peri_tensor), PERI_F32, PERI_DEVICE_HOST, dims, 4, pixels.data(), 256, 0};
+  peri_tensor out = {};
+  out.struct_size = sizeof out;
+  is_the_callers(take(peri_session_run(session, &in, 1, &out, 1, nullptr)), "allocate", ": no disk");
+  peri_session_free(session);
+  peri_engine_free(engine);
+  ASSERT_EQ(built(options).text, "");
+  peri_verify_options verify = {};
+  verify.struct_size = sizeof verify;
+  verify.progress = [](void*, size_t, size_t, const char*) { fail(); };
+  is_the_callers(take(peri_engine_verify(engine, &verify, nullptr)), "progress", ": no disk");
+  peri_bench_options bench = {};
+  bench.struct_size = sizeof bench;
+  bench.seconds = 0.01;
+  bench.stop = [](void*) -> int { fail(); };
+  peri_report* report = nullptr;
+  is_the_callers(take(peri_engine_bench(engine, &bench, &report)), "stop", ": no disk");
+  EXPECT_EQ(report, nullptr);
+  peri_engine_free(engine);
 }
 
 TEST(ApiFault, NoHandleIsAnEngineWithoutPorts) {

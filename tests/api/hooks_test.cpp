@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
 
 #include "tests/places.hpp"
 
@@ -114,6 +115,37 @@ TEST(Hooks, WithoutMemoryARunFailsAndTheNextOneRuns) {
   EXPECT_EQ(build({&half}).error().kind, PERI_ERROR_USAGE);
   half.struct_size = 0;
   EXPECT_EQ(build({&half}).error().kind, PERI_ERROR_USAGE);
+}
+
+// In C++ too the caller's functions are named where they throw.
+TEST(Hooks, WhatTheyThrowIsToldByTheirNames) {
+  peri::BuildOptions options;
+  options.tune = options.verify = false;
+  options.progress = [](size_t, size_t, const char*) { throw std::runtime_error("no disk"); };
+  const auto engine = peri::Engine::build(model(), options);
+  ASSERT_FALSE(engine.ok());
+  EXPECT_EQ(engine.error().kind, PERI_ERROR_USAGE);
+  EXPECT_NE(engine.error().text.find("'progress' threw an exception: no disk"), std::string::npos)
+      << engine.error().text;
+}
+
+TEST(Hooks, WhatReleaseThrowsEndsNothing) {
+  Counter counter;
+  peri_allocator allocator = counter.allocator();
+  allocator.release = [](void* user, void* memory, size_t bytes) {
+    static_cast<Counter*>(user)->in_use -= bytes;
+    std::free(memory);
+    throw std::runtime_error("no disk");
+  };
+  {
+    auto engine = build({&allocator});
+    ASSERT_TRUE(engine.ok()) << engine.error().text;
+    auto session = peri::Session::create(*engine);
+    Images images(2);
+    ASSERT_TRUE(session->run({images.view()}).ok());
+    EXPECT_GT(counter.in_use, 0u);
+  }
+  EXPECT_EQ(counter.in_use, 0u);
 }
 
 TEST(Hooks, TheLogHearsWhatNoErrorSays) {

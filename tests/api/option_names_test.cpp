@@ -48,7 +48,7 @@ TEST(OptionNames, TheLogNamesNoFlag) {
   std::string told;
   const Log log{[](void* user, peri_log_level, const char* message) { *static_cast<std::string*>(user) = message; },
                 &told};
-  log.tell(PERI_LOG_INFO, "give its size: --dims NAME=N");
+  ASSERT_TRUE(log.tell(PERI_LOG_INFO, "give its size: --dims NAME=N").ok());
   EXPECT_EQ(told, "give its size: the option dims");
 }
 

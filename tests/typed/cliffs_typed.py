@@ -76,6 +76,32 @@ class Cliffs(Typed):
         self.assertRegex(r.stderr, rb"right at (\d+) sizes, 0 steps judged, \1 right by definition")
         self.assertIn(b"y (equal)", next(line for line in r.stdout.split(b"\n") if line.startswith(b"reference")))
 
+    def test_steps_of_bodies_are_told_apart_from_those_of_a_run(self):
+        """A build, its proof, inspect and explain say which steps are in bodies of loops and branches."""
+        text = parser.parse_model("""<ir_version: 9, opset_import: ["" : 19]> g (string[n,4] a, string[n,4] b, int64 k) => (bool[n,4] y) {
+            go = Constant<value = bool {1}>() s = Equal(a, b)
+            y = Loop(k, go, s) <body = w (int64 i, bool on, bool[n,4] c) => (bool again, bool[n,4] d) {
+              again = Identity(on) e = Equal(a, b) f = Not(e) d = Xor(c, f) }> }""")
+        onnx.save(text, self.folder / "loop.onnx")
+        r = self.peri("build", "loop.onnx", "-o", "loop.engine", "--no-tune", "--no-cache", "--json", "loop.json")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        told = json.loads((self.folder / "loop.json").read_text())
+        steps, inner = told["steps"], told["steps_in_bodies"]
+        listed = told["steps_in_order"]
+        self.assertEqual(inner, sum(len(body) for s in listed for body in s.get("bodies", [])))
+        self.assertGreater(inner, 0)
+        both = f"{steps} steps and {inner} in bodies of loops and branches"
+        self.assertIn(f"loop.engine, {both}, 2 of them on the slow reference", r.stderr.decode().strip().split("\n")[-1])
+        self.assertRegex(r.stdout.decode(), rf"(?m)^steps      {steps}, and {inner} in bodies of loops and branches$")
+        self.assertIn(f" of {steps + inner} steps ({inner} in bodies) verified individually", r.stdout.decode())
+        slow = next(line for line in r.stdout.decode().split("\n") if line.startswith("reference"))
+        self.assertEqual(slow.count("(equal)"), 2, "that of the body has a name too")
+        self.assertIn(f"{both}, each counted once, ", self.ends(0, "explain", "loop.engine", "--quiet"))
+        engine = self.peri("inspect", "loop.engine")
+        self.assertIn(f"runs here: {both}", engine.stderr.decode())
+        self.assertRegex(engine.stdout.decode(), r"executor reference +2 steps")
+        self.assertIn(f"slow: 2 of {steps + inner} steps ({inner} in bodies) on the reference", self.peri("inspect", "loop.onnx").stdout.decode())
+
     def test_comparisons_have_kernels(self):
         """In every type of numbers; their outputs, and those of ranges, which the reference makes, have the types that the model states."""
         cases = [(f"{op} = {t}", f"({t}[n,4] a, {t}[n,4] b) => (bool[n,4] y) {{ y = {op}(a, b) }}") for t in ("float", "double", "int64", "int32", "uint8", "float16")

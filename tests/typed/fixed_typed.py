@@ -50,6 +50,19 @@ class Fixed(Typed):
             self.assertIn(f"executor {executor}", told)
             self.assertEqual("executor sized" in told, executor == "sized")
 
+    def test_names_and_values_with_an_equals_sign(self):
+        onnx.save(parser.parse_model("""<ir_version: 9, opset_import: ["" : 19]>
+            g (float[n] x, float[1] k, float[1] k_2) => (float[n] y) { s = Mul(x, k) y = Add(s, k_2) }"""), self.folder / "two.onnx")
+        model = onnx.load(self.folder / "two.onnx")
+        model.graph.input[2].name = model.graph.node[1].input[1] = "k=2"
+        onnx.save(model, self.folder / "two.onnx")
+        self.ends(0, "build", "two.onnx", "--fix", "k=2=7", "--fix", "k=3", "-o", "a.engine", *QUICK)
+        told = self.peri("inspect", "a.engine").stdout.decode()
+        self.assertIn("k=2=7", told)
+        self.assertNotIn("input   k", told)
+        self.ends(0, "verify", "two.onnx", "--fix", "k=2=7", "--fix", "k=3", "--onnxruntime", "--dims", "n=3", *QUICK)
+        self.assertIn("no input", self.ends(2, "build", "two.onnx", "--fix", "j=2=7", "-o", "a.engine", *QUICK).replace("not an input", "no input"))
+
     def test_what_does_not_fit_is_refused(self):
         for value, words in {"k=x": "expected numbers of type i64", "k=1,2": "expected one value", "j=1": "not an input of the model",
                              "x=1": "cannot be fixed"}.items():

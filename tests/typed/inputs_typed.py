@@ -71,6 +71,37 @@ class Inputs(Typed):
         # A model that is built for the run takes the sizes that stand there.
         self.assertIn("f32[2,3]", self.ends(0, "run", "same.onnx", "-i", "x=raw:f32:2x3:x.bin", "--no-tune", "--no-cache", "--quiet"))
 
+    def test_names_hold_what_separates_them_from_values(self):
+        """The longest name of an input counts; a file's name may hold the same signs."""
+        names, value = ["a", "a=b", "c:d", "e,f"], helper.make_tensor_value_info
+        sizes = {"a": ["n=1", 2], "a=b": ["n=1", 2], "c:d": ["p,q", 2], "e,f": [1, 2]}
+        nodes = [helper.make_node("Identity", [n], [f"out {k}"]) for k, n in enumerate(names)]
+        graph = helper.make_graph(nodes, "g", [value(n, TensorProto.FLOAT, sizes[n]) for n in names], [value(f"out {k}", TensorProto.FLOAT, None) for k in range(4)])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
+        for k in range(4):
+            numpy.save(self.folder / f"{k}.npy", numpy.full((1, 2), k, numpy.float32))
+        shutil.copy(self.folder / "0.npy", self.folder / "b=0.npy")
+        numpy.savez(self.folder / "c=d.npz", **{"x=y": numpy.full((1, 2), 2, numpy.float32)})
+        words = [w for word in ("a=0.npy", "a=b=1.npy", "c:d=c=d.npz:x=y", "e,f=3.npy") for w in ("-i", word)]
+        quick = ("--no-tune", "--no-cache", "--quiet")
+        for engine in "m.onnx", "m.engine":
+            if engine == "m.engine":
+                self.ends(0, "build", "m.onnx", "-o", "m.engine", "--dims", "n=1=3,p,q=4", *quick)
+                told = self.peri("inspect", "m.engine").stdout.decode()
+                self.assertIn("tuned   n=1=3\n", told)
+                self.assertIn("tuned   p,q=4\n", told)
+            self.ends(0, "run", engine, *words, "--output-dir", "out", "--force", *(quick if engine == "m.onnx" else ()))
+            for k in range(4):
+                self.assertEqual(numpy.load(self.folder / f"out/out%20{k}.npy")[0, 0], k, (engine, names[k]))
+        said = self.ends(2, "run", "m.engine", "-i", "a=b=0.npy", "-i", "a=b=0.npy")
+        self.assertIn("input 'a=b' is given twice", said)
+        self.assertIn("no input 'z'", self.ends(2, "run", "m.engine", "-i", "z=b=0.npy"))
+        self.assertIn("unknown type of input file", self.ends(2, "run", "m.engine", "-i", "a=b=c"))
+        self.ends(0, "build", "m.onnx", "-o", "s.engine", "--shapes", "a=b:3x2,c:d:4x2", *quick)
+        self.ends(0, "build", "m.onnx", "-o", "s.engine", "--fix", "e,f=5,6", *quick)
+        self.assertIn("e,f=5,6", self.peri("inspect", "s.engine").stdout.decode())
+        self.assertIn("one file", self.ends(2, "run", "m.engine", *words, "--json", "1.npy", "--force"), "a file of an input is not replaced")
+
     def test_archives_and_raw_bytes_that_do_not_fit(self):
         x = numpy.zeros((2, 3), numpy.float32)
         engine = self.identity(["n", 3])

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 
 import numpy
 
@@ -117,6 +118,22 @@ class Places(Typed):
         self.assertRegex(r.stderr, rb"note: candidates were tried in this process.*/bin/false: the worker .* before it was ready")
         self.environment["PERI_WORKER"] = ""
         self.assertNotIn(b"in this process", self.peri("build", "m.onnx", "-o", "y.engine", "--no-tune").stderr)
+
+    def test_another_program_as_worker_delays_little(self):
+        """It says nothing, says what no worker says, stops within a message, or leaves and goes on: the build judges itself, soon."""
+        for name, does, words in (("silent", "pass", "gave no answer for 5 s before it was ready"),
+                                  ("other", "os.write(3, b'hello, world: what can I do for you?')", "it is another program"),
+                                  ("text", "os.write(3, struct.pack('I', 5) + b'hello')", "it is another program"),
+                                  ("half", "os.write(3, struct.pack('I', 99) + b'{')", "gave no answer for 5 s before it was ready"),
+                                  ("left", "os.close(3)", "left the build and went on before it was ready")):
+            with self.subTest(name):
+                program = self.folder / name
+                program.write_text(f"#!{sys.executable}\nimport os, struct, time\n{does}\ntime.sleep(200)\n")
+                program.chmod(0o755)
+                self.environment["PERI_WORKER"] = str(program)
+                r = self.peri("build", "m.onnx", "-o", "x.engine", "--no-tune", timeout=100)
+                self.assertEqual(r.returncode, 0, r.stderr)
+                self.assertRegex(r.stderr.decode(), f"note: candidates were tried in this process.*{words}")
 
     def test_what_a_worker_prints_is_not_the_builds(self):
         talks = self.folder / "talks"

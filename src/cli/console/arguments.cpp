@@ -219,8 +219,9 @@ FileUses file_uses(const Command& command, const Arguments& arguments) {
       if (f->writes) out.writes(name, value, *f->writes);
       if (f->writes == &plan::kEngineFile)
         out.writes("the engine's proof", build::proof_path(value), build::kProofFile);
-      const size_t eq = f->value.find('=') == std::string_view::npos ? std::string::npos : value.find('=');
-      if (!f->writes && names_file) out.reads(name, eq == std::string::npos ? value : input_file(value.substr(eq + 1)));
+      if (f->writes || !names_file) continue;
+      const bool named = f->value.find('=') != std::string_view::npos;
+      for (const std::string& file : named ? input_files(value) : std::vector{value}) out.reads(name, file);
     }
   }
   return out;

@@ -14,8 +14,9 @@ std::span<const Flag> common_flags();
 std::string help_text(const Command& command, size_t columns = 0);
 // The files named by the arguments, to be checked before the work; a command adds other files that it writes.
 FileUses file_uses(const Command& command, const Arguments& arguments);
-// The file in the value of --input after NAME=; "" if it is not a file.
-std::string input_file(const std::string& what);
+// The file in a word NAME=FILE of --input, "" if it is none; each that exists, where the name may end at more than one
+// "=". Empty without a name.
+std::vector<std::string> input_files(const std::string& word);
 // The file of --json: an object whose first member names the command.
 extern const FileKind kAnswerFile;
 // Checks the files and runs the command. Exceptions become errors; an error without a file gets the only positional

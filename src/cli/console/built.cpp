@@ -79,11 +79,14 @@ void show_steps(const Page& page, const compile::Compiled& c) {
   const plan::Program& p = c.program;
   int64_t device = 0;
   std::map<std::string, int64_t> slow;  // operators that run on the reference
-  for (size_t k = 0; k < p.steps.size(); ++k) {
-    device += p.steps[k].device != plan::kHost;
-    if (k < c.steps.size() && c.steps[k].chosen == "reference") ++slow[p.steps[k].name + operators_of(c.steps[k])];
-  }
-  page.line("steps      %zu%s", p.steps.size(),
+  for (const plan::Step& s : p.steps) device += s.device != plan::kHost;
+  for (const lower::StepReport* s : lower::all_reports(c.steps))
+    if (s->chosen == "reference") ++slow[s->name + operators_of(*s)];
+  const int64_t in_bodies = build::body_steps(c);
+  page.line("steps      %zu%s%s", p.steps.size(),
+            in_bodies > 0
+                ? format(", and %lld in bodies of loops and branches", static_cast<long long>(in_bodies)).c_str()
+                : "",
             p.devices.size() > 1
                 ? format(", %lld launched on %s", static_cast<long long>(device), p.devices.back().c_str()).c_str()
                 : "");
@@ -125,7 +128,7 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
               sizes_of(c.program).c_str(), made.options.tune.threads, made.options.tune.threads == 1 ? "" : "s",
               done.measured < done.steps
                   ? format(", for %lld of %s: the others have no time", static_cast<long long>(done.measured),
-                           counted(done.steps, "step").c_str())
+                           build::all_steps_text(done.steps, done.in_bodies).c_str())
                         .c_str()
                   : "");
   if (made.options.lock)
@@ -149,7 +152,8 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
   build::write_fates(w, fates);
   if (const double worst = worst_error(made); worst >= 0) {
     page.line("errors     at most %.3g of their bound, %lld of %s verified individually%s", worst,
-              static_cast<long long>(done.verified - done.by_definition), counted(done.steps, "step").c_str(),
+              static_cast<long long>(done.verified - done.by_definition),
+              build::all_steps_text(done.steps, done.in_bodies).c_str(),
               done.by_definition
                   ? format(", %lld right by definition", static_cast<long long>(done.by_definition)).c_str()
                   : "");

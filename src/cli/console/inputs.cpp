@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
+#include <set>
 
 #include "base/file.hpp"
 #include "base/npy.hpp"
@@ -11,6 +13,7 @@
 #include "base/spelling.hpp"
 #include "cli/console/answers.hpp"
 #include "cli/console/model.hpp"
+#include "cli/console/named.hpp"
 #include "cli/console/pictures.hpp"
 #include "judge/seeded.hpp"
 #include "onnx/tensor_file.hpp"
@@ -122,19 +125,31 @@ Result<Tensor> read_tensor(const Source& source, const std::string& input) {
 
 using Given = std::map<std::string, std::string>;  // values after NAME=, by name
 
-// Parses --input.
-Result<Given> given_words(const Arguments& arguments) {
-  Given given;
-  for (const std::string& item : arguments.all("--input")) {
-    const size_t eq = item.find('=');
-    if (eq == std::string::npos || eq == 0)
-      return usage("--input is not NAME=FILE").expecting(std::string(kForms)).but_found(item);
-    if (eq + 1 == item.size())
-      return usage("--input names no file").at_node(item.substr(0, eq)).expecting(std::string(kForms));
-    if (!given.emplace(item.substr(0, eq), item.substr(eq + 1)).second)
-      return usage("input '%s' is given twice", item.substr(0, eq).c_str());
-  }
-  return given;
+// The seed of "random:SEED".
+Result<uint64_t> seed_of(const std::string& what) {
+  uint64_t seed = 0;
+  const auto [end, code] = std::from_chars(what.data() + 7, what.data() + what.size(), seed);
+  if (code != std::errc() || end != what.data() + what.size())
+    return usage("the seed is not a whole number from 0 to 18446744073709551615").but_found(what);
+  return seed;
+}
+
+// What a reading of --input's word says by itself: its source can be parsed, its file read.
+Status check_source(const Named& reading) {
+  if (reading.value.empty())
+    return usage("--input names no file").at_node(reading.name).expecting(std::string(kForms));
+  PERI_ASSIGN(const Source source, source_of(reading.value));
+  if (reading.value.starts_with("random:")) PERI_TRY(seed_of(reading.value));
+  if (source.file.empty()) return Ok{};
+  if (!source.raw() && !is_picture(source.file) && !is_tensor_file(source.file)) return no_input_file(source.file);
+  PERI_TRY(open_file(source.file));
+  return Ok{};
+}
+
+Result<std::vector<Named>> readings_of_input(const std::string& word) {
+  std::vector<Named> out = readings(word);
+  if (out.empty()) return usage("--input is not NAME=FILE").expecting(std::string(kForms)).but_found(word);
+  return out;
 }
 
 std::string known_inputs(const plan::Program& program) {
@@ -150,29 +165,25 @@ Error not_given(const plan::Port& port, const std::string& known) {
       .advise("the inputs are: " + known);
 }
 
-// Parses --input. Errors: kUsage: the program has no such input.
+// Parses --input. Errors: kUsage: the program has no such input, or one is given twice.
 Result<Given> given_inputs(const Arguments& arguments, const plan::Program& program, const std::string& known) {
-  PERI_ASSIGN(Given given, given_words(arguments));
   std::vector<std::string_view> names;
   for (const plan::Port& p : program.inputs) names.push_back(p.name);
-  for (const auto& [name, file] : given) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    const std::string near = nearest(name, names);
-    return usage("the model has no input '%s'", name.c_str())
-        .advise(names.empty()  ? "it has none: leave --input out"
-                : near.empty() ? "its inputs are: " + known
-                               : "did you mean '" + near + "'?");
+  Given given;
+  for (const std::string& word : arguments.all("--input")) {
+    PERI_ASSIGN(const std::vector<Named> all, readings_of_input(word));
+    const auto& [name, what] = reading_of(all, names);
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      const std::string near = nearest(name, names);
+      return usage("the model has no input '%s'", name.c_str())
+          .advise(names.empty()  ? "it has none: leave --input out"
+                  : near.empty() ? "its inputs are: " + known
+                                 : "did you mean '" + near + "'?");
+    }
+    if (what.empty()) return usage("--input names no file").at_node(name).expecting(std::string(kForms));
+    if (!given.emplace(name, what).second) return usage("input '%s' is given twice", name.c_str());
   }
   return given;
-}
-
-// The seed of "random:SEED".
-Result<uint64_t> seed_of(const std::string& what) {
-  uint64_t seed = 0;
-  const auto [end, code] = std::from_chars(what.data() + 7, what.data() + what.size(), seed);
-  if (code != std::errc() || end != what.data() + what.size())
-    return usage("the seed is not a whole number from 0 to 18446744073709551615").but_found(what);
-  return seed;
 }
 
 // State of reading the inputs of one run.
@@ -244,21 +255,28 @@ struct Reader {
 };
 }  // namespace
 
-std::string input_file(const std::string& what) {
-  const auto source = source_of(what);
-  return source.ok() ? source->file : what;
+std::vector<std::string> input_files(const std::string& word) {
+  std::vector<std::string> out;
+  for (const Named& reading : readings(word)) {
+    const auto source = source_of(reading.value);
+    const std::string& file = source.ok() ? source->file : reading.value;
+    std::error_code unknown;
+    if (out.empty() || std::filesystem::exists(file, unknown)) out.push_back(file);
+  }
+  return out;
 }
 
 Status check_input_words(const Arguments& arguments) {
-  PERI_ASSIGN(const Given given, given_words(arguments));
-  if (given.empty() && arguments.has("--cast"))
+  const std::vector<std::string> words = arguments.all("--input");
+  if (words.empty() && arguments.has("--cast"))
     return usage("--cast is for the files of --input, and none is given").advise("leave it out");
-  for (const auto& [name, what] : given) {
-    PERI_ASSIGN(const Source source, source_of(what));
-    if (what.starts_with("random:")) PERI_TRY(seed_of(what));
-    if (source.file.empty()) continue;
-    if (!source.raw() && !is_picture(source.file) && !is_tensor_file(source.file)) return no_input_file(source.file);
-    PERI_TRY(open_file(source.file));
+  std::set<std::string> certain;
+  for (const std::string& word : words) {
+    PERI_ASSIGN(const std::vector<Named> all, readings_of_input(word));
+    if (all.size() == 1 && !certain.insert(all[0].name).second)
+      return usage("input '%s' is given twice", all[0].name.c_str());
+    if (std::none_of(all.begin(), all.end(), [](const Named& r) { return check_source(r).ok(); }))
+      PERI_TRY(check_source(all[0]));
   }
   return Ok{};
 }
@@ -291,13 +309,12 @@ Status check_inputs(const Arguments& arguments, const ir::Graph& graph, bool all
 
 std::vector<compile::InputShape> input_shapes(const Arguments& arguments) {
   std::vector<compile::InputShape> out;
-  for (const std::string& item : arguments.all("--input")) {
-    const size_t eq = item.find('=');
-    if (eq == std::string::npos) continue;
-    const auto source = source_of(item.substr(eq + 1));
-    if (!source.ok() || source->file.empty() || is_picture(source->file)) continue;
-    if (const auto t = read_tensor(*source, item.substr(0, eq)); t.ok()) out.push_back({item.substr(0, eq), t->dims()});
-  }
+  for (const std::string& word : arguments.all("--input"))
+    for (const Named& reading : readings(word)) {
+      const auto source = source_of(reading.value);
+      if (!source.ok() || source->file.empty() || is_picture(source->file)) continue;
+      if (const auto t = read_tensor(*source, reading.name); t.ok()) out.push_back({reading.name, t->dims()});
+    }
   return out;
 }
 

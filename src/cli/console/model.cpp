@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <limits>
 
 #include "base/clock.hpp"
 #include "base/thread_pool.hpp"
+#include "cli/console/named.hpp"
+#include "onnx/import.hpp"
 
 namespace peri::cli {
 
@@ -74,18 +77,12 @@ Status add(std::string_view flag, const std::string& name, int64_t value, Sizes*
       .advise("give each dimension once");
 }
 
-Status add_dims(const std::string& list, Sizes* out) {
-  for (size_t at = 0; at <= list.size();) {
-    const size_t end = std::min(list.find(',', at), list.size());
-    const std::string item = list.substr(at, end - at);
-    const size_t eq = item.rfind('=');
-    if (eq == std::string::npos || eq == 0) return usage("--dims is not NAME=N").but_found(item);
-    // 0 is valid for a sequence without elements or an absent optional input; for a dimension it is refused later.
-    PERI_ASSIGN(const int64_t v, size_of("--dims", std::string_view(item).substr(eq + 1), item, 0));
-    PERI_TRY(add("--dims", item.substr(0, eq), v, out));
-    at = end + 1;
-  }
-  return Ok{};
+Status add_dim(const std::string& item, Sizes* out) {
+  const size_t eq = item.rfind('=');
+  if (eq == std::string::npos || eq == 0) return usage("--dims is not NAME=N").but_found(item);
+  // 0 is valid for a sequence without elements or an absent optional input; for a dimension it is refused later.
+  PERI_ASSIGN(const int64_t v, size_of("--dims", std::string_view(item).substr(eq + 1), item, 0));
+  return add("--dims", item.substr(0, eq), v, out);
 }
 
 Status add_shape(std::string_view flag, const std::string& item, Sizes* out) {
@@ -103,17 +100,26 @@ Status add_shape(std::string_view flag, const std::string& item, Sizes* out) {
   return add(flag, axis + std::to_string(axes), compile::kShapeEnds, out);
 }
 
-// "a:2x3,b:4" has two items; a name may contain a comma too.
-Status add_shapes(std::string_view flag, const std::string& list, Sizes* out) {
+// Calls `take` for each item of a list, as "a:2x3,b:4" has two. A name may contain a comma, `ends` and anything else:
+// an item ends at a comma before which stands `ends` and then a size of `digits`.
+Status each_item(const std::string& list, char ends, const char* digits,
+                 const std::function<Status(const std::string&)>& take) {
   size_t from = 0;
   for (size_t comma = list.find(','); comma != std::string::npos; comma = list.find(',', comma + 1)) {
     const std::string one = list.substr(from, comma - from);
-    const size_t colon = one.rfind(':');
-    if (colon == std::string::npos || one.find_first_not_of("0123456789x", colon + 1) != std::string::npos) continue;
-    PERI_TRY(add_shape(flag, one, out));
+    const size_t at = one.rfind(ends);
+    if (at == std::string::npos || one.find_first_not_of(digits, at + 1) != std::string::npos) continue;
+    PERI_TRY(take(one));
     from = comma + 1;
   }
-  return add_shape(flag, list.substr(from), out);
+  return take(list.substr(from));
+}
+
+Status add_dims(const std::string& list, Sizes* out) {
+  return each_item(list, '=', "0123456789", [&](const std::string& item) { return add_dim(item, out); });
+}
+Status add_shapes(std::string_view flag, const std::string& list, Sizes* out) {
+  return each_item(list, ':', "0123456789x", [&](const std::string& item) { return add_shape(flag, item, out); });
 }
 
 Result<Sizes> given_shapes(const Arguments& arguments, std::string_view flag) {
@@ -122,14 +128,21 @@ Result<Sizes> given_shapes(const Arguments& arguments, std::string_view flag) {
   return out;
 }
 
-Result<std::map<std::string, std::string>> given_values(const Arguments& arguments) {
+// A value may contain "=" too, as that of a string does: where a word can be read in several ways, the model's inputs
+// decide.
+Result<std::map<std::string, std::string>> given_values(const Arguments& arguments, const std::string& model) {
   std::map<std::string, std::string> out;
-  for (const std::string& item : arguments.all("--fix")) {
-    const size_t eq = item.find('=');
-    if (eq == std::string::npos || eq == 0 || eq + 1 == item.size())
-      return usage("--fix is not NAME=VALUE").but_found(item);
-    if (!out.emplace(item.substr(0, eq), item.substr(eq + 1)).second)
-      return usage("--fix gives input '%s' two values", item.substr(0, eq).c_str());
+  for (const std::string& word : arguments.all("--fix")) {
+    const std::vector<Named> all = readings(word);
+    if (all.empty()) return usage("--fix is not NAME=VALUE").but_found(word);
+    std::vector<std::string_view> names;
+    Result<onnx::ImportReport> known = onnx::ImportReport{};
+    if (all.size() > 1) known = onnx::survey_model(model);
+    if (known.ok())  // the build says what is wrong with the model
+      for (const onnx::PortInfo& p : known->inputs) names.push_back(p.name);
+    const auto& [name, value] = reading_of(all, names);
+    if (value.empty()) return usage("--fix is not NAME=VALUE").but_found(word);
+    if (!out.emplace(name, value).second) return usage("--fix gives input '%s' two values", name.c_str());
   }
   return out;
 }
@@ -174,7 +187,7 @@ Result<build::Request> build_request(const Arguments& arguments, const std::stri
   if (arguments.has("--input")) r.admits = [&](const ir::Graph& g) { return check_inputs(arguments, g, false); };
   PERI_ASSIGN(r.min_dims, given_shapes(arguments, "--min-shapes"));
   PERI_ASSIGN(r.max_dims, given_shapes(arguments, "--max-shapes"));
-  PERI_ASSIGN(r.fixed, given_values(arguments));
+  PERI_ASSIGN(r.fixed, given_values(arguments, model));
   PERI_ASSIGN(r.max_iterations, iteration_limit(arguments));
   r.disabled_passes = arguments.all("--disable-pass");
   r.dump_dir = arguments.get("--dump-passes");

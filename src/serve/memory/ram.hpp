@@ -1,4 +1,4 @@
-// Memory of this machine, or of the control group of this process: its total and what is available.
+// Memory of this machine, or of the control groups of this process: its total and what is available.
 #pragma once
 
 #include <cstdint>
