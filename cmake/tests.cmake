@@ -204,9 +204,10 @@ add_test(NAME suites/generated_corpus COMMAND ${peri_campaign} --corpus "${CMAKE
          --out "${CMAKE_BINARY_DIR}/generated/corpus")
 add_test(NAME suites/generated_selftest COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/generate/selftest.py" --driver $<TARGET_FILE:judge_models>)
 add_test(NAME suites/generated_coverage COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/generate/coverage.py")
+add_test(NAME fuzz-replay/onnx_operators COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/fuzz/seeds.py" --check)
 add_test(NAME suites/generated_many COMMAND ${peri_campaign} --seeds commit:5000 --modes default+1 --out "${CMAKE_BINARY_DIR}/generated/many")
 set_tests_properties(suites/generated suites/generated_corpus suites/generated_selftest PROPERTIES LABELS cpu TIMEOUT 600 PROCESSORS 2)
-set_tests_properties(suites/generated_coverage PROPERTIES LABELS cpu TIMEOUT 300)
+set_tests_properties(suites/generated_coverage fuzz-replay/onnx_operators PROPERTIES LABELS cpu TIMEOUT 300)
 set_tests_properties(suites/generated_many PROPERTIES LABELS slow TIMEOUT 3600 PROCESSORS 2)
 
 # Hostile files: a few of each class, and all of them. A busy machine gets five times the time.

@@ -13,7 +13,9 @@
 #include "base/stop.hpp"
 #include "exec/region/region_payload.hpp"
 #include "ir/bodies.hpp"
+#include "judge/choices.hpp"
 #include "judge/steps.hpp"
+#include "judge/whole.hpp"
 #include "ops/entry.hpp"
 #include "passes/rewrite/narrow.hpp"
 #include "tune/expected.hpp"
@@ -22,9 +24,11 @@ namespace peri::judge {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 28;  // of all values that are kept, each in its own type
-// An error that a kernel makes is far below its bound, so about half of these cross the tie that it crossed. Where so
-// few in a row reach nothing more, what is left is no tie: of 65,536 one is missed.
-constexpr uint64_t kMaxShakes = 64, kFewShakes = 16;
+// An error that a kernel makes is far below its bound, so about half of these cross the tie that it crossed, but for
+// every fourth, which is not at random. Where so few in a row reach nothing more, what is left is no tie: of 65,536 one
+// is missed.
+constexpr uint64_t kMaxShakes = 64, kFewShakes = 21;
+constexpr double kMaxChoiceFlops = 1e9;  // of a piece whose choice is computed as a whole
 
 // A piece of the model: what makes one value from those at hand.
 struct Piece {
@@ -216,6 +220,11 @@ Result<int64_t> prove(const Piece& piece, const Known& known, const Weights& wei
     if (!answer.ok() || (*answer)[0].dims != want.dims) continue;
     for (Reach& r : open) r.take(want, (*answer)[0], got);
     if (std::erase_if(open, [](const Reach& r) { return r.reached; }) > 0) last = seed;
+  }
+  if (piece.jumps && !open.empty() && flops_at(piece.graph, {}) <= kMaxChoiceFlops) {  // one of many that are equal
+    const auto answer = choice_toward(piece.graph, in, got, options);
+    if (answer.ok() && answer->dims == want.dims)
+      std::erase_if(open, [&](const Reach& r) { return within(*answer, got, r.at); });
   }
   if (!open.empty())
     *why = format("%lld of %lld elements are no tie: ", static_cast<long long>(open.size()),

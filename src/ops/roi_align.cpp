@@ -107,11 +107,23 @@ struct Plane {
   Near at(int64_t row, int64_t column) const { return element(&x, first + row * width + column, 0); }
 };
 
+// How much a sample changes at most when its place does, by rows and by columns: a neighbour of little weight, or of
+// none, gets more of it however small the sample is.
+double slope(const Plane& plane, const Between& y, const Between& x) {
+  const auto size = [&](int64_t row, int64_t column) {
+    const double v = std::fabs(plane.at(row, column).v);
+    return std::isfinite(v) ? v : 0;
+  };
+  if (y.first + y.second == 0 || x.first + x.second == 0) return 0;  // outside
+  const double a = size(y.low, x.low), b = size(y.low, x.high), c = size(y.high, x.low), d = size(y.high, x.high);
+  return y.first * (a + b) + y.second * (c + d) + x.first * (a + c) + x.second * (b + d);
+}
+
 Near bin_value(const RefCall& call, const Plane& plane, const Axis& rows, const Axis& columns, int64_t row,
                int64_t column) {
   const bool largest = call.node.s("mode", "avg") == "max";
   Near v;
-  double magnitude = 0;
+  double magnitude = 0, moved = 0;  // of the terms; of what a place that is off by 1 adds and takes
   bool any = false;
   for (int64_t i = 0; i < rows.samples; ++i)
     for (int64_t j = 0; j < columns.samples; ++j) {
@@ -127,6 +139,7 @@ Near bin_value(const RefCall& call, const Plane& plane, const Axis& rows, const 
       };
       const Near terms[] = {term(y.first * x.first, y.low, x.low), term(y.first * x.second, y.low, x.high),
                             term(y.second * x.first, y.high, x.low), term(y.second * x.second, y.high, x.high)};
+      moved += slope(plane, y, x);
       for (const Near& t : terms) {
         magnitude += std::fabs(t.v);
         if (!largest) v.v += t.v;
@@ -139,7 +152,7 @@ Near bin_value(const RefCall& call, const Plane& plane, const Axis& rows, const 
   // A place errs by a few roundings of its size, which moves weights between neighbours.
   const double reach =
       static_cast<double>(plane.height + plane.width) + std::fabs(rows.start) + std::fabs(columns.start);
-  return {v.v / count, v.r / count + call.u * 8 * (1 + reach) * magnitude / count};
+  return {v.v / count, v.r / count + call.u * 8 * (magnitude + reach * moved) / count};
 }
 
 Status align(RefCall& call) {

@@ -42,8 +42,9 @@ struct Turns {
   Turns(int64_t n, bool inverse) : n(n), sign(inverse ? 1 : -1) {
     for (int64_t k = 0; k < n; ++k) {
       const double angle = sign * 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
-      cosines.push_back(std::cos(angle));
-      sines.push_back(std::sin(angle));
+      // At quarters of a turn one of the two is exactly zero: pi as a number is not.
+      cosines.push_back(4 * k % n == 0 && 4 * k / n % 2 == 1 ? 0 : std::cos(angle));
+      sines.push_back(2 * k % n == 0 ? 0 : std::sin(angle));
     }
   }
 };

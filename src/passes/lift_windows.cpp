@@ -58,8 +58,8 @@ Result<bool> lower_again(Rewriter& w, ir::Node* n, ir::Value* y) {
 // Lists of one number an axis, and of one at its beginning and one at its end.
 ir::Attrs lifted_attrs(const ir::Node& n) {
   ir::Attrs attrs = n.attrs;
-  for (const char* name : {"kernel_shape", "strides", "dilations", "output_shape"})
-    if (n.has(name)) attrs[name] = std::vector<int64_t>{1, n.ints(name)[0]};
+  for (const char* name : {"kernel_shape", "strides", "dilations", "output_shape"})  // which may begin with the batch
+    if (n.has(name)) attrs[name] = std::vector<int64_t>{1, n.ints(name).back()};
   if (n.has("output_padding")) attrs["output_padding"] = std::vector<int64_t>{0, n.ints("output_padding")[0]};
   if (n.has("pads")) attrs["pads"] = std::vector<int64_t>{0, n.ints("pads")[0], 0, n.ints("pads")[1]};
   return attrs;
@@ -151,6 +151,13 @@ const Entry lift_windows_entry{{
           "i64[1] = [2]; u = unsqueeze(x, k); a = max_pool(u) {ceil_mode=1, kernel_shape=[1, 3], strides=[1, 2]}; b = "
           "conv_transpose(a, w) {output_padding=[0, 1], pads=[0, 1, 0, 1], strides=[1, 2]}; y = squeeze(b, m); output "
           "y }"},
+         {"an output shape that begins with the batch",
+          "graph { input x: f32[2,3,h]; const w: f32[3,1,4] = seeded(0.3, 1); y = conv_transpose(x, w) "
+          "{output_shape=[2, "
+          "1, 9], strides=[3]}; output y }",
+          "graph { input x: f32[2,3,h]; const w: f32[3,1,1,4] = seeded(0.3, 1); const k: i64[1] = [2]; const m: i64[1] "
+          "= [2]; u = unsqueeze(x, k); a = conv_transpose(u, w) {output_shape=[1, 9], strides=[1, 3]}; y = squeeze(a, "
+          "m); output y }"},
          {"an image stays one",
           "graph { input x: f32[2,4,5,6]; const w: f32[4,4,1,3] = seeded(0.2, 1); y = conv(x, w); output y }",
           "graph { input x: f32[2,4,5,6]; const w: f32[4,4,1,3] = seeded(0.2, 1); y = conv(x, w); output y }"}},

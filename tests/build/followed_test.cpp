@@ -173,6 +173,46 @@ TEST(Followed, AnInputIsExact) {
   EXPECT_FALSE(verified(subject(kUp, kModel), 0.5).passed);
 }
 
+// 240 sums less the same sums in another order, and one of 960 that is off by `off`: the rest is nothing but rounding,
+// which decides neither which is the largest nor whether one is zero. Values on the way have this letter, so that an
+// engine of other letters has none of a model's.
+std::string cancelled(std::string after, char letter, double off) {
+  std::string turned, lifted;
+  for (int k = 0; k < 120; ++k) turned += (k ? ", " : "") + std::to_string(k * 77 % 120);
+  for (int k = 0; k < 960; ++k) lifted += (k ? ", " : "") + std::to_string(k == 580 ? off : 0);
+  std::string text =
+      "graph { input x: f32[4,120]; const w: f32[120,240] = seeded(0.2, 5); const zero: f32[] = [0]; const tiny: f32[] "
+      "= [1e-4]; const k: i64[1] = [3]; const turned: i64[120] = [" +
+      turned + "]; const lifted: f32[4,240] = [" + lifted +
+      "]; $a = matmul(x, w); $b = gather(x, turned) {axis=1}; $c = gather(w, turned) {axis=0}; $d = matmul($b, $c); $e "
+      "= sub($a, $d); $f = add($e, lifted); " +
+      std::move(after) + " output y }";
+  std::replace(text.begin(), text.end(), '$', letter);
+  return text;
+}
+TEST(Followed, WhatRoundingAloneDecidesMayComeOutAnyWayAndNothingElse) {
+  struct Case {
+    std::string after;
+    double wrong;  // an element of the model that is no more rounding alone; 0: any answer is right
+  };
+  const Case cases[] = {{"y = hardmax($f);", 1e-3},
+                        {"y = arg_max($f) {axis=1};", 1e-3},
+                        {"y = arg_min($f) {axis=1, keepdims=0};", -1e-3},
+                        {"$g, y = top_k($f, k);", 1e-3},
+                        {"$g, y = top_k($f, k) {largest=0};", -1e-3},
+                        {"y = equal($f, zero);", 0},
+                        {"$g = abs($f); y = less($g, tiny);", 1e-3},
+                        {"y = floor($f);", 1.001},
+                        {"y = sign($f);", 0}};
+  for (const Case& c : cases) {
+    const judge::EngineVerdict v = judged(cancelled(c.after, 'm', 0), cancelled(c.after, 'n', 0));
+    EXPECT_TRUE(v.right()) << c.after << ": " << v.wrong;
+    if (c.wrong != 0) {
+      EXPECT_FALSE(judged(cancelled(c.after, 'm', 0), cancelled(c.after, 'n', c.wrong)).right()) << c.after;
+    }
+  }
+}
+
 // A product of bytes with weights that an engine of 16 bits rounds, in steps of 5, and what is added before them to
 // some of its 4,000 columns.
 constexpr int64_t kColumns = 4000;

@@ -3,6 +3,7 @@
 #include "exec/weights/packed_files.hpp"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <filesystem>
 
 #include "base/kept_files.hpp"
+#include "exec/weights/shared_packed.hpp"
 
 namespace peri::exec {
 namespace {
@@ -174,6 +176,41 @@ TEST_F(PackedFilesTest, AFileCutWhileMappedIsAnError) {
   ASSERT_EQ(truncate(listed()[0].c_str(), 4096), 0);
   EXPECT_EQ(t.as<float>()[kFloats - 1], 0);
   EXPECT_FALSE(store.check().ok());
+}
+
+// Twenty steps that pack one weight in the same way: what waits to be written is in memory once.
+TEST_F(PackedFilesTest, WhatWaitsToBeWrittenIsNotHeldTwice) {
+  constexpr int64_t kBytes = 4 << 20;
+  const auto share = std::make_shared<runtime::StepShare>();
+  const auto made = [](std::byte* to) { std::fill_n(to, kBytes, std::byte{7}); };
+  const auto held = [] {
+    const auto info = mallinfo2();
+    return static_cast<int64_t>(info.uordblks + info.hblkhd);
+  };
+  {
+    const auto all = files();
+    const int64_t before = held();
+    std::vector<Tensor> packed;
+    for (int k = 0; k < 20; ++k) {
+      SharedPacked step(share, std::make_shared<StepStore>(all, "key " + std::to_string(k), [] { return true; }));
+      auto t = step.get("form", kBytes, made);
+      ASSERT_TRUE(t.ok());
+      packed.push_back(*t);
+    }
+    EXPECT_LT(held() - before, 3 * kBytes);
+  }
+  EXPECT_EQ(listed().size(), 20u);
+  int again = 0;
+  for (int k = 0; k < 20; ++k) {
+    SharedPacked step(share, std::make_shared<StepStore>(files(), "key " + std::to_string(k), [] { return true; }));
+    const auto t = step.get("form", kBytes, [&](std::byte* to) {
+      ++again;
+      made(to);
+    });
+    ASSERT_TRUE(t.ok());
+    EXPECT_TRUE(std::all_of(t->bytes().begin(), t->bytes().end(), [](std::byte b) { return b == std::byte{7}; }));
+  }
+  EXPECT_EQ(again, 0);
 }
 
 TEST_F(PackedFilesTest, TheOldestGoFirst) {

@@ -151,5 +151,22 @@ TEST(Sampling, PlacesOfFloat64AreNotRounded) {
   }
 }
 
+// A sample between a 1 and a 0, all but at the 0: float32 rounds 1 less the place as a number near 1, so that what
+// little is left of the 1 errs by as much as the whole.
+TEST(RoiAlign, ALittleOfANeighbourErrsAsTheWhole) {
+  const RefTensor y = run_text(
+      "graph { input x: f32[1,1,1,4]; input r: f32[1,4]; const b: i64[1] = [0]; y = roi_align(x, r, b) "
+      "{sampling_ratio=1}; output y }",
+      std::vector<RefTensor>{floats({1, 1, 1, 4}, {0, 1, 0, 0}),
+                             floats({1, 4}, {0, 0, static_cast<double>(4.99998F), 1})},
+      {.u = 0x1p-24})[0];
+  EXPECT_NEAR(y.f[0], 1e-5, 1e-6);
+  const double at = static_cast<double>(4.99998F / 2 - 0.5F),
+               in_float = 1 - static_cast<double>(static_cast<float>(at - 1));
+  EXPECT_NEAR(in_float, y.f[0], y.radius[0]);
+  EXPECT_GE(y.radius[0], 0x1p-25);
+  EXPECT_LT(y.radius[0], 1e-5);
+}
+
 }  // namespace
 }  // namespace peri::ops

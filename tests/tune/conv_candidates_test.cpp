@@ -63,8 +63,17 @@ constexpr std::string_view kUpResidual =
     "graph { input x: f32[1,12,9,7]; input w: f32[12,10,4,3]; input r: f32[1,20,19,20]; c = conv_transpose(x, w) "
     "{strides=[2,3], pads=[1,1,0,1], output_padding=[0,1], group=2}; s = add(c, r); y = relu(s); output y }";
 
+// Pads that follow from what comes out: less than all, more than all along one axis, and the odd one at the end.
+constexpr std::string_view kUpTo =
+    "graph { input x: f32[2,6,7,5]; input w: f32[6,10,3,4]; y = conv_transpose(x, w) {strides=[2,3], "
+    "output_shape=[12,19]}; output y }";
+constexpr std::string_view kUpSame =
+    "graph { input x: f32[2,6,7,5]; input w: f32[6,10,3,4]; y = conv_transpose(x, w) {strides=[2,3], "
+    "auto_pad=\"SAME_UPPER\"}; output y }";
+
 TEST(ConvCandidates, Transposed) {
-  for (std::string_view text : {kUp, kUpResidual}) EXPECT_EQ(passed(text).count("conv_transpose_f32 "), 1) << text;
+  for (std::string_view text : {kUp, kUpResidual, kUpTo, kUpSame})
+    EXPECT_EQ(passed(text).count("conv_transpose_f32 "), 1) << text;
 }
 
 constexpr std::string_view kBottleneck =

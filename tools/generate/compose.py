@@ -9,6 +9,7 @@ import control
 import data
 import doubles
 import elementwise
+import exported
 import indices
 import integers
 import later
@@ -34,15 +35,16 @@ FAMILIES = {
     "indices": indices.BLOCKS, "integers": integers.BLOCKS, "bytes": bytes_blocks.BLOCKS,
     "microsoft": microsoft.BLOCKS, "classical": classical.BLOCKS, "text": text_blocks.BLOCKS,
     "chance": chance.BLOCKS, "containers": containers.BLOCKS, "later": later.BLOCKS, "doubles": doubles.BLOCKS,
+    "exported": exported.BLOCKS,
 }
 # What whole networks are made of comes more often than what is there once.
 ORDER = ["residual"] * 3 + ["window", "product", "sizes"] * 2 + ["elementwise", "views", "cells", "attention", "norm", "data", "control", "quantised"] + [
-    "recurrent", "signal", "sampling", "indices", "indices", "integers", "integers", "bytes", "bytes", "microsoft", "microsoft", "classical", "text", "chance", "containers", "later", "doubles"]
+    "recurrent", "signal", "sampling", "indices", "indices", "integers", "integers", "bytes", "bytes", "microsoft", "microsoft", "classical", "text", "chance", "containers", "later", "doubles", "exported"]
 IMAGES = {"window": 1.0, "residual": 0.5, "attention": 0.1, "norm": 0.5, "views": 0.4, "elementwise": 0.3, "sizes": 0.5, "data": 0.2, "control": 0.3, "quantised": 0.3,
-          "sampling": 0.8, "later": 0.3, "containers": 0.2, "indices": 0.3}
+          "sampling": 0.8, "later": 0.3, "containers": 0.2, "indices": 0.3, "exported": 0.4}
 
 
-SMALL = ("bytes", "classical", "microsoft")  # families of single operators: more blocks in a model
+SMALL = ("bytes", "classical", "microsoft", "exported")  # families of single operators: more blocks in a model
 # Where most of a family is of some versions only.
 VERSIONS = {"later": (20, 23, 24, 24, 26, 26), "text": (13, 20, 20, 21, 24), "signal": (17, 18, 20, 21, 23, 26), "sampling": (16, 18, 19, 20, 20, 21, 24),
             "integers": (14, 17, 18, 18, 21, 24, 26), "chance": (13, 15, 17, 18, 21, 23), "indices": (13, 16, 18, 18, 21, 24, 26), "containers": (15, 17, 18, 21, 24)}

@@ -17,20 +17,12 @@ from graph import nodes_of
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs/operators.md"
 WITHOUT_WITNESS = "ONNX Runtime 1.31 takes no opset from 27 on; suites/node has it"
-NO_BLOCK_YET = "no block makes it yet; suites/microsoft has it"
 LEFT_OUT = {
     "CausalConvWithState": WITHOUT_WITNESS,
     "LinearAttention": WITHOUT_WITNESS,
     "SwiGLU": WITHOUT_WITNESS,
     "com.microsoft.DynamicQuantizeLSTM": "ONNX Runtime rounds inputs and states to 8 bits, the engine to 16: some hundredths apart; suites/microsoft has it",
-    "com.microsoft.DequantizeLinear": NO_BLOCK_YET,
-    "com.microsoft.FusedConv": NO_BLOCK_YET,
-    "com.microsoft.FusedGemm": NO_BLOCK_YET,
-    "com.microsoft.QAttention": NO_BLOCK_YET,
-    "com.microsoft.QLinearConv": NO_BLOCK_YET,
     "com.microsoft.QLinearReduceMean": "ONNX Runtime has no CPU kernel of it; tests/onnx/microsoft_test.cpp has it",
-    "com.microsoft.QLinearWhere": NO_BLOCK_YET,
-    "com.microsoft.QuantizeLinear": NO_BLOCK_YET,
     "com.microsoft.QLinearSoftmax": "ONNX Runtime sums exponentials as integers, and wraps where 1 passes the last byte; suites/microsoft has it",
 }
 

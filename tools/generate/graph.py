@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-VERSION = 5  # of the generator: seed and version give the model's bytes
+VERSION = 7  # of the generator: seed and version give the model's bytes
 TYPES = {"f32": TensorProto.FLOAT, "f64": TensorProto.DOUBLE, "f16": TensorProto.FLOAT16, "i64": TensorProto.INT64, "i32": TensorProto.INT32,
          "i8": TensorProto.INT8, "u8": TensorProto.UINT8, "bool": TensorProto.BOOL, "i16": TensorProto.INT16, "u16": TensorProto.UINT16,
          "u32": TensorProto.UINT32, "u64": TensorProto.UINT64, "str": TensorProto.STRING}

@@ -33,7 +33,9 @@ def grid(b, x, out):
     if b.opset >= 20 and b.chance(0.4) and is_fixed(x.shape[0]):
         theta = b.op("Add", [b.input((x.shape[0],) + dims(2, 3), std=0.2, stem="theta"), b.const(np.eye(2, 3, dtype=np.float32))])
         size = b.ints(x.size(0), x.size(1), out[0][0], out[1][0])
-        return b.op("AffineGrid", [theta, size], (x.shape[0],) + out + dims(2), std=0.6, align_corners=b.pick(0, 1))
+        # With aligned corners a single place of an axis is its first for ONNX, and its last for ONNX Runtime.
+        aligned = b.pick(0, 1) if min(out[0][0], out[1][0]) > 1 else 0
+        return b.op("AffineGrid", [theta, size], (x.shape[0],) + out + dims(2), std=0.6, align_corners=aligned)
     return b.input((x.shape[0],) + out + dims(2), std=0.62, stem="grid")
 
 

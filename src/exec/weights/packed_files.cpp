@@ -217,19 +217,27 @@ std::vector<std::string> take_packed_notes() {
 StepStore::StepStore(std::shared_ptr<PackedFiles> files, std::string key, std::function<bool()> sound)
     : files_(std::move(files)), key_(std::move(key)), sound_(std::move(sound)) {}
 
+bool StepStore::stores(int64_t bytes) const { return files_ && bytes >= kMinBytes; }
+
+Tensor StepStore::find(std::string_view form, int64_t bytes) {
+  const auto file = stores(bytes) ? files_->find(key_of(form), bytes) : nullptr;
+  if (!file) return {};
+  auto view = Tensor::view(DType::kU8, {bytes}, PackedFiles::data_of(*file), file);
+  if (!view.ok()) return {};
+  const std::lock_guard<std::mutex> lock(mutex_);
+  mapped_.push_back(file);
+  return std::move(view).value();
+}
+
+void StepStore::keep(std::string_view form, Tensor made) {
+  if (stores(made.numel()) && sound_()) files_->keep(key_of(form), std::move(made));
+}
+
 Result<Tensor> StepStore::get(std::string_view form, int64_t bytes, FunctionRef<void(std::byte*)> make) {
-  const std::string key = key_ + "\nform " + std::string(form);
-  const bool kept = files_ && bytes >= kMinBytes;
-  if (kept) {
-    if (auto file = files_->find(key, bytes)) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      mapped_.push_back(file);
-      return Tensor::view(DType::kU8, {bytes}, PackedFiles::data_of(*file), file);
-    }
-  }
+  if (Tensor found = find(form, bytes); found.defined()) return found;
   PERI_ASSIGN(Tensor t, Tensor::uninitialized(DType::kU8, {bytes}));
   make(t.mutable_data());
-  if (kept && sound_()) files_->keep(key, t);
+  keep(form, t);
   return t;
 }
 

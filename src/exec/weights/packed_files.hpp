@@ -46,10 +46,17 @@ class StepStore final : public kernels::PackedStore {
  public:
   StepStore(std::shared_ptr<PackedFiles> files, std::string key, std::function<bool()> sound);
   Result<Tensor> get(std::string_view form, int64_t bytes, FunctionRef<void(std::byte*)> make) override;
+  // What get() consists of: a view of the stored file, undefined where there is none, and storing what was made. The
+  // bytes stay in memory until they are written.
+  Tensor find(std::string_view form, int64_t bytes);
+  void keep(std::string_view form, Tensor made);
   // kIo if a mapped file was truncated since: results computed from it are invalid.
   Status check() const;
 
  private:
+  bool stores(int64_t bytes) const;
+  std::string key_of(std::string_view form) const { return key_ + "\nform " + std::string(form); }
+
   std::shared_ptr<PackedFiles> files_;
   std::string key_;
   std::function<bool()> sound_;

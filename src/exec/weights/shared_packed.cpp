@@ -15,27 +15,39 @@ constexpr size_t kMaxFree = size_t{64} << 20;  // bytes of what was packed again
 struct PackedBytes {
   Tensor tensor;
   std::shared_ptr<const StepStore> from;
+  bool mapped = false;  // of a file, which another process may cut
 };
 }  // namespace
 
 Result<Tensor> SharedPacked::get(std::string_view form, int64_t bytes, FunctionRef<void(std::byte*)> make) {
-  Tensor own;
-  if (store_) {
-    PERI_ASSIGN(own, store_->get(form, bytes, make));
-  } else {
+  Tensor own = store_ ? store_->find(form, bytes) : Tensor();
+  const bool found = own.defined();
+  if (!found) {
     PERI_ASSIGN(own, Tensor::uninitialized(DType::kU8, {bytes}));
     make(own.mutable_data());
   }
-  if (!share_ || bytes < kMinShared) return own;
+  const auto keep = [&](const Tensor& t) {
+    if (store_ && !found) store_->keep(form, t);
+  };
+  if (!share_ || bytes < kMinShared) {
+    keep(own);
+    return own;
+  }
   const auto size = static_cast<size_t>(bytes);
-  auto fresh = std::make_shared<PackedBytes>(PackedBytes{own, store_});
+  auto fresh = std::make_shared<PackedBytes>(PackedBytes{own, store_, found});
   const auto known = share_->get<PackedBytes>(
       format("packed %s %zu", hex64(hash_bytes(own.data(), size)).c_str(), size), [&] { return fresh; });
-  if (known != fresh && std::memcmp(known->tensor.data(), own.data(), size) != 0) return own;
+  if (known != fresh && std::memcmp(known->tensor.data(), own.data(), size) != 0) {
+    keep(own);
+    return own;
+  }
   if (known->from && known->from != store_) {
     const std::lock_guard<std::mutex> lock(mutex_);
     others_.push_back(known->from);
   }
+  // What waits to be written is what stays in memory anyway, without the store that came with it: that would hold the
+  // files which hold the queue. What a file holds may be cut before it is copied.
+  keep(known->mapped ? own : known->tensor);
   const bool twice = known != fresh;
   fresh.reset();
   own = Tensor();

@@ -1,5 +1,7 @@
 // Kernel conv_transpose_f32: float32 transposed convolution in NHWC with its epilogue, by stride phases. Weights are
 // packed once for all image sizes.
+#include <algorithm>
+
 #include "kernels/cpu/conv/transposed.hpp"
 #include "kernels/cpu/gemm/bound_epilogue.hpp"
 #include "kernels/entry.hpp"
@@ -24,13 +26,21 @@ struct Setup {
   int x = -1, w = -1;
 };
 
+// Pads along an axis without any, on which `full` elements would come out where `wanted` are to: the odd one stands at
+// the end for SAME_UPPER only. What is missing is added behind the last product.
+void fit_pads(int64_t wanted, int64_t full, bool upper, int64_t* begin, int64_t* end, int64_t* extra) {
+  const int64_t total = std::max<int64_t>(full - wanted, 0);
+  *begin = upper ? total / 2 : total - total / 2;
+  *end = total - *begin;
+  *extra += total - (full - wanted);
+}
+
 Status read_shape(const Problem& p, Setup* s) {
   const ir::Node& n = p.anchor();
   if (n.op != "conv_transpose") return refused("not a transposed convolution");
   if (n.in(0)->type.dtype != DType::kF32)
     return refused("takes f32 only").but_found(std::string(dtype_name(n.in(0)->type.dtype)));
   if (n.in(0)->type.rank() != 4) return refused("takes two spatial dimensions only");
-  if (n.s("auto_pad", "NOTSET") != "NOTSET" || n.has("output_shape")) return refused("its pads are not written");
   const std::vector<int64_t> x = dims_of(*n.in(0)), w = dims_of(*n.in(1)), y = dims_of(*n.out());
   const std::vector<int64_t> pads = n.ints("pads", {0, 0, 0, 0}), strides = n.ints("strides", {1, 1});
   const std::vector<int64_t> dilations = n.ints("dilations", {1, 1}), extra = n.ints("output_padding", {0, 0});
@@ -49,12 +59,18 @@ Status read_shape(const Problem& p, Setup* s) {
   c.sw = strides[1];
   c.dh = dilations[0];
   c.dw = dilations[1];
-  c.top = pads[0];
-  c.left = pads[1];
-  c.bottom = pads[2];
-  c.right = pads[3];
+  const bool written = !n.has("output_shape") && n.s("auto_pad", "NOTSET") == "NOTSET";
+  c.top = written ? pads[0] : 0;
+  c.left = written ? pads[1] : 0;
+  c.bottom = written ? pads[2] : 0;
+  c.right = written ? pads[3] : 0;
   c.extra_h = extra[0];
   c.extra_w = extra[1];
+  if (!written) {  // they follow from the extents at hand
+    const bool upper = n.s("auto_pad") == "SAME_UPPER";
+    fit_pads(y[2], c.oh(), upper, &c.top, &c.bottom, &c.extra_h);
+    fit_pads(y[3], c.ow(), upper, &c.left, &c.right, &c.extra_w);
+  }
   if (const std::string why = refuse_transposed(c); !why.empty()) return refused("%s", why.c_str());
   if (c.oh() != y[2] || c.ow() != y[3]) return refused("its output size is not the usual one");
   s->x = input_index(*p.graph, n.in(0));

@@ -40,32 +40,35 @@ Result<Cell> read(const Problem& p) {
   const ir::Node& n = p.anchor();
   PERI_TRY(cell::read_kind(n, &c.shape));
   PERI_TRY(cell::read_cell(p, &c.shape, DType::kF64));
-  for (const size_t port : {cell::kW, cell::kR, cell::kBias})
-    if (!cell::is_constant(p, port)) return refused("weights of float64 that are made while running");
   PERI_ASSIGN(ops::CellNode read, cell::read_node(n, c.shape));
   c.functions = std::move(read.functions);
   c.clip = read.clip;
   return c;
 }
 
-// Rows [gates * hidden][k] as panels [k][kColumns].
+// Rows [hidden][k] of one gate as panels [k][kColumns].
 void pack_rows(const Cell& c, const double* rows, int64_t k, double* to) {
-  std::fill_n(to, c.width() * k, 0.0);
-  for (int64_t g = 0; g < c.shape.gates; ++g)
-    for (int64_t j = 0; j < c.shape.hidden; ++j, rows += k) {
-      double* const panel = to + (g * c.gate() + j) / kColumns * kColumns * k + j % kColumns;
-      for (int64_t i = 0; i < k; ++i) panel[i * kColumns] = rows[i];
-    }
+  std::fill_n(to, c.gate() * k, 0.0);
+  for (int64_t j = 0; j < c.shape.hidden; ++j, rows += k) {
+    double* const panel = to + j / kColumns * kColumns * k + j % kColumns;
+    for (int64_t i = 0; i < k; ++i) panel[i * kColumns] = rows[i];
+  }
 }
 
-void pack(const Cell& c, const double* w, const double* r, const double* bias, double* to) {
+struct Weights {
+  const double *w, *r, *bias;  // bias null: none
+};
+int64_t pack_parts(const Cell& c) { return c.shape.directions * c.shape.gates; }
+// Part `part` of them: a gate of a direction.
+void pack_part(const Cell& c, const Weights& from, int64_t part, double* to) {
   const Shape& s = c.shape;
-  for (int64_t d = 0; d < s.directions; ++d) {
-    pack_rows(c, w + d * s.sums() * s.input, s.input, to + c.of_w(d));
-    pack_rows(c, r + d * s.sums() * s.hidden, s.hidden, to + c.of_r(d));
-    std::fill_n(to + c.of_bias(d), 2 * c.width(), 0.0);
-    for (int64_t g = 0; bias && g < 2 * s.gates; ++g)
-      std::copy_n(bias + (d * 2 * s.gates + g) * s.hidden, s.hidden, to + c.of_bias(d) + g * c.gate());
+  const int64_t d = part / s.gates, g = part % s.gates;
+  pack_rows(c, from.w + part * s.hidden * s.input, s.input, to + c.of_w(d) + g * c.gate() * s.input);
+  pack_rows(c, from.r + part * s.hidden * s.hidden, s.hidden, to + c.of_r(d) + g * c.gate() * s.hidden);
+  for (const int64_t k : {g, s.gates + g}) {
+    double* const bias = to + c.of_bias(d) + k * c.gate();
+    std::fill_n(bias, c.gate(), 0.0);
+    if (from.bias) std::copy_n(from.bias + (d * 2 * s.gates + k) * s.hidden, s.hidden, bias);
   }
 }
 
@@ -204,6 +207,43 @@ class Sequences {
   double *x_, *from_x_, *from_h_, *h_, *memory_, *reset_;
 };
 
+// A phase that packs weights which the run brings, and the sequences.
+class CellInstance final : public Instance {
+ public:
+  // `packed` null: by each run.
+  CellInstance(Cell c, cpu::Isa isa, Packed packed, std::vector<Source> ports)
+      : c_(std::move(c)), isa_(isa), packed_(std::move(packed)), ports_(std::move(ports)) {}
+  size_t workspace_bytes() const override {
+    return packed_ ? 0 : static_cast<size_t>(c_.of_w(c_.shape.directions)) * sizeof(double);
+  }
+  size_t scratch_bytes() const override { return static_cast<size_t>(Sequences::doubles(c_)) * sizeof(double); }
+  int phases() const override { return packed_ ? 1 : 2; }
+  int64_t tasks(int phase) const override { return packs(phase) ? pack_parts(c_) : c_.shape.directions * c_.groups(); }
+  void run_task(int phase, int64_t task, const Args& args) const override {
+    const auto in = [&](size_t port) { return static_cast<const double*>(ports_[port].data(args)); };
+    double* const made = reinterpret_cast<double*>(args.workspace);
+    if (packs(phase)) return pack_part(c_, {in(cell::kW), in(cell::kR), in(cell::kBias)}, task, made);
+    Ports at = {in(cell::kX),
+                in(cell::kInitialH),
+                in(cell::kInitialC),
+                in(cell::kPeephole),
+                static_cast<const int32_t*>(ports_[cell::kLengths].data(args)),
+                {}};
+    for (size_t k = 0; k < 3; ++k)
+      if (const int o = c_.shape.outputs[k]; o >= 0) at.out[k] = static_cast<double*>(args.out[static_cast<size_t>(o)]);
+    const double* const weights = packed_ ? packed_as<double>(packed_) : made;
+    Sequences(c_, isa_, weights, at, task, reinterpret_cast<double*>(args.scratch)).run();
+  }
+
+ private:
+  bool packs(int phase) const { return !packed_ && phase == 0; }
+
+  Cell c_;
+  cpu::Isa isa_;
+  Packed packed_;
+  std::vector<Source> ports_;
+};
+
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(read(p));
   PERI_TRY(cpu::best_isa(target));
@@ -212,31 +252,22 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& context) {
   PERI_TRY(check_row_major(p));
-  PERI_ASSIGN(const Cell c, read(p));
+  PERI_ASSIGN(Cell c, read(p));
   PERI_ASSIGN(const cpu::Isa isa, cpu::best_isa(*context.target));
   const ir::Node& n = p.anchor();
+  const size_t weights[] = {cell::kW, cell::kR, cell::kBias};
+  const bool known = std::ranges::all_of(weights, [&](size_t port) { return cell::is_constant(p, port); });
   const auto source = [&](size_t port) { return Source::of(p, n.in(port), context.constants); };
-  const auto weight = [&](size_t port) { return static_cast<const double*>(source(port).data({})); };
-  PERI_TRY(pack_once<double>(context, "", c.of_w(c.shape.directions), [&](double* to) {
-    pack(c, weight(cell::kW), weight(cell::kR), weight(cell::kBias), to);
-  }));
   std::vector<Source> ports;
   for (size_t port = 0; port < cell::kPorts; ++port)
-    ports.push_back(port == cell::kW || port == cell::kR || port == cell::kBias ? Source() : source(port));
-  const auto run = [c, isa, ports, packed = *context.packed](int64_t task, const Args& args) {
-    const auto in = [&](size_t port) { return static_cast<const double*>(ports[port].data(args)); };
-    Ports at = {in(cell::kX),
-                in(cell::kInitialH),
-                in(cell::kInitialC),
-                in(cell::kPeephole),
-                static_cast<const int32_t*>(ports[cell::kLengths].data(args)),
-                {}};
-    for (size_t k = 0; k < 3; ++k)
-      if (const int o = c.shape.outputs[k]; o >= 0) at.out[k] = static_cast<double*>(args.out[static_cast<size_t>(o)]);
-    Sequences(c, isa, packed_as<double>(packed), at, task, reinterpret_cast<double*>(args.scratch)).run();
-  };
-  return TaskInstance::make(c.shape.directions * c.groups(),
-                            static_cast<size_t>(Sequences::doubles(c)) * sizeof(double), run);
+    ports.push_back(known && std::ranges::count(weights, port) ? Source() : source(port));
+  if (!known) return std::unique_ptr<Instance>(std::make_unique<CellInstance>(std::move(c), isa, nullptr, ports));
+  const auto weight = [&](size_t port) { return static_cast<const double*>(source(port).data({})); };
+  PERI_TRY(pack_once<double>(context, "", c.of_w(c.shape.directions), [&](double* to) {
+    for (int64_t part = 0; part < pack_parts(c); ++part)
+      pack_part(c, {weight(cell::kW), weight(cell::kR), weight(cell::kBias)}, part, to);
+  }));
+  return std::unique_ptr<Instance>(std::make_unique<CellInstance>(std::move(c), isa, *context.packed, ports));
 }
 }  // namespace
 
@@ -245,7 +276,7 @@ const Entry recurrent_f64_entry{{
     .name = "recurrent_f64",
     .version = 1,
     .provider = "peri",
-    .takes = "RNN, GRU and LSTM of f64 with constant weights",
+    .takes = "RNN, GRU and LSTM of f64",
     .offer = offer,
     .instantiate = instantiate,
     // More sequences than a task has, more steps than are multiplied together, some sequences shorter.
@@ -262,7 +293,11 @@ const Entry recurrent_f64_entry{{
          "const b: f64[1,120] = seeded(0.2, 3); const n: i32[3] = [5, 0, 3]; y, h = gru(x, w, r, b, n) "
          "{direction=\"reverse\", layout=1}; output y; output h }",
          "graph { input x: f64[4,2,8]; const w: f64[1,40,8] = seeded(0.3, 1); const r: f64[1,40,40] = seeded(0.1, 2); "
-         "y, h = rnn(x, w, r) {activations=strings[\"Relu\"], clip=0.5}; output h }"},
+         "y, h = rnn(x, w, r) {activations=strings[\"Relu\"], clip=0.5}; output h }",
+         "graph { input x: f64[6,9,5]; input w: f64[2,60,5]; input r: f64[2,60,20]; input b: f64[2,120]; y, h = gru(x, "
+         "w, r, b) {direction=\"bidirectional\"}; output y; output h }",
+         "graph { input x: f64[3,2,4]; const w: f64[1,84,4] = seeded(0.3, 1); input r: f64[1,84,21]; y, h, c = lstm(x, "
+         "w, r); output y; output c }"},
     .takes_constants = true,
 }};
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/fault.hpp"
+#include "base/hash.hpp"
 #include "base/rng.hpp"
 #include "base/stop.hpp"
 #include "ops/entry.hpp"
@@ -212,14 +213,24 @@ void bind_dims(const ir::Value& v, const RefTensor& t, DimBinding* binding) {
     if (const Dim& d = (*v.type.shape)[k]; d.is_symbol()) binding->emplace(d.symbol_name(), t.dims[k]);
 }
 
-// Perturbs each float within its radius. The seed depends on the number of elements and the position, so that the same
-// computation done twice has the same errors.
+// What arithmetic that errs in no direction at random gives: 0 where the error reaches it, as where equal terms cancel,
+// or for another seed a multiple of a power of two of about the error, so that what is close to another is equal to it.
+double round_number(uint64_t seed, double v, double radius) {
+  if (seed % 8 == 4) return std::fabs(v) <= radius ? 0 : v;
+  const double step = std::exp2(std::floor(std::log2(radius)));
+  return step > 0 && std::isfinite(v / step) ? std::nearbyint(v / step) * step : v;
+}
+
+// Perturbs each float within its radius: at random, or for every fourth seed to a round number. The random numbers
+// depend on the values, so that the same computation done twice has the same errors, and what cancels it in exact
+// arithmetic only has others.
 void shake(uint64_t seed, RefTensor* t) {
   if (!t->floating() || t->radius.empty()) return;
-  Rng rng(seed * 1000003 + static_cast<uint64_t>(t->f.size()));
+  Rng rng(hash_bytes(t->f.data(), t->f.size() * sizeof(double), seed * 1000003));
   for (size_t k = 0; k < t->f.size(); ++k) {
-    const double at = 2 * rng.uniform() - 1;
-    if (std::isfinite(t->radius[k])) t->f[k] = round_to(t->dtype, t->f[k] + t->radius[k] * at);
+    const double at = 2 * rng.uniform() - 1, v = t->f[k], r = t->radius[k];
+    if (!std::isfinite(r) || !std::isfinite(v) || r <= 0) continue;
+    t->f[k] = round_to(t->dtype, seed % 4 == 0 ? round_number(seed, v, r) : v + r * at);
   }
 }
 
