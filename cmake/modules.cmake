@@ -32,8 +32,7 @@ function(peri_is_entry file out)
   endif()
 endfunction()
 
-# Modules whose sources a verdict hangs on, by the module that gives it: of a candidate, and of an engine as a whole.
-set(PERI_JUDGE_OF_tune exec runtime tune)
+# Modules whose sources a verdict about an engine as a whole depends on; of a candidate: trial_roots.cmake.
 set(PERI_JUDGE_OF_judge base device exec ir judge kernels ops plan problem runtime stats tune)
 
 # peri_key_flags(OUT): the compiler and its flags, as keys of sources name them.
@@ -74,9 +73,45 @@ include([==[${CMAKE_SOURCE_DIR}/cmake/judge_key.cmake]==])
   set(${out} "${made}" PARENT_SCOPE)
 endfunction()
 
+# peri_trial_keys(OUT): writes gen/tune_judge_key.cpp and names it in OUT. Made anew when a source of a module of
+# trial_roots.cmake or a flag changes.
+function(peri_trial_keys out)
+  include("${CMAKE_SOURCE_DIR}/cmake/trial_roots.cmake")
+  set(sources "")
+  foreach(module IN LISTS PERI_TRIAL_MODULES)
+    file(GLOB_RECURSE part CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${module}/*.*")
+    list(APPEND sources ${part})
+  endforeach()
+  set(executors "")
+  file(GLOB files CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/exec/*.cpp")
+  foreach(file IN LISTS files)
+    peri_is_entry("${file}" is_entry)
+    if(is_entry)
+      list(APPEND executors "${file}")
+    endif()
+  endforeach()
+  peri_key_flags(flags)
+  set(made "${PERI_GEN}/tune_judge_key.cpp")
+  set(scripts "")
+  foreach(script IN ITEMS trial_keys trial_roots closure)
+    list(APPEND scripts "${CMAKE_SOURCE_DIR}/cmake/${script}.cmake")
+  endforeach()
+  file(CONFIGURE OUTPUT "${PERI_GEN}/trial_keys.cmake" @ONLY CONTENT
+"set(OUT [==[${made}]==])
+set(SRC [==[${CMAKE_SOURCE_DIR}/src]==])
+set(EXECUTORS [==[${executors}]==])
+set(FLAGS [==[${flags}]==])
+include([==[${CMAKE_SOURCE_DIR}/cmake/trial_keys.cmake]==])
+")
+  add_custom_command(OUTPUT "${made}" COMMAND ${CMAKE_COMMAND} -P "${PERI_GEN}/trial_keys.cmake"
+    DEPENDS ${sources} "${PERI_GEN}/trial_keys.cmake" ${scripts} COMMENT "Keys of what judges candidates" VERBATIM)
+  set(${out} "${made}" PARENT_SCOPE)
+endfunction()
+
 # peri_source_keys(MODULE ENTRIES): gen/MODULE_keys.cpp, made anew when a source of the module or a flag changes.
 function(peri_source_keys module entries)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${module}/*.cpp" "${CMAKE_SOURCE_DIR}/src/${module}/*.hpp")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${module}/*.cpp" "${CMAKE_SOURCE_DIR}/src/${module}/*.hpp"
+       "${CMAKE_SOURCE_DIR}/src/${module}/*.def")
   file(GLOB also "${CMAKE_SOURCE_DIR}/src/base/thread_pool.?pp")
   peri_key_flags(flags)
   set(out "${PERI_GEN}/${module}_keys.cpp")
@@ -87,6 +122,7 @@ function(peri_source_keys module entries)
   file(CONFIGURE OUTPUT "${PERI_GEN}/${module}_keys.cmake" CONTENT "${arguments}" @ONLY)
   add_custom_command(OUTPUT "${out}" COMMAND ${CMAKE_COMMAND} -P "${PERI_GEN}/${module}_keys.cmake"
     DEPENDS ${sources} ${also} "${PERI_GEN}/${module}_keys.cmake" "${CMAKE_SOURCE_DIR}/cmake/source_keys.cmake"
+            "${CMAKE_SOURCE_DIR}/cmake/closure.cmake"
     COMMENT "Keys of the sources of src/${module}" VERBATIM)
 endfunction()
 
@@ -197,6 +233,10 @@ function(peri_module level module)
   peri_entry_list("${module}" list)
   peri_judge_key("${module}" key)
   list(APPEND list ${key})
+  if(module STREQUAL "tune")
+    peri_trial_keys(key)
+    list(APPEND list ${key})
+  endif()
   if(NOT sources AND NOT list)
     return()
   endif()

@@ -212,10 +212,18 @@ peri_error* peri_engine_describe(const peri_engine* engine, peri_report** report
 typedef struct peri_explain_options {
   size_t struct_size;
   int compare; /* 1: also accept the proof of another machine, and compare its times with this one's floors */
+  /* 1: measure the steps of an engine on a device within its runs instead, for about 2 seconds: the object that
+   * `peri explain --measured --json` writes. Needs no proof, but takes the times alone from it if there is one. Other
+   * runs of the engine meanwhile disturb the times. Not with compare */
+  int measured;
+  const peri_dim* dims; /* with measured: the shape of the runs; other dimensions have their tuned sizes */
+  size_t dim_count;
 } peri_explain_options;
 
-/* The time of each step by the engine's proof: the object that `peri explain --json` writes. Errors: those of
- * peri_engine_proof(), REFUSED (the proof is of another machine or engine). */
+/* The time of each step by the engine's proof: the object that `peri explain --json` writes; or, with `measured`, by
+ * this machine. Errors: those of peri_engine_proof(), USAGE (options that contradict each other, an unknown
+ * dimension), REFUSED (the proof is of another machine or engine; measured: no step runs on a device, or sizes depend
+ * on data); measured: those of a run. */
 peri_error* peri_engine_explain(const peri_engine* engine, const peri_explain_options* options, peri_report** report);
 
 typedef struct peri_verify_options {

@@ -5,6 +5,7 @@
 #include "base/hash.hpp"
 #include "base/json.hpp"
 #include "build/explain.hpp"
+#include "build/measured.hpp"
 #include "build/open.hpp"
 #include "plan/engine_file.hpp"
 
@@ -61,6 +62,22 @@ Result<std::string> explanation(const peri_engine& engine, bool compare) {
   if (!explained.ok()) return std::move(explained).error().in_file(engine.path);
   return build::explanation_json(engine.path, proof, *explained);
 }
+
+// Without a proof nothing is known of the steps' times alone.
+Result<std::string> measured(const peri_engine& engine, const peri_explain_options& given) {
+  if (given.compare)
+    return usage("peri_explain_options.compare is for the times of a proof, and measured takes its own");
+  PERI_ASSIGN(const auto sizes, named_dims(given.dims, given.dim_count, "dimension"));
+  PERI_ASSIGN(const DimBinding dims, build::program_dims(engine.engine->program(), sizes));
+  std::vector<build::KnownStep> known;
+  if (const auto text = proof_of(engine); text.ok()) {
+    PERI_ASSIGN(const Json proof, parse_json(*text));
+    known = build::known_steps(proof);
+  }
+  auto steps = build::measure_steps(engine.engine, dims, known);
+  if (!steps.ok()) return std::move(steps).error().in_file(engine.path);
+  return steps->json();
+}
 }  // namespace
 }  // namespace peri::api
 
@@ -78,7 +95,10 @@ peri_error* peri_engine_explain(const peri_engine* engine, const peri_explain_op
   return peri::api::guarded([&]() -> peri::Status {
     if (!engine || !report) return peri::usage("peri_engine_explain needs an engine and a place for the report");
     PERI_ASSIGN(const peri_explain_options o, peri::api::known_part(options, "peri_explain_options"));
-    PERI_ASSIGN(std::string json, peri::api::explanation(*engine, o.compare != 0));
+    if (!o.measured && o.dim_count)
+      return peri::usage("peri_explain_options.dims are those of measured runs").advise("set measured");
+    PERI_ASSIGN(std::string json,
+                o.measured ? peri::api::measured(*engine, o) : peri::api::explanation(*engine, o.compare != 0));
     *report = std::make_unique<peri_report>(peri_report{std::move(json)}).release();
     return peri::Ok{};
   });

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "base/clock.hpp"
 
@@ -40,6 +39,12 @@ Result<std::vector<double>> sample_batches(const Schedule& schedule, FunctionRef
     if (stopped()) break;
   }
   return samples;
+}
+
+std::vector<double> every(std::span<const double> samples, size_t of, size_t which) {
+  std::vector<double> out;
+  for (size_t k = which; k < samples.size(); k += of) out.push_back(samples[k]);
+  return out;
 }
 
 Result<std::vector<double>> sample(const Schedule& schedule, FunctionRef<Result<double>()> once,

@@ -1,9 +1,10 @@
-// The timing loop of the host: warm-up, samples until time or number is reached, and their summary. Work on devices is
-// timed by graph_clock.hpp and tune/chains.hpp; peaks.cpp times loops of its own.
+// The timing loop: warm-up, samples until time or number is reached, and their summary. What reads the clock for a
+// sample differs: time_runs() here, graph_clock.hpp for work on devices, together.hpp for threads that start together.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ Result<std::vector<double>> sample_batches(const Schedule& schedule, FunctionRef
 // The same for batches of one value.
 Result<std::vector<double>> sample(const Schedule& schedule, FunctionRef<Result<double>()> once,
                                    const std::function<bool()>& stop = {}, double* wall_s = nullptr);
+
+// Those of one of several things that each batch times in the same order: samples `which`, `which + of`, ...
+std::vector<double> every(std::span<const double> samples, size_t of, size_t which);
 
 struct Measurement {
   std::vector<double> samples_ms;  // in temporal order

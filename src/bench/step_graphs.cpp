@@ -1,7 +1,7 @@
 // Captures of prefixes, and rounds over them.
 #include "bench/step_graphs.hpp"
 
-#include "base/clock.hpp"
+#include "bench/measure.hpp"
 #include "stats/stats.hpp"
 
 namespace peri::bench {
@@ -10,6 +10,15 @@ namespace {
 // A median of fewer than 5 follows one odd round; 200 are enough for any of the times that a table prints. Not varied.
 constexpr int64_t kMinRounds = 5, kMaxRounds = 200;
 constexpr double kWarmUpShare = 0.2;  // of the time to measure: clocks and caches settle. Not varied
+
+// Rounds of so many samples each.
+Schedule in_rounds(size_t samples, double seconds) {
+  const auto each = static_cast<int64_t>(samples);
+  return {.warm_up_seconds = kWarmUpShare * seconds,
+          .seconds = seconds,
+          .min_samples = kMinRounds * each,
+          .max_samples = kMaxRounds * each};
+}
 }  // namespace
 
 Result<StepGraphs> StepGraphs::open(runtime::Session& session) {
@@ -52,22 +61,24 @@ Result<StepTimes> time_steps(runtime::Session& session, double seconds) {
     const size_t before = k > 1 ? captured[k - 2]->size() : 0;
     out.work.push_back(static_cast<int64_t>(captured.back()->size() - before));
   }
-  const int64_t warm = now_ns();
-  while (seconds_since(warm) < kWarmUpShare * seconds) PERI_TRY(graphs.replay_ms(*captured.back()));
-  std::vector<std::vector<double>> samples(captured.size());
-  const int64_t start = now_ns();
-  for (int64_t round = -1; round < kMaxRounds; ++round) {
-    if (round >= kMinRounds && seconds_since(start) > seconds) break;
-    for (size_t n = 0; n < captured.size(); ++n) {
-      const size_t k = round % 2 ? captured.size() - 1 - n : n;
-      PERI_ASSIGN(const double ms, graphs.replay_ms(*captured[k]));
-      if (round >= 0) samples[k].push_back(ms);  // the first replay brings a graph to the device
-    }
-    out.rounds = round + 1;
-  }
+  // A batch is a round over the graphs, by turns forwards and backwards; its values stand in the graphs' order. The
+  // warm-up holds whole rounds, since the first replay of a graph brings it to the device.
+  bool backwards = false;
+  std::vector<double> ms(captured.size());
+  PERI_ASSIGN(const std::vector<double> samples,
+              sample_batches(in_rounds(captured.size(), seconds), [&](std::vector<double>* into) -> Status {
+                for (size_t n = 0; n < captured.size(); ++n) {
+                  const size_t k = backwards ? captured.size() - 1 - n : n;
+                  PERI_ASSIGN(ms[k], graphs.replay_ms(*captured[k]));
+                }
+                backwards = !backwards;
+                into->insert(into->end(), ms.begin(), ms.end());
+                return Ok{};
+              }));
+  out.rounds = std::ssize(samples) / std::ssize(captured);
   double before = 0;
-  for (const auto& s : samples) {
-    const double until = stats::median(s);
+  for (size_t k = 0; k < captured.size(); ++k) {
+    const double until = stats::median(every(samples, captured.size(), k));
     out.ms.push_back(until - before);
     before = until;
   }
@@ -80,22 +91,17 @@ Result<Contest> time_in_turn(runtime::Session& first, runtime::Session& second, 
   PERI_ASSIGN(StepGraphs two, StepGraphs::open(second));
   PERI_ASSIGN(const auto a, one.first(one.steps().size()));
   PERI_ASSIGN(const auto b, two.first(two.steps().size()));
-  const int64_t warm = now_ns();
-  do {
-    PERI_TRY(one.replay_ms(*a));
-    PERI_TRY(two.replay_ms(*b));
-  } while (seconds_since(warm) < kWarmUpShare * seconds);
+  PERI_ASSIGN(const std::vector<double> samples,
+              sample_batches(in_rounds(2, seconds), [&](std::vector<double>* into) -> Status {
+                PERI_ASSIGN(const double x, one.replay_ms(*a));
+                PERI_ASSIGN(const double y, two.replay_ms(*b));
+                into->insert(into->end(), {x, y});
+                return Ok{};
+              }));
+  const std::vector<double> ones = every(samples, 2, 0), twos = every(samples, 2, 1);
   Contest out;
-  std::vector<double> ones, twos;
-  const int64_t start = now_ns();
-  while (out.rounds < kMinRounds || (out.rounds < kMaxRounds && seconds_since(start) < seconds)) {
-    PERI_ASSIGN(const double x, one.replay_ms(*a));
-    PERI_ASSIGN(const double y, two.replay_ms(*b));
-    ones.push_back(x);
-    twos.push_back(y);
-    ++out.rounds;
-    out.second_faster += y < x;
-  }
+  out.rounds = std::ssize(ones);
+  for (size_t k = 0; k < ones.size(); ++k) out.second_faster += twos[k] < ones[k];
   out.first_ms = stats::median(ones);
   out.second_ms = stats::median(twos);
   return out;

@@ -91,7 +91,7 @@ Result<std::vector<int64_t>> at_tuned(Checker checker, const std::vector<int64_t
   PERI_TRY(checker.begin());
   std::vector<int64_t> good;
   for (const int64_t s : tries) {
-    *late = now_ns() > until;
+    *late = now_ns() > until;  // Clock: a deadline
     if (*late) break;
     PERI_ASSIGN(const std::string found, checker.differs(s));
     if (found.empty()) good.push_back(s);

@@ -49,7 +49,8 @@ Result<judge::EngineVerdict> judge_it(const compile::Compilation& compilation, c
 bool is_steered(const ir::Graph& graph) {
   return std::any_of(graph.inputs.begin(), graph.inputs.end(),
                      [](const ir::Value* v) { return is_integer(v->type.dtype) && v->type.rank() <= 1; }) ||
-         std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node* n) { return n->op == "loop"; });
+         std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const ir::Node* n) { return ops::control_of(*n) == ops::Control::kLoop; });
 }
 
 Error does_not_run(const DimBinding& sizes, const std::string& why) {

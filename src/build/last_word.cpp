@@ -187,13 +187,14 @@ Status settle_in_graph(compile::Compilation* compilation, runtime::EngineOptions
   PERI_TRY(open_devices(built->compiled.program, engines));
   PERI_ASSIGN(Running now, running(built->compiled, dims, *engines));
   for (const Doubt& d : doubts(built->compiled)) {
+    // Clock: a deadline
     if ((tune.stop && tune.stop()) || seconds_since(start) > kMaxSeconds) break;
     lower::RefusedChoices without = *refused;
     without[d.key][d.chosen] = "slower in the whole graph";
-    const int64_t begun = now_ns();
+    const int64_t begun = now_ns();  // Clock: what is not reported as time of measurements
     auto other = compilation->lower(without, true);
-    lowered += seconds_since(begun);
-    if (!other.ok()) continue;  // nothing else holds wherever this one does
+    lowered += seconds_since(begun);  // Clock: the same
+    if (!other.ok()) continue;        // nothing else holds wherever this one does
     PERI_ASSIGN(Running then, running(*other, dims, *engines));
     PERI_ASSIGN(const bench::Contest c, bench::time_in_turn(*now.session, *then.session, kContestSeconds));
     const bool gains = c.second_ms < c.first_ms * (1 - kGain) &&

@@ -63,7 +63,7 @@ Result<BatchCheck> check(runtime::EngineServable& model, const serve::Form& form
   std::string why;
   for (const int64_t size : tries) {
     if (stop_asked()) return Error(ErrorKind::kCancelled, "interrupted");
-    if (now_ns() > until) {
+    if (now_ns() > until) {  // Clock: a deadline
       why += why.empty() ? "more were not tried in the time there was" : "";
       break;
     }

@@ -117,7 +117,7 @@ Status run_set(runtime::Session& session, const fs::path& set, SuiteMemory memor
 // Of the kernel of the step's first variant, where it names one that changes more than a layout.
 void count_provider(const plan::Step& step, std::map<std::string, int64_t>* providers) {
   const auto payload = exec::read_payload(step.variants[0].payload);
-  if (!payload.ok() || (payload->graph.nodes.size() == 1 && payload->graph.nodes[0]->op == "relayout")) return;
+  if (!payload.ok() || (payload->graph.nodes.size() == 1 && ops::changes_layout(*payload->graph.nodes[0]))) return;
   const kernels::Kernel* const kernel = kernels::find(payload->kernel);
   if (kernel) ++(*providers)[std::string(kernel->provider)];
 }

@@ -20,7 +20,7 @@ bool jumps_at(const ir::Node& n) {
   const ops::OpDef* op = ops::find(n.op);
   if (!op || !op->jumps || !n.in(0) || !is_float(n.in(0)->type.dtype)) return false;
   const DType made = n.out()->type.dtype;
-  return !((n.op == "cast" || n.op == "cast_like") && is_float(made) && dtype_bits(made) >= 16);
+  return !(op->converts && is_float(made) && dtype_bits(made) >= 16);
 }
 
 // Values that depend on an op whose result jumps.

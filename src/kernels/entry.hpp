@@ -30,10 +30,10 @@ using device::Target;
 struct Problem {
   const ir::Graph* graph = nullptr;
   std::vector<bool> constant;  // for each input of the graph
-  // The region's anchor: its first node that is not a size (dims_constant); later nodes are its epilogue.
+  // The region's anchor: its first node that is not a size; later nodes are its epilogue.
   const ir::Node& anchor() const {
     for (const ir::Node* n : graph->nodes)
-      if (n->op != "dims_constant") return *n;
+      if (!ops::states_sizes(*n)) return *n;
     return *graph->nodes.front();
   }
 };

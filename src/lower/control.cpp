@@ -70,7 +70,7 @@ constexpr int64_t kUnknownSize = 8;
 
 // The body's dimensions where those around it are bound so.
 DimBinding inner_dims(const ir::Node& node, const ir::Graph& body, const DimBinding& around) {
-  const size_t first = node.op == "if" ? 1 : 0;
+  const size_t first = ops::control_of(node) == ops::Control::kBranch ? 1 : 0;
   DimBinding out;
   for (size_t k = 0; k < body.inputs.size(); ++k) {
     const ir::Value* outside = node.in(k + first);
@@ -98,7 +98,7 @@ Backend host_of(const Backend& backend) {
 }
 
 std::string payload_of(const ir::Node& n) {
-  if (n.op == "if") return "";
+  if (ops::control_of(n) != ops::Control::kLoop) return "";
   const auto carried = static_cast<size_t>(n.i("carried"));
   std::vector<int64_t> axes = n.ints("axes"), reversed = n.ints("reversed");
   axes.resize(n.outputs.size() - carried);
@@ -128,7 +128,7 @@ Status lower_bodies(const ir::Node& node, const Backend& backend, tune::Tuner& t
     chooser = whole->of_host.get();
   }
   auto bodies = ir::bodies_of(node);
-  if (node.op == "if") {
+  if (ops::control_of(node) == ops::Control::kBranch) {
     std::reverse(bodies.begin(), bodies.end());  // then, else
     // A branch that a constant condition rules out may give other types: the one that is taken stands for both.
     if (const ir::Value* c = node.in(0); c && c->constant && c->constant->numel() == 1) {

@@ -32,9 +32,9 @@ std::set<std::pair<size_t, size_t>> size_order(const ir::Graph& graph, const std
   };
   for (size_t k = 0; k < regions.size(); ++k)
     for (const ir::Node* n : regions[k].nodes) {
-      if (is_sizes(*n)) note(*n, k);
+      if (ops::states_sizes(*n)) note(*n, k);
       for (const ir::Value* v : n->inputs)
-        if (v && v->producer && is_sizes(*v->producer)) note(*v->producer, k);
+        if (v && v->producer && ops::states_sizes(*v->producer)) note(*v->producer, k);
     }
   return out;
 }

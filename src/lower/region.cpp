@@ -26,7 +26,7 @@ bool is_elementwise(const ir::Node& n) {
 }
 // Values that live inside every region that reads them: small constants, and sizes known as expressions.
 bool small_constant(const ir::Value* v) {
-  if (v->producer && is_sizes(*v->producer)) return true;
+  if (v->producer && ops::states_sizes(*v->producer)) return true;
   if (!v->constant) return false;
   const int64_t elements = v->constant->numel();
   if (elements <= kMaxInlineElements || elements > kMaxTextElements) return elements <= kMaxInlineElements;
@@ -39,9 +39,7 @@ namespace {
 bool is_view_op(const ir::Node& n) { return ops::is_view(n) && n.in(0) && n.in(0)->type.dtype != DType::kString; }
 }  // namespace
 
-bool is_sizes(const ir::Node& n) { return n.op == "dims_constant"; }
-
-bool widens_bytes(const ir::Node& n) { return n.op == "from_bytes"; }
+bool widens_bytes(const ir::Node& n) { return ops::is(n, &ops::OpDef::widens); }
 
 std::unordered_map<const ir::Node*, size_t> places(const ir::Graph& graph) {
   std::unordered_map<const ir::Node*, size_t> out;
@@ -57,7 +55,8 @@ std::unordered_map<const ir::Node*, size_t> places(const ir::Graph& graph) {
 
 const ir::Value* stored_narrow(const ir::Value* v) {
   const ir::Node* n = v ? v->producer : nullptr;
-  if (!n || n->op != "cast" || v->type.dtype != DType::kF32) return nullptr;
+  if (!n || !ops::is(*n, &ops::OpDef::converts) || n->inputs.size() != 1 || v->type.dtype != DType::kF32)
+    return nullptr;
   const ir::Value* c = n->in(0);
   return c && c->constant && kernels::is_narrow_float(c->type.dtype) && c->constant->numel() > kMaxInlineElements
              ? c
@@ -370,7 +369,8 @@ std::vector<Region> cut_regions(const ir::Graph& graph, const Accepts& accepts) 
   for (ir::Node* n : graph.nodes)
     if (!c.taken.contains(n) && ops::is_anchor(*n)) c.cut_anchor(n);
   for (ir::Node* n : graph.nodes)
-    if (!c.taken.contains(n) && !is_view(*n) && !is_sizes(*n) && !stored_narrow(n->out()) && is_elementwise(*n))
+    if (!c.taken.contains(n) && !is_view(*n) && !ops::states_sizes(*n) && !stored_narrow(n->out()) &&
+        is_elementwise(*n))
       c.cut_group(n);
   // Sizes stand inside the regions that read them; those that are a result, or seen through a view or by a
   // body, are made by a step.
@@ -379,7 +379,8 @@ std::vector<Region> cut_regions(const ir::Graph& graph, const Accepts& accepts) 
            std::any_of(v->users.begin(), v->users.end(), [](auto* u) { return is_view(*u) || ir::has_bodies(*u); });
   };
   for (ir::Node* n : graph.nodes)
-    if (!c.taken.contains(n) && !is_view(*n) && !stored_narrow(n->out()) && (!is_sizes(*n) || stored(n->out())))
+    if (!c.taken.contains(n) && !is_view(*n) && !stored_narrow(n->out()) &&
+        (!ops::states_sizes(*n) || stored(n->out())))
       c.take(c.closed({n}));
   return in_order(graph, std::move(c.regions));
 }

@@ -32,8 +32,6 @@ void close_region(const ir::Graph& graph, Region* region);
 // The order of the nodes of a region: the graph's, except that a node that widens bytes directly precedes its first
 // user, so that the anchor of a region comes first.
 std::unordered_map<const ir::Node*, size_t> places(const ir::Graph& graph);
-// Whether the node is a dims_constant: it is part of the regions that read it.
-bool is_sizes(const ir::Node& node);
 // True where the node is only another view of the memory of a row-major input.
 bool is_view(const ir::Node& node);
 // The 16-bit constant whose float32 conversion a value is: it is stored in 16 bits, is widened when it is packed or

@@ -51,8 +51,9 @@ struct Places {
 // A region that reads sizes may have to wait for data that decides them.
 bool reads_sizes(const Region& r) {
   return std::any_of(r.nodes.begin(), r.nodes.end(), [](const ir::Node* n) {
-    return is_sizes(*n) || std::any_of(n->inputs.begin(), n->inputs.end(),
-                                       [](const ir::Value* v) { return v && v->producer && is_sizes(*v->producer); });
+    return ops::states_sizes(*n) || std::any_of(n->inputs.begin(), n->inputs.end(), [](const ir::Value* v) {
+             return v && v->producer && ops::states_sizes(*v->producer);
+           });
   });
 }
 }  // namespace

@@ -136,9 +136,11 @@ Status infer_as(InferContext& c, DType to) {
     return invalid("unknown round_mode of a cast").expecting("up, down or nearest").but_found(mode);
   c.set(0, to, c.shape(0));
   if (to == DType::kI64 || to == DType::kI32) {
-    content_elementwise(c, [](const std::vector<Dim>& v) { return std::optional(v[0]); }, 1);
+    content_elementwise(
+        c, [](const std::vector<Dim>& v) { return std::optional(v[0]); }, 1);
   } else if (to == DType::kBool) {
-    content_elementwise(c, [](const std::vector<Dim>& v) { return std::optional(Dim(1) - is_equal(v[0], Dim(0))); }, 1);
+    content_elementwise(
+        c, [](const std::vector<Dim>& v) { return std::optional(Dim(1) - is_equal(v[0], Dim(0))); }, 1);
   }
   return Ok{};
 }
@@ -175,6 +177,7 @@ const Entry cast_entry{{
      .jumps = true,
      .elementwise = true,
      .moves = true,
+     .converts = true,
      .samples = {"graph { input x: f32[2,3]; y = cast(x) {to=3}; output y }",
                  "graph { input x: f32[2,3]; y = cast(x) {to=14}; output y }",
                  "graph { input x: i64[2,3]; y = cast(x) {to=1}; output y }",
@@ -198,6 +201,7 @@ const Entry cast_entry{{
      .jumps = true,
      .elementwise = true,
      .moves = true,
+     .converts = true,
      .samples = {"graph { input x: f32[2,3]; input t: f16[1]; y = cast_like(x, t); output y }",
                  "graph { input x: i32[2,3]; input t: bool[]; y = cast_like(x, t); output y }"}},
 }};

@@ -318,6 +318,7 @@ const Entry conv_entry{{
      .pull = pull,
      .cost = cost,
      .anchor = true,
+     .channels_second = true,
      .fan_in = fan_in,
      .any_size = any_size_of_batch,
      .samples = {"graph { input x: f32[2,3,9,8]; const w: f32[4,3,3,3] = seeded(0.3, 1); const b: f32[4] = seeded(0.5, "

@@ -303,6 +303,7 @@ const Entry conv_transpose_entry{{
      .pull = pull,
      .cost = cost,
      .anchor = true,
+     .channels_second = true,
      .fan_in = fan_in,
      .samples = {"graph { input x: f32[1,4,5,6]; const w: f32[4,3,2,2] = seeded(0.3, 1); const b: f32[3] = seeded(0.5, "
                  "2); y = conv_transpose(x, w, b) {strides=[2,2]}; output y }",

@@ -45,6 +45,7 @@ const Entry dims_constant_entry{{
      .infer = infer,
      .reference = reference,
      .cost = cost_view,
+     .states_sizes = true,
      .samples = {"graph { y = dims_constant() {value=dims[3,4]}; output y }",
                  "graph { y = dims_constant() {value=dims[7], scalar=1}; output y }",
                  "graph { y = dims_constant() {value=dims[7,-1], type=13}; output y }",

@@ -146,6 +146,13 @@ struct Cost {
   double bytes_written = 0;
 };
 
+// How a node runs the bodies that it has as attributes.
+enum class Control {
+  kNone,    // it has none
+  kBranch,  // one of then_branch and else_branch, chosen by input 0; both take the inputs after it
+  kLoop,    // its body, again and again; the body takes all inputs
+};
+
 struct OpDef {
   std::string_view name;           // IR name: "conv"
   std::string_view onnx;           // ONNX op type; empty: not an ONNX op
@@ -172,6 +179,14 @@ struct OpDef {
   bool anchor = false;  // starts a region, to which the element-wise chain after it is added where a kernel supports it
   bool view = false;    // output 0 is input 0 in row-major order: only its dimensions change
   bool moves = false;   // elements of output 0 are elements of inputs (a cast: in another type)
+  bool converts = false;        // output 0 is input 0 in another element type; other inputs only say which
+  bool widens = false;          // bytes to numbers at so little cost that each region that reads them does it itself
+  bool states_sizes = false;    // no inputs: its elements are dimension expressions, known wherever they are read
+  bool changes_layout = false;  // output 0 is input 0 in another layout: the step that lowering puts between regions
+  // Results are images in floats: a bias that is added to them has a value for each channel, which is axis 1. After
+  // other anchors it has one for each element of the last axis.
+  bool channels_second = false;
+  Control control = Control::kNone;
   // Intermediate values that a kernel may store in the type of the results, rounded, though the arithmetic is wider.
   // All others keep the arithmetic's type, and a result is rounded once. Empty: none.
   std::string_view stores = {};
@@ -205,8 +220,13 @@ std::vector<const OpDef*> all();
 Role role_of(const ir::Node& node, size_t port);
 // Whether shapes are computed from the value: a region that holds it as a constant then knows them.
 bool says_sizes(const ir::Value& value);
-bool is_anchor(const ir::Node& node);
-bool is_view(const ir::Node& node);
+// A fact of the node's op: is(node, &OpDef::anchor). False for an unknown op.
+bool is(const ir::Node& node, bool OpDef::*fact);
+inline bool is_anchor(const ir::Node& node) { return is(node, &OpDef::anchor); }
+inline bool is_view(const ir::Node& node) { return is(node, &OpDef::view); }
+inline bool states_sizes(const ir::Node& node) { return is(node, &OpDef::states_sizes); }
+inline bool changes_layout(const ir::Node& node) { return is(node, &OpDef::changes_layout); }
+Control control_of(const ir::Node& node);
 // Exclusive upper limits of the elements of input `port`; empty: they are not indices.
 std::vector<Dim> index_ends_of(const ir::Node& node, size_t port);
 

@@ -37,6 +37,7 @@ const Entry if_entry{{
      .infer = infer,
      .reference = reference,
      .cost = cost,
+     .control = Control::kBranch,
      .samples =
          {"graph { input c: bool[]; input x: f32[2,3]; y = if(c, x) {then_branch=graph { input a: f32[2,3]; b = "
           "relu(a); output b }, else_branch=graph { input a: f32[2,3]; b = neg(a); output b }}; output y }",

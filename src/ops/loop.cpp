@@ -137,6 +137,7 @@ const Entry loop_entry{{
      .infer = infer,
      .reference = reference,
      .cost = cost,
+     .control = Control::kLoop,
      .samples =
          {"graph { const t: i64[] = [3]; input a: f32[2]; input b: f32[2]; y, z = loop(t, _, a, b) {carried=1, "
           "body=graph { input i: i64[]; input c: bool[]; input v: f32[2]; input w: f32[2]; s = add(v, w); output c; "

@@ -202,6 +202,7 @@ const Entry quantize_entry{{
      .pull = pull_broadcast,
      .cost = cost,
      .elementwise = true,
+     .widens = true,
      .samples = {"graph { input x: u8[2,3,5]; const s: f32[] = [0.02]; const z: u8[] = [128]; y = from_bytes(x, s, z); "
                  "output y }",
                  "graph { input x: i8[2,3,4,5]; const s: f32[] = [0.3]; const z: i8[] = [0]; y = from_bytes(x, s, z); "

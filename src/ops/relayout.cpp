@@ -20,6 +20,7 @@ const Entry relayout_entry{{
      .infer = infer_same,
      .reference = reference,
      .pull = pull_broadcast,
+     .changes_layout = true,
      .any_size = any_size_of_one_input,
      .samples = {"graph { input x: f32[2,3,5,7]; y = relayout(x); output y }"}},
 }};

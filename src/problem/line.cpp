@@ -68,16 +68,16 @@ size_t required_inputs(const ops::OpDef& op) {
       std::count_if(op.inputs.begin(), op.inputs.end(), [](const ops::Port& p) { return !p.optional; }));
 }
 
-bool convolves(const ir::Node& anchor) { return anchor.op == "conv" || anchor.op == "conv_transpose"; }
+bool channels_second(const ir::Node& anchor) { return ops::is(anchor, &ops::OpDef::channels_second); }
 
 // One value for each channel of what the anchor made: "+bias".
 ir::Type bias_type(const ir::Node& anchor, const ir::Type& of) {
-  const size_t channel = convolves(anchor) ? 1 : of.rank() - 1;
+  const size_t channel = channels_second(anchor) ? 1 : of.rank() - 1;
   Shape shape(of.rank() - channel, Dim(1));
   shape[0] = (*of.shape)[channel];
   return {of.dtype, shape};
 }
-bool can_have_bias(const ir::Type& t, const ir::Node& anchor) { return t.rank() > (convolves(anchor) ? 1u : 0u); }
+bool can_have_bias(const ir::Type& t, const ir::Node& anchor) { return t.rank() > (channels_second(anchor) ? 1u : 0u); }
 }  // namespace
 
 std::string facts_text(const ir::Graph& graph, const std::vector<bool>& weights, const std::vector<bool>& expected) {
@@ -185,6 +185,7 @@ struct Writer {
         ++next_input;
         return " +" + n.op;
       }
+      // By name: a word of the line's grammar, which stands for an add of one value for each channel.
       if (n.op == "add" && weights[next_input] && can_have_bias(previous->type, *graph.nodes[0]) &&
           other->type == bias_type(*graph.nodes[0], previous->type)) {
         expected[next_input++] = true;
@@ -201,7 +202,7 @@ struct Writer {
 std::optional<std::string> line_of(const ir::Graph& graph, const std::vector<bool>& weights) {
   if (graph.nodes.empty() || graph.outputs.size() != 1 || weights.size() != graph.inputs.size()) return std::nullopt;
   for (const ir::Node* n : graph.nodes)
-    if (n->op == "dims_constant" || n->op == "relayout") return std::nullopt;
+    if (ops::states_sizes(*n) || ops::changes_layout(*n)) return std::nullopt;
   if (graph.outputs[0] != graph.nodes.back()->out()) return std::nullopt;
   Writer w{graph, weights, weights_by_role(graph)};
   std::string out = w.anchor(*graph.nodes[0]);
@@ -246,7 +247,7 @@ struct Reader {
       if (close == rest.size()) return invalid("'%s' is not closed", std::string(word).c_str());
       for (std::string_view a : parts_of(rest.substr(1, close - 1))) said.arguments.emplace_back(a);
       rest.remove_prefix(close + 1);
-    } else if (said.op == "bias") {
+    } else if (said.op == "bias") {  // By name: the grammar's word, no operator
       said = {"add", {"^", "+bias"}};
     } else {
       const ops::OpDef* op = ops::find(said.op);

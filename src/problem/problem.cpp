@@ -39,7 +39,7 @@ ir::Graph canonical(const ir::Graph& graph) {
     for (ir::Value* v : n->inputs)
       if (v && !v->producer && !named(v)) names.emplace_back(v, "c" + std::to_string(names.size()));
     for (ir::Value* v : n->outputs)
-      names.emplace_back(v, (n->op == "dims_constant" ? "c" : "t") + std::to_string(names.size()));
+      names.emplace_back(v, (ops::states_sizes(*n) ? "c" : "t") + std::to_string(names.size()));
   }
   for (ir::Value* v : g.outputs)
     if (!named(v)) names.emplace_back(v, "c" + std::to_string(names.size()));

@@ -181,6 +181,11 @@ nb::object explain(const LoggedEngine& e, bool compare) {
   return text(take(std::move(made)));
 }
 
+nb::object measure_steps(const LoggedEngine& e, const Dims& dims) {
+  Result<std::string> made = unlocked([&] { return e.engine.measure_steps(dims); });
+  return text(take(std::move(made)));
+}
+
 // NumPy arrays for the outputs for which `outputs` has None, None for the others. Empty `outputs`: arrays for all.
 nb::list run(Session& s, const nb::list& inputs, const nb::list& outputs) {
   std::vector<View> in, out;
@@ -220,6 +225,7 @@ void add_engines(nb::module_& m) {
       .def("describe", [](const LoggedEngine& e) { return text(take(unlocked([&] { return e.engine.describe(); }))); })
       .def("proof", [](const LoggedEngine& e) { return text(take(unlocked([&] { return e.engine.proof(); }))); })
       .def("explain", &explain, nb::arg("compare"))
+      .def("measure_steps", &measure_steps, nb::arg("dims"))
       .def("verify", &verify, nb::arg("options"), nb::arg("inputs"), nb::arg("progress").none(), nb::arg("stop").none())
       .def("bench", &bench, nb::arg("options"), nb::arg("inputs"), nb::arg("progress").none(), nb::arg("stop").none())
       .def("session", &session_of, nb::arg("threads"), nb::keep_alive<0, 1>());

@@ -208,12 +208,12 @@ void Cache::store_resolved(const std::string& problem, const std::string& candid
 }
 
 std::optional<Crossing> Cache::find_crossing(std::string_view device) {
-  return state_->recall<Crossing>({kCrossing, state_->machine, std::string(device), std::string(judge_key())},
+  return state_->recall<Crossing>({kCrossing, state_->machine, std::string(device), std::string(crossing_key())},
                                   read_crossing);
 }
 
 void Cache::store_crossing(std::string_view device, const Crossing& crossing) {
-  state_->keep({kCrossing, state_->machine, std::string(device), std::string(judge_key())}, crossing_text(crossing));
+  state_->keep({kCrossing, state_->machine, std::string(device), std::string(crossing_key())}, crossing_text(crossing));
 }
 
 namespace {

@@ -19,15 +19,15 @@
 namespace peri::tune {
 
 namespace {
-// A kernel that the build did not gather has no key: the program stands for its sources. Those of one from outside are
-// its files, whatever program has added it.
+// A kernel or executor that the build did not gather has no key: the program stands for its sources. Those of a kernel
+// from outside are its files, whatever program has added it.
+std::string key_or_program(std::string_view key) {
+  return key.empty() ? "of program " + hex64(hash_text(program_identity())) : std::string(key);
+}
 std::string sources_of(const kernels::Kernel& kernel) {
-  const std::string_view key = kernels::source_key(kernel);
   const std::string outside = kernels::outside::hash_of(kernel);
-  return " judge " + std::string(judge_key()) + " sources " +
-         (!outside.empty() ? "outside " + outside
-          : key.empty()    ? "of program " + hex64(hash_text(program_identity()))
-                           : std::string(key));
+  return " judge " + key_or_program(judge_key(kernel.executor)) + " sources " +
+         (!outside.empty() ? "outside " + outside : key_or_program(kernels::source_key(kernel)));
 }
 }  // namespace
 

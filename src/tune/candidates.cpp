@@ -64,7 +64,7 @@ Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& cons
         std::find(options.executors.begin(), options.executors.end(), k.executor) == options.executors.end())
       continue;
     // Changes of layout serve every provider.
-    if (!options.provider.empty() && k.provider != options.provider && problem.anchor().op != "relayout") continue;
+    if (!options.provider.empty() && k.provider != options.provider && !ops::changes_layout(problem.anchor())) continue;
     auto offers = contained([&] { return offers_of(k, problem, target); });
     if (!offers.ok()) {
       all.refusals.push_back({std::string(k.name), offers.error().text()});

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "base/clock.hpp"
 #include "bench/graph_clock.hpp"
+#include "bench/measure.hpp"
 #include "stats/stats.hpp"
 
 namespace peri::tune {
@@ -14,7 +14,7 @@ using device::Captured;
 using runtime::EnqueueContext;
 
 constexpr int64_t kMaxRounds = 10;  // of each length; their medians count
-constexpr double kWarmUpMs = 0.5;   // and two launches: what a first one loads is loaded then
+constexpr double kWarmUpMs = 0.5;   // and one launch: what a first one loads is loaded then
 // A launch alone takes a few microseconds more than in a chain: beyond this it is slower than the best by far.
 constexpr double kFar = 2, kAloneMs = 0.01;
 // Above this time of a launch, a hundred times what an event resolves, shorter chains tell as much.
@@ -94,34 +94,35 @@ Status time_chains(const runtime::DeviceStep& step, const ChainTerms& terms, Evi
   Chain chain(step, terms);
   PERI_TRY(chain.make_cold());
   PERI_ASSIGN(const auto one, chain.capture(1));
-  const int64_t start = now_ns();
-  double once = 0;
-  for (int k = 0; k < 2 || seconds_since(start) * 1e3 < kWarmUpMs; ++k) {
-    PERI_ASSIGN(once, clock.replay_ms(*one));
-  }
+  PERI_ASSIGN(const std::vector<double> warm,
+              bench::sample({.warm_up_seconds = kWarmUpMs * 1e-3, .seconds = 0, .min_samples = 1, .max_samples = 1},
+                            [&] { return clock.replay_ms(*one); }));
+  const double once = warm.back();
   const bool far = terms.best_ms > 0 && once > kFar * terms.best_ms + kAloneMs;
   const int few = far || once > kSlowMs ? kSlowShort : kShortChain,
             many = far || once > kSlowMs ? kSlowLong : kLongChain;
   const int64_t most = far ? 1 : kMaxRounds, least = std::min(most, terms.least_rounds);
   PERI_ASSIGN(const auto brief, chain.capture(few));
   PERI_ASSIGN(const auto lengthy, chain.capture(many));
-  std::vector<double> briefs, lengthies;
-  const int64_t begun = now_ns();
-  for (int64_t round = -1; round < most; ++round) {
-    if (round >= least && seconds_since(begun) * 1e3 > terms.budget_ms) break;
-    PERI_TRY(chain.empty_cache());
-    PERI_ASSIGN(const double a, clock.replay_ms(*brief));
-    PERI_TRY(chain.empty_cache());
-    PERI_ASSIGN(const double b, clock.replay_ms(*lengthy));
-    if (round < 0) continue;  // the first replay of a graph brings it to the device
-    briefs.push_back(a);
-    lengthies.push_back(b);
-  }
+  // The warm-up is one round, since the first replay of a graph brings it to the device. It is part of the budget.
+  const double left_ms = std::max(terms.budget_ms - (few + many) * once, 0.0);
+  const bench::Schedule rounds{
+      .warm_up_seconds = 0, .seconds = left_ms * 1e-3, .min_samples = 2 * least, .max_samples = 2 * most};
+  PERI_ASSIGN(const std::vector<double> samples,
+              bench::sample_batches(rounds, [&](std::vector<double>* into) -> Status {
+                for (const Captured* graph : {brief.get(), lengthy.get()}) {
+                  PERI_TRY(chain.empty_cache());
+                  PERI_ASSIGN(const double ms, clock.replay_ms(*graph));
+                  into->push_back(ms);
+                }
+                return Ok{};
+              }));
+  const std::vector<double> briefs = bench::every(samples, 2, 0), lengthies = bench::every(samples, 2, 1);
   const double slope = (stats::quantile(lengthies, 0.5) - stats::quantile(briefs, 0.5)) / (many - few);
   e->visits = 1;
   e->workspace_bytes = static_cast<int64_t>(step.workspace.bytes);
   e->spread = -1;
-  e->samples = static_cast<int64_t>(briefs.size() + lengthies.size());
+  e->samples = std::ssize(samples);
   if (slope > 0) {
     e->time_ms = slope;
     e->statistic = kChainStatistic;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/clock.hpp"
+#include "bench/measure.hpp"
 #include "device/device.hpp"
 
 namespace peri::tune {
@@ -18,13 +18,16 @@ constexpr double kMinMs = 1e-4, kMaxBytesPerMs = 1e9;  // beyond what any link d
 Result<double> copy_ms(device::Device* device, device::Stream* stream, size_t bytes) {
   PERI_ASSIGN(const device::Memory there, device->allocate(bytes));
   std::vector<std::byte> here(bytes, std::byte{1});
-  std::vector<double> ms;
-  for (int round = 0; round < 2 * kRounds; ++round) {
-    const int64_t start = now_ns();
-    PERI_TRY(round % 2 ? stream->copy_out(here, there.address()) : stream->copy_in(there.address(), here));
-    PERI_TRY(stream->synchronize());
-    ms.push_back(static_cast<double>(now_ns() - start) / 1e6);
-  }
+  bool inwards = false;
+  PERI_ASSIGN(
+      std::vector<double> ms,
+      bench::time_runs({.warm_up_seconds = 0, .seconds = 0, .min_samples = 2 * kRounds, .max_samples = 2 * kRounds},
+                       [&]() -> Status {
+                         inwards = !inwards;
+                         PERI_TRY(inwards ? stream->copy_in(there.address(), here)
+                                          : stream->copy_out(here, there.address()));
+                         return stream->synchronize();
+                       }));
   std::nth_element(ms.begin(), ms.begin() + kRounds, ms.end());
   return ms[kRounds];
 }

@@ -180,8 +180,6 @@ std::optional<SampleProblem> bound(const SampleProblem& p) {
   return SampleProblem{problem::canonical(*region), p.constant};
 }
 
-bool conv(const ir::Node& n) { return n.op == "conv" || n.op == "conv_transpose"; }
-
 // The problem with a chain behind its only result.
 std::optional<SampleProblem> with_chain(const SampleProblem& p, std::string_view chain) {
   if (chain.empty()) return bound(p);
@@ -190,7 +188,8 @@ std::optional<SampleProblem> with_chain(const SampleProblem& p, std::string_view
   ir::Graph& g = q.region;
   ir::Value* last = g.outputs[0];
   if (last->type.dtype != DType::kF32 || !last->producer || last->type.rank() == 0) return std::nullopt;
-  const bool images = std::any_of(g.nodes.begin(), g.nodes.end(), [](const ir::Node* n) { return conv(*n); });
+  const bool images = std::any_of(g.nodes.begin(), g.nodes.end(),
+                                  [](const ir::Node* n) { return ops::is(*n, &ops::OpDef::channels_second); });
   Chain c{g, q.constant, last, last->type, images ? 1 : last->type.rank() - 1, nullptr};
   if (!g.inputs.empty() && g.inputs[0]->type == last->type && !q.constant[0]) c.own = g.inputs[0];
   const std::string name = g.output_names[0];
@@ -260,7 +259,7 @@ std::vector<SampleProblem> own_problems(const kernels::Kernel& kernel) {
     const std::optional<SampleProblem> p = parsed(text);
     PERI_CHECK(p, "a kernel's sample that does not parse");
     const size_t before = all.size();
-    if (p->region.nodes[0]->op == "relayout")
+    if (ops::changes_layout(*p->region.nodes[0]))
       add(bound(*p), &all);
     else
       add_chains(text, &all);

@@ -111,7 +111,7 @@ Status check_problem(const kernels::Kernel& kernel, const TrialPlace& place, Sam
     }
     o.inputs.resize(p->region.inputs.size());
     o.outputs.resize(p->region.outputs.size());
-    int64_t since = now_ns();
+    int64_t since = now_ns();  // Clock: a lap of what the build reports
     const double waited = place.away() ? exec::code_seconds() : 0;
     const Candidate c{&kernel, std::move(o)};
     const bool here = place.target.has(c.offer.requires_isa);

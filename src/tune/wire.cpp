@@ -30,6 +30,7 @@ Status wait_for_bytes(int socket, double patience_s, const std::function<bool()>
     const int n = poll(&ready, 1, patience_s < 0 && !stop ? -1 : kSliceMs);
     if (n > 0) return Ok{};
     if (n < 0 && errno != EINTR) return io_error("closed");
+    // Clock: a deadline
     if ((stop && stop()) || (patience_s >= 0 && seconds_since(start) > patience_s))
       return Error(ErrorKind::kCancelled, "nothing came");
   }

@@ -173,4 +173,44 @@ TEST(DeviceApi, DlpackTensorsSayWhereTheyLie) {
   EXPECT_NE(metal.error().text.find("Metal"), std::string::npos) << metal.error().text;
 }
 
+// The older struct, without `measured`, asks for the times of the proof, whatever lies behind it.
+TEST(DeviceApi, StepsAreMeasuredWithinTheRun) {
+  const auto said = digits().measure_steps({{"batch", 3}});
+  ASSERT_TRUE(said.ok()) << said.error().text;
+  for (const char* part : {"\"model\":", "\"run_ms\":", "\"rounds\":", "\"steps\":[{", "\"launches\":"})
+    EXPECT_NE(said->find(part), std::string::npos) << part << " in " << *said;
+  EXPECT_EQ(said->find("\"alone_ms\":"), std::string::npos) << "nothing was timed in this build: " << *said;
+  EXPECT_EQ(digits().measure_steps({{"bach", 3}}).error().kind, PERI_ERROR_USAGE);
+  const auto refused = [](const peri_explain_options& o) {
+    peri_report* report = nullptr;
+    peri_error* error = peri_engine_explain(digits().handle(), &o, &report);
+    const std::string text = error ? peri_error_get(error, PERI_ERROR_TEXT) : "";
+    peri_error_free(error);
+    peri_report_free(report);
+    return text;
+  };
+  const peri_dim three = {"batch", 3};
+  peri_explain_options o = {};
+  o.struct_size = sizeof(o);
+  o.dims = &three;
+  o.dim_count = 1;
+  EXPECT_NE(refused(o).find("set measured"), std::string::npos) << refused(o);
+  o.measured = o.compare = 1;
+  EXPECT_NE(refused(o).find("measured takes its own"), std::string::npos) << refused(o);
+  o.struct_size = offsetof(peri_explain_options, measured);
+  EXPECT_NE(refused(o).find("proof"), std::string::npos) << refused(o);
+}
+
+TEST(DeviceApi, StepsOfTheHostAreNotMeasuredSo) {
+  peri::BuildOptions options;
+  options.tune = options.verify = options.cache = false;
+  options.threads = 1;
+  auto engine = peri::Engine::build(std::string(peri::tests::kSourceDir) + "/models/digits_cnn.onnx", options);
+  ASSERT_TRUE(engine.ok()) << engine.error().text;
+  const auto said = engine->measure_steps();
+  ASSERT_FALSE(said.ok());
+  EXPECT_EQ(said.error().kind, PERI_ERROR_REFUSED);
+  EXPECT_NE(said.error().text.find("no step of the engine runs on a device"), std::string::npos) << said.error().text;
+}
+
 }  // namespace

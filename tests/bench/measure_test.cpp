@@ -39,6 +39,13 @@ TEST(Loop, TakesWholeBatches) {
   EXPECT_FALSE(sample_batches(s, [&](std::vector<double>*) -> Status { return invalid("no"); }).ok());
 }
 
+TEST(Loop, SamplesOfABatchAreTakenApart) {
+  const std::vector<double> all = {1, 2, 3, 10, 20, 30};
+  EXPECT_EQ(every(all, 3, 0), (std::vector<double>{1, 10}));
+  EXPECT_EQ(every(all, 3, 2), (std::vector<double>{3, 30}));
+  EXPECT_EQ(every({}, 2, 1), std::vector<double>());
+}
+
 TEST(Stability, HalvesThatDisagreeAreTold) {
   const std::vector<double> even(40, 1.0);
   EXPECT_EQ(why_unstable(summarize(even), 0.01), "");

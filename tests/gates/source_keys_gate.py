@@ -1,7 +1,7 @@
 # label: null
-"""Keys of sources: a change of a file changes the keys of the entries that include it, and of no other; and the key of a judge if
-it is of a module that the judge hangs on."""
-import pathlib, re, subprocess, sys, tempfile
+"""Keys of sources: a change of a file changes the keys of the entries that include it, and of no other; the key of a judge of
+engines if it is of a module that the judge depends on; and those of executors if it judges, times or runs their candidates."""
+import pathlib, re, shutil, subprocess, sys, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = {
@@ -40,6 +40,50 @@ def judge_key(src, flags):
     return re.search(r'return "([0-9a-f]{16})"', out.read_text()).group(1)
 
 
+# In the project itself: file that changes -> what changes its key, of all executors and of what times copies ("crossing").
+EXECUTORS = sorted(p.stem for p in (ROOT / "src/exec").glob("*.cpp") if not p.with_suffix(".hpp").exists())
+EVERY = " ".join(EXECUTORS)
+TRIALS = {
+    "tune/trial.cpp": EVERY, "tune/judge.cpp": EVERY, "tune/expected.cpp": EVERY, "tune/sample_regions.cpp": EVERY, "tune/chains.cpp": EVERY,
+    "tune/evidence.def": EVERY, "runtime/session_prepare.cpp": EVERY, "runtime/session.cpp": EVERY, "bench/graph_clock.cpp": EVERY,
+    "bench/measure.cpp": "crossing " + EVERY, "tune/crossing.cpp": "crossing", "exec/cpu.cpp": "cpu", "exec/cuda.cpp": "cuda",
+    "exec/loop.cpp": "loop", "exec/sized/selection.cpp": "sized", "exec/weights/shared_packed.cpp": "cpu",
+    "tune/tuner.cpp": "", "tune/decide.cpp": "", "tune/cache.cpp": "", "tune/candidates.cpp": "", "tune/worker_loop.cpp": "",
+    "runtime/engine_servable.cpp": "", "bench/record.cpp": "", "bench/session.cpp": "", "exec/ahead.cpp": "", "tune/new.cpp": "",
+}
+
+
+def trial_keys(src, scripts=ROOT / "cmake"):
+    script, out = src / "trial.cmake", src / "trial.cpp"
+    executors = ";".join(str(src / f"exec/{n}.cpp") for n in EXECUTORS)
+    script.write_text(f'set(OUT "{out}")\nset(SRC "{src}")\nset(EXECUTORS "{executors}")\nset(FLAGS "-O2")\ninclude("{scripts}/trial_keys.cmake")\n')
+    done = subprocess.run(["cmake", "-P", script], capture_output=True, text=True)
+    if done.returncode:
+        return done.stderr
+    made = dict(re.findall(r'\{"(\w+)", "([0-9a-f]{16})"\}', out.read_text()))
+    return made | {"crossing": re.search(r'crossing_key\(\) \{ return "([0-9a-f]{16})"', out.read_text()).group(1)}
+
+
+def wrong_trials(src):
+    for module in ("bench", "exec", "runtime", "tune"):
+        shutil.copytree(ROOT / "src" / module, src / module)
+    before = trial_keys(src)
+    if sorted(before) != sorted([*EXECUTORS, "crossing"]) or {"cpu", "cuda"} - set(before):
+        yield f"keys of {sorted(before)} instead of {EVERY} and crossing"
+    if trial_keys(src) != before:
+        yield "nothing changed, and keys of trials did"
+    for name, expected in TRIALS.items():
+        old = (src / name).read_text() if (src / name).exists() else None
+        (src / name).write_text((old or "") + "// changed\n")
+        changed = sorted(n for n, k in trial_keys(src).items() if k != before[n])
+        (src / name).write_text(old) if old is not None else (src / name).unlink()
+        if changed != sorted(expected.split()):
+            yield f"{name}: expected new keys of '{expected}', found '{' '.join(changed)}'"
+    (src / "tune/trial.cpp").rename(src / "tune/tried.cpp")
+    if "src/tune/trial.cpp, which does not exist" not in trial_keys(src):
+        yield "a root that does not exist is no error"
+
+
 with tempfile.TemporaryDirectory() as folder:
     src = pathlib.Path(folder)
     for name, text in FILES.items():
@@ -71,5 +115,7 @@ with tempfile.TemporaryDirectory() as folder:
     (src / "kit/new.hpp").write_text("")
     if judge_key(src, "-O2") == judge:
         wrong.append("a new file, same judge")
-print("\n".join(wrong) or f"{len(CHANGES)} changes of files change the keys they should")
+with tempfile.TemporaryDirectory() as folder:
+    wrong += wrong_trials(pathlib.Path(folder))
+print("\n".join(wrong) or f"{len(CHANGES) + len(TRIALS)} changes of files change the keys they should")
 sys.exit(bool(wrong))

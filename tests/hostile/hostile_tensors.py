@@ -49,8 +49,11 @@ def add(c, rng):
     refuse("external_without_entries", tensor("w", [4], None, FLOAT, num(14, 1)), "external", "location")
     refuse("external_and_raw", tensor("w", [4], four, FLOAT, num(14, 1), msg(13, msg(1, "location"), msg(2, "w.bin"))), "external", *DATA, "open", "exist")
     good = tensor("w", [4], four)
-    twin = model(graph([node("Add", ["x", "w"], ["y"])], [value("x", ["batch", 4])], [value("y", None)], [good, tensor("w", [4], f32(9, 9, 9, 9))]))
-    c.file("tensors", "two_of_a_name", twin, "refuse", "w", "duplicate", "twice", "more than once")
+    # The last of a name counts, as in ONNX Runtime, unless they differ in more than their elements.
+    for name, second, fate in (("two_of_a_name", tensor("w", [4], f32(9, 9, 9, 9)), ["load"]),
+                               ("two_of_a_name_and_two_shapes", tensor("w", [2], f32(9, 9)), ["refuse", "w", "duplicate", "twice", "more than once"])):
+        twin = model(graph([node("Add", ["x", "w"], ["y"])], [value("x", ["batch", 4])], [value("y", None)], [good, second]))
+        c.file("tensors", name, twin, *fate)
     c.file("tensors", "no_name", using(tensor("", [4], four), ""), "refuse", "name", "input", "missing", "required")
     as_input = model(graph([node("Add", ["x", "w"], ["y"])], [value("x", ["batch", 4]), value("w", [5])], [value("y", None)], [good]))
     c.file("tensors", "declared_otherwise", as_input, "refuse", "w", "shape")

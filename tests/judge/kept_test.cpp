@@ -153,8 +153,8 @@ TEST(KeptVerdict, SpoiltBytesAreNeverAWrongOne) {
 
 TEST(KeptVerdict, ItsJudgeIsNamedByItsSources) {
   EXPECT_EQ(judge_key().size(), 16u);
-  EXPECT_EQ(tune::judge_key().size(), 16u);
-  EXPECT_NE(judge_key(), tune::judge_key());
+  EXPECT_EQ(tune::judge_key("cpu").size(), 16u);
+  EXPECT_NE(judge_key(), tune::judge_key("cpu"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What an op states about itself for others is what its reference does on its samples: integers that must lie in a
 // range are indices with that range, views keep every element in its place, ops that move make no new element, inner
-// values are stored in 16 bits where it is stated, and made-up weights leave results of the size of their inputs.
+// values are stored in 16 bits where it is stated, made-up weights leave results of the size of their inputs, and
+// conversions, channels, bodies and sizes are where the definition says.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -192,6 +193,94 @@ TEST_P(Facts, RolesHaveWhatTheyNeed) {
     if (p.name == "scale") EXPECT_EQ(p.role, Role::kScale) << p.name;
     if (p.name == "var") EXPECT_EQ(p.role, Role::kVariance) << p.name;
   }
+}
+
+size_t at(int64_t position) { return static_cast<size_t>(position); }
+
+// A conversion gives the numbers of its first input, whatever the others hold; nothing else that gives another type
+// does.
+TEST_P(Facts, ConversionsKeepNumbers) {
+  const OpDef& op = *GetParam();
+  if (!op.reference) GTEST_SKIP() << "no reference";
+  Rng rng(31);
+  int kept = 0, others = 0;
+  for (std::string_view text : op.samples) {
+    auto w = world_of(text, rng);
+    if (!w || w->values.empty()) continue;
+    RefTensor& from = w->values[0];
+    const DType made = w->node().out()->type.dtype;
+    const auto of_numbers = [](DType t) { return t != DType::kString && t != DType::kBool; };
+    if (made == from.dtype || !of_numbers(made) || !of_numbers(from.dtype) || from.numel() < 2) continue;
+    for (size_t k = 0; k < from.f.size(); ++k) from.f[k] = k % 2 ? 1 : 2;
+    for (size_t k = 0; k < from.i.size(); ++k) from.i[k] = k % 2 ? 1 : 2;
+    std::vector<RefTensor> out;
+    bool same = evaluate(*w, w->values, &out).ok() && out[0].numel() == from.numel();
+    for (int64_t k = 0; same && k < from.numel(); ++k)
+      same = (out[0].floating() ? out[0].f[at(k)] : static_cast<double>(out[0].i[at(k)])) == (k % 2 ? 1 : 2);
+    (same ? kept : others)++;
+  }
+  if (op.converts)
+    EXPECT_TRUE(kept > 0 && others == 0 && op.elementwise && op.moves) << "it says that it converts";
+  else
+    EXPECT_FALSE(kept > 0 && others == 0) << "it converts and does not say so";
+}
+
+// The index of a position along an axis.
+int64_t index_along(const RefTensor& t, size_t axis, int64_t position) {
+  for (size_t k = t.dims.size() - 1; k > axis; --k) position /= t.dims[k];
+  return position % t.dims[axis];
+}
+
+// A bias of one anchor adds to the elements of one channel: along axis 1 where the op says so, else not.
+TEST_P(Facts, ChannelsLieWhereABiasAdds) {
+  const OpDef& op = *GetParam();
+  const auto bias = std::ranges::find(op.inputs, Role::kBias, &Port::role);
+  if (!op.anchor || !op.fan_in || bias == op.inputs.end()) {
+    EXPECT_FALSE(op.channels_second);
+    GTEST_SKIP() << "no anchor with weights and a bias";
+  }
+  const auto port = static_cast<size_t>(bias - op.inputs.begin());
+  Rng rng(37);
+  int second = 0, others = 0;
+  for (std::string_view text : op.samples) {
+    auto w = world_of(text, rng);
+    std::vector<RefTensor> before, after;
+    if (!w || w->values.size() <= port || w->values[port].dims.size() != 1 || w->values[port].f.size() < 2) continue;
+    if (!evaluate(*w, w->values, &before).ok() || before[0].dims.size() < 3) continue;
+    w->values[port].f[0] += 1;
+    ASSERT_TRUE(evaluate(*w, w->values, &after).ok());
+    bool only = true;
+    for (int64_t k = 0; k < before[0].numel(); ++k)
+      only = only && (before[0].f[at(k)] != after[0].f[at(k)]) == (index_along(before[0], 1, k) == 0);
+    (only ? second : others)++;
+  }
+  EXPECT_EQ(op.channels_second, second > 0 && others == 0);
+}
+
+TEST_P(Facts, StructureIsStated) {
+  const OpDef& op = *GetParam();
+  const auto has = [&](auto which) { return std::ranges::any_of(op.attrs, which); };
+  const bool dims = has([](const AttrSpec& a) { return a.kind == AttrKind::kDims; });
+  EXPECT_EQ(op.states_sizes, dims && op.inputs.empty());
+  const bool bodies = has([](const AttrSpec& a) { return a.kind == AttrKind::kGraph; });
+  const bool branches = has([](const AttrSpec& a) { return a.name == "then_branch"; });
+  if (op.reference)  // others are rewritten at import
+    EXPECT_EQ(op.control, branches ? Control::kBranch : bodies ? Control::kLoop : Control::kNone);
+  constexpr TypeSet kOfBytes = types({DType::kI8, DType::kU8});
+  const bool bytes = op.elementwise && !op.inputs.empty() && (op.inputs[0].types & ~kOfBytes) == 0;
+  Rng rng(41);
+  bool wider = bytes, same = true, known = false;
+  for (std::string_view text : op.samples) {
+    auto w = world_of(text, rng);
+    if (!w) continue;
+    wider = wider && w->node().out()->type.dtype == DType::kF32;
+    std::vector<RefTensor> out;
+    if (!op.reference || w->values.empty() || !evaluate(*w, w->values, &out).ok()) continue;
+    known = true;
+    same = same && same_in_order(w->values[0], out[0]);
+  }
+  EXPECT_EQ(op.widens, wider);
+  EXPECT_EQ(op.changes_layout, op.domain == "peri" && !op.view && known && same);
 }
 
 // Inputs of size one, weights as the op wants them: results are of size one, however long the sums are.

@@ -5,6 +5,7 @@
 
 #include "kernels/source_key.hpp"
 #include "ops/source_key.hpp"
+#include "tune/judge_key.hpp"
 
 namespace peri::tune {
 namespace {
@@ -21,6 +22,20 @@ TEST(CacheKeys, NameTheSourcesOfKernelAndDefinitions) {
   EXPECT_EQ(ops::source_key("add").size(), 16u);
   EXPECT_EQ(ops::source_key("no_such_op"), "");
   EXPECT_NE(samples_key(*c.kernel, "").find(kernels::source_key(*c.kernel)), std::string::npos);
+}
+
+TEST(CacheKeys, AnExecutorsSourcesAreItsOwn) {
+  EXPECT_EQ(judge_key("cpu").size(), 16u);
+  EXPECT_EQ(judge_key("cuda").size(), 16u);
+  EXPECT_NE(judge_key("cpu"), judge_key("cuda"));
+  EXPECT_EQ(judge_key("nowhere"), "");
+  EXPECT_EQ(crossing_key().size(), 16u);
+  const ir::Graph g;
+  const kernels::Kernel* kernel = kernels::find("elementwise");
+  EXPECT_NE(candidate_key({kernel, {}}, g).find("judge " + std::string(judge_key(kernel->executor))), std::string::npos);
+  kernels::Kernel elsewhere = *kernel;
+  elsewhere.executor = "nowhere";
+  EXPECT_NE(candidate_key({&elsewhere, {}}, g).find("judge of program "), std::string::npos);
 }
 
 TEST(CacheKeys, AKernelWithoutSourcesHoldsForThisProgramOnly) {

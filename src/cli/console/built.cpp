@@ -69,7 +69,10 @@ std::string operators_of(const lower::StepReport& step) {
     const size_t from = at + 3, end = text.find_first_of("([{ \n", from);
     if (end != std::string::npos && text[end] == '(') names.insert(text.substr(from, end - from));
   }
-  names.erase("dims_constant");
+  std::erase_if(names, [](const std::string& name) {
+    const ops::OpDef* op = ops::find(name);
+    return op && op->states_sizes;
+  });
   std::string out;
   for (const std::string& name : names) out += (out.empty() ? " (" : ", ") + name;
   return out.empty() ? out : out + ")";

@@ -8,7 +8,7 @@
 namespace peri::exec {
 
 Status check_region(const ir::Graph& g) {
-  const auto computes = [](const ir::Node* n) { return n->op != "dims_constant"; };
+  const auto computes = [](const ir::Node* n) { return !ops::states_sizes(*n); };
   const auto anchor = std::find_if(g.nodes.begin(), g.nodes.end(), computes);
   if (anchor == g.nodes.end() || !(*anchor)->in(0))
     return invalid("a region without a node that computes from an input");

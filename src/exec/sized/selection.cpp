@@ -58,8 +58,8 @@ Status non_zero(const SelectionCall& c) {
   return Ok{};
 }
 
-Selection non_zero_of(DType t) {
-  switch (t) {
+Selection non_zero_of(const ir::Node& node) {
+  switch (node.in(0)->type.dtype) {
     case DType::kF32: return non_zero<uint32_t, 0x7fffffff>;
     case DType::kF64: return non_zero<uint64_t, 0x7fffffffffffffff>;
     case DType::kF16:
@@ -224,6 +224,21 @@ Selection unique_of(const ir::Node& node) {
     default: return nullptr;
   }
 }
+Selection compress_of(const ir::Node& node) {
+  const DType t = node.in(0)->type.dtype;
+  return t != DType::kString && dtype_bits(t) % 8 == 0 ? compress : nullptr;
+}
+
+// The operators that are implemented here, and what runs a node of each: null where nothing does.
+struct Own {
+  std::string_view op;
+  Selection (*selection)(const ir::Node& node);
+};
+constexpr Own kOwn[] = {
+    {"compress", compress_of}, {"non_max_suppression", [](const ir::Node&) -> Selection { return suppress; }},
+    {"non_zero", non_zero_of}, {"range", range_of},
+    {"unique", unique_of},
+};
 }  // namespace
 
 Selection selection_of(const ir::Graph& region) {
@@ -231,13 +246,8 @@ Selection selection_of(const ir::Graph& region) {
   const ir::Node& node = *region.nodes[0];
   for (const ir::Value* v : region.outputs)
     if (v->producer != &node) return nullptr;
-  if (node.op == "non_zero") return non_zero_of(node.in(0)->type.dtype);
-  if (node.op == "non_max_suppression") return suppress;
-  if (node.op == "unique") return unique_of(node);
-  if (node.op == "range") return range_of(node);
-  const DType t = node.in(0)->type.dtype;
-  if (node.op == "compress" && t != DType::kString && dtype_bits(t) % 8 == 0) return compress;
-  return nullptr;
+  const auto own = std::find_if(std::begin(kOwn), std::end(kOwn), [&](const Own& o) { return o.op == node.op; });
+  return own == std::end(kOwn) ? nullptr : own->selection(node);
 }
 
 SelectionCall call_of(const ir::Graph& region, const runtime::RunContext& context) {

@@ -107,7 +107,7 @@ struct Translator {
       out.program.code.push_back(i);
       return reg[v] = i.dst;
     }
-    if (v->producer && v->producer->op == "dims_constant") return sizes(v, type);
+    if (v->producer && ops::states_sizes(*v->producer)) return sizes(v, type);
     const int input = input_index(*problem.graph, v);
     if (input < 0 && !v->constant)
       return refused("'%s' is not element-wise", v->producer ? v->producer->op.c_str() : v->name.c_str());
@@ -281,7 +281,7 @@ Result<Translated> translate(const Problem& p) {
   const ir::Graph& g = *p.graph;
   Translator t{p, {}, {}, 0};
   for (const ir::Node* n : g.nodes) {
-    if (n->op == "dims_constant") continue;
+    if (ops::states_sizes(*n)) continue;
     const ops::OpDef* op = ops::find(n->op);
     if (!op || !op->elementwise || n->outputs.size() != 1) return refused("%s is not element-wise", n->op.c_str());
     PERI_TRY(t.node(*n));

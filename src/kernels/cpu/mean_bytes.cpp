@@ -50,7 +50,7 @@ Result<Shape> read(const Problem& p, const ir::Layout& layout) {
   if (from.op != "dequantize_linear" || (n.op != "global_average_pool" && n.op != "reduce_mean"))
     return refused("not the mean of dequantised numbers");
   const auto real = std::count_if(p.graph->nodes.begin(), p.graph->nodes.end(),
-                                  [](const ir::Node* node) { return node->op != "dims_constant"; });
+                                  [](const ir::Node* node) { return !ops::states_sizes(*node); });
   if (real != 2 || n.in(0) != from.out()) return refused("takes two nodes, one behind the other");
   if (p.graph->outputs.size() != 1 || p.graph->outputs[0] != n.out()) return refused("takes one result");
   const DType bytes = from.in(0)->type.dtype;

@@ -27,7 +27,7 @@ struct Scalar {
 Result<Scalar> scalar(const Problem& p, const ir::Value& v, const Constants& constants) {
   Scalar s;
   s.type = v.type.dtype;
-  if (v.producer && v.producer->op == "dims_constant") {
+  if (v.producer && ops::states_sizes(*v.producer)) {
     const std::vector<Dim> dims = v.content ? *v.content : std::vector<Dim>{};
     if (dims.size() != 1 || !dims[0].is_const()) return refused("a size that is not known");
     s.from = dims[0].value();
@@ -47,7 +47,7 @@ Result<Shape> read(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "range") return refused("not a range");
   for (const ir::Node* other : p.graph->nodes)
-    if (other != &n && other->op != "dims_constant") return refused("takes a range alone");
+    if (other != &n && !ops::states_sizes(*other)) return refused("takes a range alone");
   if (p.graph->outputs.size() != 1 || p.graph->outputs[0] != n.out()) return refused("takes a range alone");
   const Shape s = {n.out()->type.dtype, dims_of(*n.out())[0]};
   if (s.type != DType::kI64 && s.type != DType::kI32 && s.type != DType::kF32) return refused("takes f32, i32 and i64");

@@ -92,7 +92,7 @@ Status read_chain(const Problem& p, const ir::Node& anchor, Product* out) {
   const ir::Graph& g = *p.graph;
   const ir::Value* at = anchor.out();
   for (const ir::Node* n : g.nodes) {
-    if (n == &anchor || n->op == "dims_constant") continue;
+    if (n == &anchor || ops::states_sizes(*n)) continue;
     if (out->matmul.act != LtMatmul::Act::kNone) return refused("%s behind the activation", n->op.c_str());
     if (at->users.size() != 1 || std::count(n->inputs.begin(), n->inputs.end(), at) != 1)
       return refused("%s is not part of a chain", n->op.c_str());

@@ -54,7 +54,7 @@ Status read_chain(const Problem& p, const ir::Node& anchor, Conv* out) {
   const ir::Graph& g = *p.graph;
   const ir::Value* at = anchor.out();
   for (const ir::Node* n : g.nodes) {
-    if (n == &anchor || n->op == "dims_constant") continue;
+    if (n == &anchor || ops::states_sizes(*n)) continue;
     if (out->conv.relu) return refused("%s behind the activation", n->op.c_str());
     if (at->users.size() != 1 || std::count(n->inputs.begin(), n->inputs.end(), at) != 1)
       return refused("%s is not part of a chain", n->op.c_str());

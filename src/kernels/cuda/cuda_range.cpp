@@ -10,7 +10,7 @@ using cuda::Signature;
 
 // A scalar in a register of the type's kind: an argument, a constant of the text, or a size that the launch is given.
 Result<std::string> scalar(const Problem& p, const ir::Value& v, Signature* s) {
-  if (v.producer && v.producer->op == "dims_constant") {
+  if (v.producer && ops::states_sizes(*v.producer)) {
     const std::vector<Dim> dims = v.content ? *v.content : std::vector<Dim>{};
     if (dims.size() != 1 || !dims[0].is_const() || dims[0].value() < INT32_MIN || dims[0].value() > INT32_MAX)
       return refused("a size that is not known, or does not fit 32 bits");
@@ -26,7 +26,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "range") return refused("not a range");
   for (const ir::Node* other : p.graph->nodes)
-    if (other != &n && other->op != "dims_constant") return refused("takes a range alone");
+    if (other != &n && !ops::states_sizes(*other)) return refused("takes a range alone");
   const DType t = n.out()->type.dtype;
   if (!is_float(t) && !is_integer(t)) return refused("takes numbers only").but_found(std::string(dtype_name(t)));
   Signature s;

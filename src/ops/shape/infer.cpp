@@ -155,13 +155,13 @@ bool says_sizes(const ir::Value& value) {
     return false;
   });
 }
-bool is_anchor(const ir::Node& node) {
+bool is(const ir::Node& node, bool OpDef::*fact) {
   const OpDef* op = find(node.op);
-  return op && op->anchor;
+  return op && op->*fact;
 }
-bool is_view(const ir::Node& node) {
+Control control_of(const ir::Node& node) {
   const OpDef* op = find(node.op);
-  return op && op->view;
+  return op ? op->control : Control::kNone;
 }
 std::vector<Dim> index_ends_of(const ir::Node& node, size_t port) {
   if (role_of(node, port) != Role::kIndex) return {};

@@ -19,12 +19,12 @@ from .errors import (
     UnsupportedError,
     UsageError,
 )
-from .results import Comparison, Explanation, Measurement, Record, Verification
+from .results import Comparison, Explanation, MeasuredSteps, Measurement, Record, Verification
 
 __version__: str = _version  # assigned, as type checkers take an imported name for private
 
 __all__ = [
     "AccuracyError", "CancelledError", "Comparison", "Engine", "Error", "Explanation", "FileError", "InternalError",
-    "InvalidError", "Measurement", "OutOfMemoryError", "Port", "Record", "RefusedError", "RegressionError", "UnstableError",
+    "InvalidError", "MeasuredSteps", "Measurement", "OutOfMemoryError", "Port", "Record", "RefusedError", "RegressionError", "UnstableError",
     "UnsupportedError", "UsageError", "Verification", "add_kernel", "build", "compare", "inspect",
 ]  # fmt: skip

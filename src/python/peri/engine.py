@@ -10,13 +10,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from . import _native, arguments, arrays
 from .errors import CancelledError, UsageError, in_words_of_python, wrong_usage
-from .results import Comparison, Explanation, Measurement, Record, Verification
+from .results import Comparison, Explanation, MeasuredSteps, Measurement, Record, Verification
 
 Path = arguments.Path
 Progress = Callable[[int, int, str], object]
@@ -267,9 +267,24 @@ class Engine:
         taken = self._taken(inputs)
         return Measurement(json.loads(self._native.bench(options, [array for array, _ in taken], progress, stop)))
 
-    def explain(self, *, compare: bool = False) -> Explanation:
-        """The time of each step, by the proof of the build. `compare`: also accept the proof of another machine."""
-        return Explanation(json.loads(self._native.explain(compare)))
+    @overload
+    def explain(self, *, compare: bool = ..., measured: Literal[False] = ..., dims: None = ...) -> Explanation: ...
+
+    @overload
+    def explain(self, *, compare: bool = ..., measured: Literal[True], dims: Mapping[str, int] | None = ...) -> MeasuredSteps: ...
+
+    def explain(self, *, compare: bool = False, measured: bool = False, dims: Mapping[str, int] | None = None) -> Explanation | MeasuredSteps:
+        """The time of each step, by the proof of the build. `compare`: also accept the proof of another machine.
+
+        `measured`: measure the steps of an engine on a device within its runs, at these `dims` (default: the tuned sizes), in
+        about 2 seconds; RefusedError if no step runs on a device."""
+        if not measured:
+            if dims is not None:
+                raise UsageError("dims are those of measured runs: give measured=True")
+            return Explanation(json.loads(self._native.explain(compare)))
+        if compare:
+            raise UsageError("compare is for the times of a proof, and measured=True takes its own")
+        return MeasuredSteps(json.loads(self._native.measure_steps(arguments.sizes(dims))))
 
     def proof(self) -> Record:
         """What was verified and measured, and every choice with its alternatives."""

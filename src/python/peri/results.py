@@ -104,5 +104,14 @@ class Explanation(Record):
     layers: list[Record]
 
 
+class MeasuredSteps(Record):
+    """Times of steps within a run on a device: a row of `steps` for each, in their order, with `ms` and `launches`."""
+
+    model: str
+    run_ms: float
+    rounds: int
+    steps: list[Record]
+
+
 class Comparison(Verdict):
     """Two measurements of one model, and whether the second is significantly slower."""

@@ -101,7 +101,7 @@ class Translator {
     for (int64_t d : dims_) out_.elements *= d;
     if (out_.elements == 0) return refused("an empty result");
     for (const ir::Node* n : g.nodes) {
-      if (n->op == "dims_constant") continue;
+      if (ops::states_sizes(*n)) continue;
       const ops::OpDef* op = ops::find(n->op);
       if (!op || !op->elementwise || n->outputs.size() != 1) return refused("%s is not element-wise", n->op.c_str());
       PERI_ASSIGN(values_[n->out()], node(*n));
