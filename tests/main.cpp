@@ -1,4 +1,5 @@
 // Every test program's main: `--source=FILE_test.cpp` runs the tests of that file only, and fails when there are none.
+// Tests that were skipped are named at the end with their reasons, and where all of a file's were the exit code is 77.
 // What tests write for a time lies in one folder, which goes at the end; that of a killed program goes with the next
 // one's start.
 #include <gtest/gtest.h>
@@ -32,6 +33,29 @@ std::string filter_of(std::string_view source) {
   return filter;
 }
 
+// The reasons of a skipped test.
+std::string reasons_of(const testing::TestResult& result) {
+  std::string out;
+  for (int k = 0; k < result.total_part_count(); ++k)
+    if (const testing::TestPartResult& part = result.GetTestPartResult(k); part.skipped())
+      out += std::string(out.empty() ? "" : "; ") + part.message();
+  return out;
+}
+
+constexpr int kAllSkipped = 77;  // as CMake's SKIP_RETURN_CODE
+
+// Names what was skipped; whether nothing else ran.
+bool name_skipped() {
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  for (int i = 0; i < all.total_test_suite_count(); ++i)
+    for (int j = 0; j < all.GetTestSuite(i)->total_test_count(); ++j) {
+      const testing::TestInfo& test = *all.GetTestSuite(i)->GetTestInfo(j);
+      if (test.result()->Skipped())
+        std::printf("not run: %s.%s: %s\n", test.test_suite_name(), test.name(), reasons_of(*test.result()).c_str());
+    }
+  return all.skipped_test_count() > 0 && all.skipped_test_count() == all.test_to_run_count();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -57,5 +81,6 @@ int main(int argc, char** argv) {
     return 1;
   }
   for (const char* name : {"TMPDIR", "TEST_TMPDIR"}) setenv(name, folder->path().c_str(), 1);
-  return RUN_ALL_TESTS();
+  const int failed = RUN_ALL_TESTS();
+  return name_skipped() && failed == 0 ? kAllSkipped : failed;
 }

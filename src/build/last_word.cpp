@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/plural.hpp"
 #include "bench/step_graphs.hpp"
+#include "build/doubts.hpp"
 #include "judge/seeded.hpp"
 #include "tune/cache.hpp"
 #include "tune/wire.hpp"
@@ -15,9 +16,6 @@
 namespace peri::build {
 
 namespace {
-// Candidates whose times differ by at most this share may be ranked differently in a graph, where caches, clocks and
-// neighbours differ from those in a chain.
-constexpr double kClose = 0.15;
 constexpr size_t kMaxSwaps = 6;  // each is compiled, loaded and timed
 // Shares of a build's time: of all swaps, of one comparison, of timing the steps. Not fitted.
 constexpr double kMaxSeconds = 4, kContestSeconds = 0.1, kStepsSeconds = 0.4;
@@ -41,32 +39,6 @@ Result<Running> running(const compile::Compiled& compiled, const DimBinding& dim
   PERI_ASSIGN(out.session, runtime::Session::create(out.engine));
   PERI_ASSIGN(const auto inputs, judge::random_inputs(compiled.program, dims, 7));
   PERI_TRY(out.session->run(inputs));
-  return out;
-}
-
-// A region's chosen candidate and the next best, for all steps of that region.
-struct Doubt {
-  std::string name, key, chosen, next;
-  double ms = 0;  // of the steps together
-};
-
-std::vector<Doubt> doubts(const compile::Compiled& compiled) {
-  std::vector<Doubt> out;
-  for (const lower::StepReport& s : compiled.steps) {
-    if (s.conversion || !s.evidence.timed()) continue;
-    if (const auto it = std::find_if(out.begin(), out.end(), [&](const Doubt& d) { return d.key == s.key; });
-        it != out.end()) {
-      it->ms += s.evidence.time_ms;
-      continue;
-    }
-    const std::pair<std::string, tune::Evidence>* next = nullptr;
-    for (const auto& o : s.others)
-      if (o.second.right() && o.second.timed() && (!next || o.second.time_ms < next->second.time_ms)) next = &o;
-    if (next && next->second.time_ms <= s.evidence.time_ms * (1 + kClose))
-      out.push_back({s.name, s.key, s.chosen, next->first, s.evidence.time_ms});
-  }
-  std::stable_sort(out.begin(), out.end(), [](const Doubt& a, const Doubt& b) { return a.ms > b.ms; });
-  out.resize(std::min(out.size(), kMaxSwaps));
   return out;
 }
 
@@ -186,7 +158,7 @@ Status settle_in_graph(compile::Compilation* compilation, runtime::EngineOptions
   if (known) return Ok{};
   PERI_TRY(open_devices(built->compiled.program, engines));
   PERI_ASSIGN(Running now, running(built->compiled, dims, *engines));
-  for (const Doubt& d : doubts(built->compiled)) {
+  for (const Doubt& d : doubts(built->compiled.steps, kMaxSwaps)) {
     // Clock: a deadline
     if ((tune.stop && tune.stop()) || seconds_since(start) > kMaxSeconds) break;
     lower::RefusedChoices without = *refused;

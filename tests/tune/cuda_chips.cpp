@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -62,7 +63,7 @@ void compile_texts(const device::cuda::Compiler& compiler, const std::vector<Cas
       ++compiled;
     }
   }
-  EXPECT_GT(compiled, 20);
+  EXPECT_GT(compiled, std::getenv("TEST_KERNELS") ? 0 : 20);
 }
 
 }  // namespace peri::tune

@@ -15,7 +15,8 @@ class Compiler;
 
 namespace peri::tune {
 
-// No kernel may use local memory, on any chip: there are no exceptions.
+// No kernel may use local memory for its samples, on any chip: here there are no exceptions. Of the larger texts that
+// builds of whole networks compile a few may, by name and bytes: STATED in tools/suites/cuda_texts.py.
 struct OwnMemory {
   int stack = 0, spilled = 0;  // bytes; the largest of all kernels of a text
 };

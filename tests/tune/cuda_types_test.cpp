@@ -34,7 +34,9 @@ TEST(CudaCoverage, TakesEveryCommonOp) {
       "gather_elements gather_nd transpose concat split slice expand tile where pad depth_to_space space_to_depth "
       "reverse_sequence resize cum_sum arg_max arg_min top_k one_hot trilu add sub mul div pow mod sqrt erf gelu relu "
       "clip "
-      "equal less and not bitwise_and bit_shift min max mean sum tan");
+      "equal less and not bitwise_and bit_shift min max mean sum tan cum_prod scatter_elements scatter_nd "
+      "tensor_scatter quantize_linear dequantize_linear grid_sample rotary_embedding negative_log_likelihood_loss "
+      "onnx_attention eye_like");
   for (std::string name; common >> name;) {
     const ops::OpDef* op = ops::find(name);
     ASSERT_TRUE(op) << name;

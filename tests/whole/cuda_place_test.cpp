@@ -130,8 +130,8 @@ TEST(CudaPlace, PositionsAreCountedThere) {
 // What the host has to run is listed with its reason and the price of its copies, or refused.
 TEST(CudaPlace, StepsOfTheHostAreListedOrRefused) {
   const char* const text =
-      "graph { input x: f32[batch,16]; t = tanh(x); const i: i64[1,1] = [3]; const u: f32[1,1] = [0.5]; "
-      "c = scatter_elements(t, i, u) {axis=1}; y = exp(c); output y }";
+      "graph { input x: f32[batch,16]; t = tanh(x); c = label_encoder(t) {keys_floats=[0.5, 1.0], "
+      "values_floats=[1.5, 2.5], default_float=0.5}; y = exp(c); output y }";
   const auto l = lowered(text);
   ASSERT_TRUE(l.ok()) << l.error().text();
   ASSERT_EQ(l->on_host.size(), 1u);

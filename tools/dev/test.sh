@@ -21,13 +21,17 @@ space_asked=yes
 call setup $test_setup
 [[ $test_fuzzers == no ]] || call fuzz --build-only
 call build
+test_status=0
 if [[ $test_setup != slow ]]; then
-  ctest --test-dir build -j "$JOBS" --output-on-failure --no-tests=error "${arguments[@]}"
+  ctest --test-dir build -j "$JOBS" --output-on-failure --no-tests=error "${arguments[@]}" || test_status=$?
 else
   mkdir -p build/reports
-  test_status=0
   ctest --test-dir build -j "$JOBS" --output-on-failure --no-tests=error --output-junit "$PWD/build/reports/ctest.xml" \
     "${arguments[@]}" || test_status=$?
   .venv/bin/python tools/suites/slow_report.py build/reports/ctest.xml build/reports
-  exit "$test_status"
 fi
+# What test programs skipped (tests/main.cpp), by reason: up to three names, and how many more.
+awk -F': ' '/^not run: / { why = $3; for (k = 4; k <= NF; ++k) why = why ": " $k; if (++n[why] <= 3) names[why] = names[why] " " $2 }
+  END { for (why in n) print "not run:" names[why] (n[why] > 3 ? " and " n[why] - 3 " more" : "") ": " why }' \
+  build/Testing/Temporary/LastTest.log | sort
+exit "$test_status"

@@ -60,7 +60,7 @@ Result<std::vector<bool>> joined_axes(const ir::Node& n, size_t rank) {
     for (size_t k = 2; k < rank; ++k) out[k] = true;
     return out;
   }
-  if (n.in(1)) {  // sizes that are known by now
+  if (n.in(1) && !(*n.in(1)->type.shape)[0].is_const(0)) {  // sizes that are known by now
     const ops::InferContext context{n, {}, {}, nullptr};
     PERI_TRY(context.constants(1, "axes"));
   }
@@ -240,7 +240,8 @@ const Entry reduce_entry{{
                 "graph { input x: u32[5,70,3,90]; const a: i64[2] = [1, 3]; y = reduce_sum_square(x, a); output y }",
                 "graph { input x: i8[5,300]; const a: i64[1] = [1]; y = reduce_mean(x, a); output y }",
                 "graph { input x: u64[5,300,7]; const a: i64[1] = [1]; y = reduce_l2(x, a); output y }",
-                "graph { input x: bool[5,70,3,90]; const a: i64[1] = [1]; y = reduce_max(x, a); output y }"},
+                "graph { input x: bool[5,70,3,90]; const a: i64[1] = [1]; y = reduce_max(x, a); output y }",
+                "graph { input x: f32[3,5]; input none: i64[0]; y = reduce_l1(x, none); output y }"},
     .takes_constants = true,
 }};
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/rows.hpp"
 
@@ -64,7 +65,7 @@ Result<std::vector<bool>> axes_of(const ir::Node& n, size_t rank) {
     return out;
   }
   std::vector<int64_t> axes;
-  if (n.in(1)) {
+  if (n.in(1) && cuda::numel_of(*n.in(1)) > 0) {  // none, given by a run too, are none
     const ops::InferContext context{n, {}, {}, nullptr};
     PERI_ASSIGN(axes, context.constants(1, "axes"));
   }
@@ -198,7 +199,13 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }  // namespace
 
 extern const Entry cuda_reduce_entry;
-const Entry cuda_reduce_entry = cuda::entry_of(
-    "cuda_reduce", "reductions over any axes and global pooling on a GPU, with their epilogue", offer, instantiate);
+const Entry cuda_reduce_entry = [] {
+  Entry out = cuda::entry_of("cuda_reduce", "reductions over any axes and global pooling on a GPU, with their epilogue",
+                             offer, instantiate);
+  out.kernel.samples = {  // axes of a run, of which there are none
+      "graph { input x: f32[3,5]; input none: i64[0]; y = reduce_log_sum_exp(x, none); output y }",
+      "graph { input x: i32[3,5]; input none: i64[0]; y = reduce_sum(x, none) {keepdims=0}; output y }"};
+  return out;
+}();
 
 }  // namespace peri::kernels

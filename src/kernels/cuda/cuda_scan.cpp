@@ -3,17 +3,19 @@
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/rows.hpp"
+#include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
 namespace {
-using cuda::KernelLaunch;
 using cuda::Signature;
 
 constexpr int64_t kMaxSorted = 4096;  // elements of a line of top_k: each is held against all
 
+bool running_op(const ir::Node& n) { return n.op == "cum_sum" || n.op == "cum_prod"; }
+
 Result<size_t> axis_of(const ir::Node& n, size_t rank) {
   int64_t axis = n.i("axis", n.op.starts_with("arg_") ? 0 : -1);
-  if (n.op.starts_with("cum_")) {
+  if (running_op(n)) {
     const ops::InferContext context{n, {}, {}, nullptr};
     PERI_ASSIGN(const std::vector<int64_t> given, context.constants(1, "axis"));
     if (given.size() != 1) return refused("more than one axis");
@@ -39,6 +41,19 @@ Result<std::string> written(DType t, const std::string& value) {
 // Line `i` begins at `first`; PERI_X(k) is its element k.
 constexpr std::string_view kLine =
     "    const PERI_INDEX first = i / PERI_INNER * PERI_LENGTH * PERI_INNER + i % PERI_INNER;\n";
+
+// The axis of the line where the run says it: thread `i` has a line where there are so many.
+std::string axis_text(const std::string& axis, const std::vector<int64_t>& d, Signature* s) {
+  std::string out = "    peri_i64 axis = (peri_i64)" + axis +
+                    format("[0];\n    if (axis < 0) axis += %zu;\n", d.size()) +
+                    format("    if (axis < 0 || axis >= %zu) *%s = 1, axis = 0;\n", d.size(), s->fault().c_str()) +
+                    "    PERI_INDEX length = 1, inner = 1;\n";
+  for (size_t k = 0; k < d.size(); ++k) {
+    const std::string size = s->size(d[k]), at = std::to_string(k);
+    out += "    if (axis == " + at + ") length = " + size + ";\n    if (axis < " + at + ") inner *= " + size + ";\n";
+  }
+  return out + "    if (i >= " + s->size(cuda::elements_of(d)) + " / length) continue;\n";
+}
 
 std::string running(const ir::Node& n, const std::string& out, const std::string& element) {
   const bool product = n.op == "cum_prod", exclusive = n.i("exclusive") != 0;
@@ -81,34 +96,49 @@ std::string top(const ir::Node& n, const std::string& values, const std::string&
 }
 
 struct Lines {
-  cuda::Around shape;
-  std::string head;  // definitions
+  cuda::Around shape;      // of an axis that the run says: as many lines as there may be
+  std::string head;        // definitions
+  std::string begin = {};  // of the body: the line of an axis that the run says
+  std::vector<Error> faults = {};
 };
 Result<Lines> lines_of(const Problem& p, const ir::Node& n, Signature* s) {
   const std::vector<int64_t> d = dims_of(*n.in(0));
-  PERI_ASSIGN(const size_t axis, axis_of(n, d.size()));
   const DType t = n.in(0)->type.dtype;
   PERI_ASSIGN(const std::string x, s->value(p, *n.in(0)));
-  Lines out{cuda::around(d, axis, axis + 1), "typedef " + register_of(t) + " R;\n"};
+  Lines out{{}, "typedef " + register_of(t) + " R;\n"};
+  const std::string element = "\n#define PERI_X(K) " + read(t, x + "[first + (K) * PERI_INNER]") + "\n";
+  if (running_op(n) && input_index(*p.graph, n.in(1)) >= 0 && cuda::numel_of(*n.in(1)) == 1 && !d.empty() &&
+      !axis_of(n, d.size()).ok()) {
+    PERI_ASSIGN(const std::string axis, s->value(p, *n.in(1)));
+    const int64_t elements = cuda::elements_of(d);
+    out.shape = {elements, 1, 1};
+    out.begin = axis_text(axis, d, s);
+    out.head += "#define PERI_LENGTH length\n#define PERI_INNER inner" + element;
+    out.faults = {invalid("the axis of %s is out of range", n.op.c_str())
+                      .expecting(format("an axis in [-%zu, %zu)", d.size(), d.size()))
+                      .advise("check the input that holds the axis")};
+    return out;
+  }
+  PERI_ASSIGN(const size_t axis, axis_of(n, d.size()));
+  out.shape = cuda::around(d, axis, axis + 1);
   out.head += "#define PERI_LENGTH " + s->size(out.shape.axis) + "\n#define PERI_INNER " +
-              (out.shape.inner == 1 ? "1" : s->size(out.shape.inner)) + "\n#define PERI_X(K) " +
-              read(t, x + "[first + (K) * PERI_INNER]") + "\n";
+              (out.shape.inner == 1 ? "1" : s->size(out.shape.inner)) + element;
   return out;
 }
 
-Result<std::vector<KernelLaunch>> plan(const Problem& p) {
+Result<cuda::Planned> plan(const Problem& p) {
   const ir::Graph& g = *p.graph;
   const ir::Node& n = p.anchor();
-  const bool cum = n.op == "cum_sum" || n.op == "cum_prod", arg = n.op == "arg_max" || n.op == "arg_min",
-             hard = n.op == "hardmax", sorted = n.op == "top_k";
+  const bool cum = running_op(n), arg = n.op == "arg_max" || n.op == "arg_min", hard = n.op == "hardmax",
+             sorted = n.op == "top_k";
   if (g.nodes.size() != 1 || !(cum || arg || hard || sorted)) return refused("does not go along one axis");
   for (const auto* list : {&g.inputs, &g.outputs})
     for (const ir::Value* v : *list)
       if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
   Signature s;
-  PERI_ASSIGN(const Lines l, lines_of(p, n, &s));
+  PERI_ASSIGN(Lines l, lines_of(p, n, &s));
   const auto [outer, axis, inner] = l.shape;
-  if (axis * outer * inner == 0 && !arg) return std::vector<KernelLaunch>{};
+  if (axis * outer * inner == 0 && !arg) return cuda::Planned{};
   if (axis == 0) return refused("an axis without elements");
   const DType t = n.in(0)->type.dtype;
   const auto result = [&](const ir::Value* v) -> Result<std::string> {
@@ -122,7 +152,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   if (out.empty()) return refused("a result that nothing reads");
   if (cum) {
     PERI_ASSIGN(const std::string element, written(t, "v"));
-    body = running(n, out, element);
+    body = l.begin + running(n, out, element);
   } else if (arg) {
     body = search(n) + "    " + out + "[i] = (peri_i64)best;\n";
   } else if (hard) {
@@ -144,13 +174,20 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
     body = top(n, out, indices, element);
     count *= axis;
   }
-  return cuda::each_launch(p, s, "peri_scan", count,
-                           l.head + kept_text + cuda::each_text("peri_scan", s.size(count), body));
+  return cuda::Planned{cuda::each_launch(p, s, "peri_scan", count,
+                                         l.head + kept_text + cuda::each_text("peri_scan", s.size(count), body)),
+                       std::move(l.faults)};
 }
 }  // namespace
 
 extern const Entry cuda_scan_entry;
-const Entry cuda_scan_entry =
-    cuda::entry_of<plan>("cuda_scan", "cum_sum, cum_prod, arg_max, arg_min, hardmax, top_k along any axis on a GPU");
+const Entry cuda_scan_entry = [] {
+  Entry out =
+      cuda::entry_of<plan>("cuda_scan", "cum_sum, cum_prod, arg_max, arg_min, hardmax, top_k along any axis on a GPU");
+  out.kernel.samples = {  // the run says the axis
+      "graph { input x: f32[3,4,5]; input a: i32[]; y = cum_sum(x, a) {reverse=1}; output y }",
+      "graph { input x: i32[4,3]; input a: i64[1]; y = cum_prod(x, a) {exclusive=1}; output y }"};
+  return out;
+}();
 
 }  // namespace peri::kernels

@@ -5,16 +5,17 @@
 
 namespace peri::kernels::cuda {
 
-// Launches with the errors that they may detect in the data (LaunchArgument::From::kFault).
+// Launches with the errors that they may detect in the data (LaunchArgument::From::kFault), and bytes of workspace.
 struct Planned {
   std::vector<KernelLaunch> launches = {};
   std::vector<Error> faults = {};
+  size_t workspace = 0;
 };
 inline Result<std::unique_ptr<Instance>> instance_from(std::vector<KernelLaunch> launches) {
   return LaunchInstance::make(std::move(launches));
 }
 inline Result<std::unique_ptr<Instance>> instance_from(Planned planned) {
-  return LaunchInstance::make(std::move(planned.launches), 0, std::move(planned.faults));
+  return LaunchInstance::make(std::move(planned.launches), planned.workspace, std::move(planned.faults));
 }
 
 // kPlan(const Problem&) returns either of them and refuses other problems: one offer that is valid at every size.
