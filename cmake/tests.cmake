@@ -22,7 +22,8 @@ if(PERI_PCH)  # GoogleTest's header takes longer to read than most tests
   target_precompile_headers(peri_test_pch PRIVATE ${PERI_PRECOMPILED} <gtest/gtest.h>)
 endif()
 
-# peri_fakes(NAME FOLDER): FOLDER/<stem>.c → the library bin/fake/<stem>.so, which test_NAME opens in place of a vendor's.
+# peri_fakes(NAME FOLDER): FOLDER/<stem>.c → the library bin/fake/<stem>.so, which test_NAME opens in place of a vendor's. A
+# head "soname: NAME" lets other libraries that open NAME find it, once it is open.
 function(peri_fakes name folder)
   file(GLOB fakes CONFIGURE_DEPENDS "${folder}/*.c")
   foreach(file IN LISTS fakes)
@@ -32,6 +33,12 @@ function(peri_fakes name folder)
     target_link_libraries(fake_${stem} PRIVATE m)
     set_target_properties(fake_${stem} PROPERTIES PREFIX "" OUTPUT_NAME "${stem}" C_STANDARD 11
       LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/fake")
+    file(STRINGS "${file}" soname REGEX "^// soname: ")
+    if(soname)
+      string(REPLACE "// soname: " "" soname "${soname}")
+      set_target_properties(fake_${stem} PROPERTIES NO_SONAME ON)
+      target_link_options(fake_${stem} PRIVATE "-Wl,-soname,${soname}")
+    endif()
     add_dependencies(test_${name} fake_${stem})
   endforeach()
 endfunction()

@@ -142,23 +142,17 @@ class CudaPrepared final : public runtime::Prepared {
 
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
     PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
-    PERI_ASSIGN(const Planned made, planned(concrete.graph()));
+    PERI_ASSIGN(Planned made, planned(concrete.graph()));
     PERI_TRY(check_sharing(*made.instance, *made.kernel, step_));
     const auto* plan = dynamic_cast<const kernels::cuda::LaunchInstance*>(made.instance.get());
     if (!plan) return internal_error("kernel '%s' gives no launches", std::string(made.kernel->name).c_str());
-    std::vector<ReadyCall> calls;
-    for (const kernels::cuda::LibraryCall& l : plan->calls()) {
-      auto work = l.make(*device_);
-      if (!work.ok()) return std::move(work).error().at_node(step_.name);
-      calls.push_back({*std::move(work), l.arguments});
-    }
     std::vector<Ready> launches;
     for (const KernelLaunch& l : plan->launches()) {
       PERI_ASSIGN(launches.emplace_back(), ready(*made.kernel, l));
     }
     PERI_ASSIGN(std::shared_ptr<const Packed> packed, packed_on_device(plan->packed(), made.packed));
     return std::unique_ptr<runtime::Instance>(std::make_unique<CudaInstance>(
-        step_.name, device_, std::move(calls), std::move(launches), *plan, std::move(packed)));
+        step_.name, device_, std::move(made.calls), std::move(launches), *plan, std::move(packed)));
   }
 
  private:
@@ -166,21 +160,34 @@ class CudaPrepared final : public runtime::Prepared {
     const kernels::Kernel* kernel = nullptr;
     std::unique_ptr<kernels::Instance> instance;
     std::shared_ptr<const Packed>* packed = nullptr;  // where the kernel's weights are kept
+    std::vector<ReadyCall> calls;                     // the instance's
   };
-  // What the step's kernel was chosen for it may refuse at other sizes: an operand of one row there that was whole at
-  // the tuned ones. Where candidates are tried that refuses the candidate, in an engine another kernel takes the size.
+  // What the step's kernel was chosen for it, or its library, may refuse at other sizes: an operand of one row there
+  // that was whole at the tuned ones. Where candidates are tried that refuses the candidate, in an engine another
+  // kernel takes the size.
   Result<Planned> planned(const ir::Graph& concrete) {
     const std::lock_guard<std::mutex> lock(lock_);
     const kernels::Problem problem{&concrete, constant_};
-    auto made =
-        kernel_.instantiate(problem, config_, {weights_, &host_packed_, &device_->target(), nullptr, choosing_});
-    if (made.ok()) return Planned{&kernel_, *std::move(made), &packed_};
-    if (choosing_ || made.error().kind != ErrorKind::kRefused) return std::move(made).error().at_node(step_.name);
+    Planned out{&kernel_, nullptr, &packed_, {}};
+    Status done = own(problem, &out);
+    if (done.ok()) return out;
+    if (choosing_ || done.error().kind != ErrorKind::kRefused) return std::move(done).error().at_node(step_.name);
     OtherKernel other = other_kernel(kernel_, problem, {weights_, nullptr, &device_->target(), nullptr, false},
                                      [](const auto&, const auto&) { return true; });
     if (other.kernel)
-      return Planned{other.kernel, std::move(other.instance), &packed_of_[{other.kernel, other.config}]};
-    return std::move(made).error().at_node(step_.name);
+      return Planned{other.kernel, std::move(other.instance), &packed_of_[{other.kernel, other.config}], {}};
+    return std::move(done).error().at_node(step_.name);
+  }
+  Status own(const kernels::Problem& problem, Planned* out) {
+    PERI_ASSIGN(out->instance, kernel_.instantiate(problem, config_,
+                                                   {weights_, &host_packed_, &device_->target(), nullptr, choosing_}));
+    const auto* const plan = dynamic_cast<const kernels::cuda::LaunchInstance*>(out->instance.get());
+    if (!plan) return Ok{};
+    for (const kernels::cuda::LibraryCall& l : plan->calls()) {
+      PERI_ASSIGN(auto work, l.make(*device_));
+      out->calls.push_back({std::move(work), l.arguments});
+    }
+    return Ok{};
   }
 
   // Goes up once for all sizes that a kernel takes.

@@ -162,8 +162,8 @@ struct Kernel {
   // configuration ends with kHeuristic and is valid at every size, since the library is queried when the instance is
   // created. resolve() queries it in the process that tries candidates, for the device on which they are tried (null:
   // the host), and returns configurations, best estimate first, in which words named in `resolved` replace kHeuristic.
-  // At other sizes, or if the library no longer accepts the choice, the instance of such a configuration falls back to
-  // the library's heuristic.
+  // If the library no longer accepts the choice, the instance of such a configuration falls back to the library's
+  // heuristic; at other sizes too, or is refused where the library would compile for each.
   Result<std::vector<std::string>> (*resolve)(const Problem& problem, std::string_view config, const Target& target,
                                               device::Device* device) = nullptr;
   std::vector<std::string_view> resolved = {};

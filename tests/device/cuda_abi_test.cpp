@@ -270,6 +270,47 @@ TEST(CudnnAbi, AttributesAreThoseOfTheHeader) {
       {kDnnEngineNotes, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE},
   });
 }
+
+TEST(CudnnAbi, WhatAttentionsAndPlansWithoutAGpuNeedIsThatOfTheHeader) {
+  expect_same({
+      {kDnnInt32, CUDNN_DATA_INT32},
+      {kDnnBoolean, CUDNN_DATA_BOOLEAN},
+      {kDnnMul, CUDNN_POINTWISE_MUL},
+      {kDnnDiv, CUDNN_POINTWISE_DIV},
+      {kDnnSub, CUDNN_POINTWISE_SUB},
+      {kDnnExp, CUDNN_POINTWISE_EXP},
+      {kDnnLog, CUDNN_POINTWISE_LOG},
+      {kDnnNotLess, CUDNN_POINTWISE_CMP_GE},
+      {kDnnIndex, CUDNN_POINTWISE_GEN_INDEX},
+      {kDnnSelect, CUDNN_POINTWISE_BINARY_SELECT},
+      {kDnnReduceAdd, CUDNN_REDUCE_TENSOR_ADD},
+      {kDnnReduceMax, CUDNN_REDUCE_TENSOR_MAX},
+      {kDnnMatmul, CUDNN_BACKEND_MATMUL_DESCRIPTOR},
+      {kDnnMultiply, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR},
+      {kDnnReduction, CUDNN_BACKEND_REDUCTION_DESCRIPTOR},
+      {kDnnReduce, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR},
+      {kDnnProperties, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR},
+      {kDnnTypeReduction, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE},
+      {kDnnTypeChar, CUDNN_TYPE_CHAR},
+      {kDnnPointwiseAxis, CUDNN_ATTR_POINTWISE_AXIS},
+      {kDnnHeurProperties, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP},
+      {kDnnApplyChoice, CUDNN_ATTR_OPERATION_POINTWISE_TDESC},
+      {kDnnTensorByValue, CUDNN_ATTR_TENSOR_IS_BY_VALUE},
+      {kDnnEngineProperties, CUDNN_ATTR_ENGINE_DEVICEPROP},
+      {kDnnMatmulPrecision, CUDNN_ATTR_MATMUL_COMP_TYPE},
+      {kDnnMultiplyA, CUDNN_ATTR_OPERATION_MATMUL_ADESC},
+      {kDnnMultiplyB, CUDNN_ATTR_OPERATION_MATMUL_BDESC},
+      {kDnnMultiplyY, CUDNN_ATTR_OPERATION_MATMUL_CDESC},
+      {kDnnMultiplyHow, CUDNN_ATTR_OPERATION_MATMUL_DESC},
+      {kDnnReductionMode, CUDNN_ATTR_REDUCTION_OPERATOR},
+      {kDnnReductionPrecision, CUDNN_ATTR_REDUCTION_COMP_TYPE},
+      {kDnnReduceX, CUDNN_ATTR_OPERATION_REDUCTION_XDESC},
+      {kDnnReduceY, CUDNN_ATTR_OPERATION_REDUCTION_YDESC},
+      {kDnnReduceHow, CUDNN_ATTR_OPERATION_REDUCTION_DESC},
+      {kDnnPropertiesHandle, CUDNN_ATTR_DEVICEPROP_HANDLE},
+      {kDnnPropertiesJson, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION},
+  });
+}
 }  // namespace
 }  // namespace peri::device::cuda
 #else

@@ -1,11 +1,14 @@
-// Convolutions by cuDNN on a GPU: the first ways that it offers for every form give the convolution within float32's
-// sums, the same bits each time, also in a capture. What it found is printed.
+// Convolutions and attentions by cuDNN on a GPU: the first ways that it offers for every form give what is described,
+// convolutions within float32's sums and with the same bits each time, also in a capture. What it found is printed.
 // label: gpu
 #include <algorithm>
 #include <cstdio>
 
+#include "base/json.hpp"
+#include "tests/device/attention_forms.hpp"
 #include "tests/device/conv_forms.hpp"
 #include "tests/device/devices.hpp"
+#include "tests/device/h200_properties.hpp"
 
 namespace peri::device::tests {
 namespace {
@@ -108,6 +111,52 @@ TEST_F(GpuCudnn, EveryFormIsRight) {
       printf("%s form %d: %d of %d\n", std::string(dtype_name(dtype)).c_str(), form, made, there);
       fflush(stdout);
       EXPECT_EQ(library_->make(v, nullptr, kWorkspace).ok(), there > 0) << "the heuristic holds where there is one";
+    }
+}
+
+// The properties with which plans are made where there is no GPU; what depends on the machine is left out.
+TEST_F(GpuCudnn, TheRecordedPropertiesAreThoseOfAnH200) {
+  const std::string text = must(library_->properties());
+  printf("%s\n", text.c_str());
+  const Json here = must(parse_json(text)), recorded = must(parse_json(kH200Properties));
+  if (must(here.find("deviceName")->as_string()) != must(recorded.find("deviceName")->as_string()))
+    GTEST_SKIP() << "no H200";
+  for (const char* name : {"deviceVer", "regsPerBlock", "multiProcessorCount", "l2CacheSize", "warpSize",
+                           "maxSharedMemoryPerBlock", "maxSharedMemoryPerBlockOptin", "reservedSharedMemoryPerBlock",
+                           "maxRegistersPerSM", "maxCtasPerSM", "maxThreadsPerBlock", "maxThreadsPerSM"}) {
+    ASSERT_TRUE(here.find(name)) << name;
+    EXPECT_EQ(must(here.find(name)->as_int()), must(recorded.find(name)->as_int())) << name;
+  }
+}
+
+// Each choice of every form of attention, within what 16 bits round.
+TEST_F(GpuCudnn, GivesTheAttentionThatIsDescribed) {
+  for (const DType dtype : {DType::kF16, DType::kBF16})
+    for (int form = 0; form < kAttentionForms; ++form) {
+      SCOPED_TRACE(std::string(dtype_name(dtype)) + " form " + std::to_string(form));
+      const cuda::DnnAttention v = attention_form(dtype, form);
+      AttentionOperands o(v);
+      const auto choices = library_->choices(v, 2);
+      if (!choices.ok()) {
+        printf("form %d: %s\n", form, choices.error().text().c_str());
+        continue;
+      }
+      for (const DnnChoice& c : *choices) {
+        const auto ready = must(library_->make(v, &c, kWorkspace));
+        const Memory q = up(o.q), k = up(o.k), values = up(o.v), mask = up(o.mask), y = up(o.y),
+                     workspace = must(device_->allocate(ready->workspace_bytes() + 256));
+        cuda::DnnAddresses at = {};
+        at.q = q.address();
+        at.k = k.address();
+        at.v = values.address();
+        at.mask = mask.address();
+        at.y = y.address();
+        at.workspace = workspace.address();
+        must(stream_->launch(launch(*ready, at)));
+        must(stream_->copy_out({o.y.mutable_data(), o.y.bytes().size()}, y.address()));
+        must(stream_->synchronize());
+        EXPECT_LT(worst_of(v, o), dtype == DType::kF16 ? 4e-3 : 3e-2) << "engine " << c.engine;
+      }
     }
 }
 

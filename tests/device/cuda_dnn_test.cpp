@@ -52,6 +52,7 @@ TEST_F(FakeCudnn, GivesTheConvolutionThatIsDescribed) {
   const auto device = must(cuda::make_cuda_device());
   const auto library = must(Cudnn::of(*device));
   EXPECT_EQ(library->version().text(), "9.19");
+  EXPECT_EQ(must(library->properties()), "{\"deviceName\":\"FAKE\"}");
   EXPECT_EQ(must(Cudnn::of(*device)), library) << "one handle for a device";
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
     for (int form = 0; form < 32; ++form) {

@@ -4,7 +4,7 @@ import os, pathlib, random, re, shutil, subprocess, sys, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEV = ROOT / "tools/dev"
-WORKS = ("setup", "build", "demo", "test", "fuzz", "slow")
+WORKS = ("setup", "build", "demo", "test", "fuzz", "slow", "cuda")
 TABLE = "# a comment\nbuild/one 8 test demo build setup\nbuild/*.part 4 test\nbuild-fuzz 100 fuzz\n"
 
 

@@ -93,7 +93,13 @@ class CudaVendor : public testing::Test {
 
   // Every sample that the kernel takes, with the offer.
   void each(const kernels::Kernel& kernel, const std::function<void(SampleProblem&, const kernels::Offer&)>& f) {
-    for (SampleProblem& p : common_problems()) {
+    std::vector<SampleProblem> own = own_problems(kernel);
+    each_of(common_problems(), kernel, f);
+    each_of(own, kernel, f);
+  }
+  static void each_of(std::vector<SampleProblem>& all, const kernels::Kernel& kernel,
+                      const std::function<void(SampleProblem&, const kernels::Offer&)>& f) {
+    for (SampleProblem& p : all) {
       auto offers = kernel.offer({&p.region, p.constant}, kGpu);
       if (!offers.ok() || !prepare(&p)) continue;
       ASSERT_EQ(offers->size(), 1u);
@@ -110,7 +116,7 @@ class CudaVendor : public testing::Test {
 };
 
 TEST_F(CudaVendor, WhatIsAskedIsWhatTheRegionMeans) {
-  for (const char* name : {"cuda_blaslt", "cuda_dnn_conv"}) {
+  for (const auto& [name, least] : {std::pair("cuda_blaslt", 20), {"cuda_dnn_conv", 20}, {"cuda_dnn_attention", 4}}) {
     int taken = 0, made = 0;
     each(vendor(name), [&](SampleProblem& p, const kernels::Offer& offer) {
       ++taken;
@@ -126,7 +132,7 @@ TEST_F(CudaVendor, WhatIsAskedIsWhatTheRegionMeans) {
         EXPECT_TRUE(chosen.ok() || chosen.error().kind == ErrorKind::kIo) << chosen.error().text();  // does not compile
       }
     });
-    EXPECT_GE(taken, 20) << name;
+    EXPECT_GE(taken, least) << name;
     EXPECT_GE(made, taken) << name;
   }
 }
@@ -157,9 +163,60 @@ TEST_F(CudaVendor, WhereAChoiceDoesNotServeTheLibraryChooses) {
   }
 }
 
+// cuDNN compiles an attention for its sizes: at others the step is refused, so that its first run waits for no
+// compilation, and one of our own takes it. Where the library chooses, it does at every size.
+TEST_F(CudaVendor, AnAttentionIsCompiledForItsSizesOnly) {
+  const kernels::Kernel& kernel = vendor("cuda_dnn_attention");
+  int taken = 0;
+  each(kernel, [&](SampleProblem& p, const kernels::Offer& offer) {
+    ++taken;
+    const auto configs = kernel.resolve({&p.region, p.constant}, offer.config, kGpu, device_.get());
+    ASSERT_TRUE(configs.ok()) << configs.error().text();
+    ASSERT_EQ(configs->size(), 2u);
+    const std::string& config = configs->back();
+    EXPECT_TRUE(answer(kernel, p, offer, config, false).ok());
+    const auto with = [&](const std::string& key, const std::string& value) {
+      const size_t at = config.find(key + "=") + key.size() + 1;
+      return config.substr(0, at) + value + config.substr(std::min(config.find(' ', at), config.size()));
+    };
+    for (const bool choosing : {false, true}) {
+      const auto other = answer(kernel, p, offer, with("sizes", "1x1x1x1x1x8x8"), choosing);
+      ASSERT_FALSE(other.ok());
+      EXPECT_EQ(other.error().kind, ErrorKind::kRefused) << other.error().text();
+    }
+    for (const auto& [key, value] : {std::pair("version", "1"), {"engine", "69"}}) {
+      const auto right = answer(kernel, p, offer, with(key, value), false);
+      EXPECT_TRUE(right.ok()) << right.error().text();
+      EXPECT_FALSE(answer(kernel, p, offer, with(key, value), true).ok()) << "what was not chosen is not timed";
+    }
+    for (const std::string& wrong : {with("engine", "x"), with("knobs", "1"), std::string("none")})
+      EXPECT_EQ(answer(kernel, p, offer, wrong, false).error().kind, ErrorKind::kInvalid) << wrong;
+  });
+  EXPECT_GE(taken, 4);
+}
+
+TEST_F(CudaVendor, AttentionsThatCudnnMayNotTakeAreRefused) {
+  const auto refused = [](const char* inputs, const char* call) {
+    auto g = ir::parse_graph(std::string("graph { input q: f16[1,2,6,64]; input k: f16[1,2,6,64]; input v: "
+                                         "f16[1,2,6,64]; ") +
+                             inputs + " y = attention(" + call + "; output y }");
+    if (!g.ok() || !ops::infer_graph(*g).ok()) return std::string("no graph");
+    const auto offers = vendor("cuda_dnn_attention").offer({&*g, std::vector<bool>(g->inputs.size())}, kGpu);
+    return offers.ok() ? std::string() : offers.error().text();
+  };
+  EXPECT_EQ(refused("", "q, k, v)"), "");
+  EXPECT_EQ(refused("input m: f16[1,1,1,6];", "q, k, v, m)"), "");
+  EXPECT_EQ(refused("input q1: f16[1,2,1,64];", "q1, k, v) {causal=1, zero_hidden_rows=1}"), "") << "it sees all keys";
+  EXPECT_NE(refused("input m: bool[1,1,1,6];", "q, k, v, m)").find("masks that are added"), std::string::npos);
+  EXPECT_NE(refused("input m: f16[1,1,1,6];", "q, k, v, m) {zero_hidden_rows=1}").find("hides"), std::string::npos);
+  EXPECT_NE(refused("input m: f16[1,1,6,1];", "q, k, v, m)").find("a mask of other sizes"), std::string::npos);
+  EXPECT_NE(refused("input k2: f16[1,2,9,64];", "q, k2, k2) {causal=1}").find("as many keys as queries"),
+            std::string::npos);
+}
+
 // What a library takes at one size it may refuse at another, and then one of our own runs in its place.
 TEST_F(CudaVendor, WhatALibraryTakesAKernelOfOurOwnTakesInItsLayouts) {
-  for (const char* name : {"cuda_blaslt", "cuda_dnn_conv"})
+  for (const char* name : {"cuda_blaslt", "cuda_dnn_conv", "cuda_dnn_attention"})
     each(vendor(name), [&](SampleProblem& p, const kernels::Offer& offer) {
       bool taken = false;
       for (const kernels::Entry* e : kernels::entries()) {
@@ -209,7 +266,7 @@ TEST_F(CudaVendor, AnotherSizeIsRefusedAndNotComputedWrong) {
 
 TEST_F(CudaVendor, WithoutTheLibraryThereIsNoOffer) {
   const device::Target bare = {device::Kind::kCuda, "a GPU", {"sm_90"}, 132, {}, {"cublasltx 13.1"}};
-  for (const char* name : {"cuda_blaslt", "cuda_dnn_conv"})
+  for (const char* name : {"cuda_blaslt", "cuda_dnn_conv", "cuda_dnn_attention"})
     each(vendor(name), [&](SampleProblem& p, const kernels::Offer&) {
       EXPECT_TRUE(offers_of(vendor(name), {&p.region, p.constant}, kGpu).ok());
       const auto offers = offers_of(vendor(name), {&p.region, p.constant}, bare);

@@ -1,5 +1,5 @@
 # Install what the project needs: Debian packages, the Python environment .venv, complete models, outside suites.
-# usage: ./dev setup [build|bench|demo|slow]
+# usage: ./dev setup [build|bench|cuda|demo|slow]
 # Does nothing where everything is there. Without root it prints the one line to run and stops; it goes on if nothing
 # is missing. `build` and `demo` set up only what a build or the demo needs, `slow` also what the tests labelled slow need.
 
@@ -98,6 +98,23 @@ setup_packages_of_models() {
   echo "$want" >build/packages/.stamp
 }
 
+# The toolkit's cuDNN serves where it is of the pinned version: tests compare which engines it has.
+setup_cuda() {
+  local want pinned header=/usr/local/cuda/include/cudnn_version.h
+  want=$(stamp tools/requirements_cuda.txt)
+  [[ $(cat build/cuda/.stamp 2>/dev/null) == "$want" ]] && return 0
+  pinned=$(sed -n 's/^nvidia-cudnn-cu13==\([0-9]*\.[0-9]*\.[0-9]*\).*/\1/p' tools/requirements_cuda.txt)
+  if [[ -f /usr/local/cuda/lib64/libcudnn.so.9 && -f $header ]] &&
+    [[ $(awk '$2 ~ /^CUDNN_(MAJOR|MINOR|PATCHLEVEL)$/ {printf "%s%s", n++ ? "." : "", $3}' "$header") == "$pinned" ]]; then
+    return 0
+  fi
+  need_space cuda
+  rm -rf build/cuda
+  step "cuDNN $pinned" .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+    --target build/cuda -r tools/requirements_cuda.txt
+  echo "$want" >build/cuda/.stamp
+}
+
 setup_machine
 case ${1:-} in
   build)
@@ -108,6 +125,11 @@ case ${1:-} in
     setup_packages build
     setup_python
     setup_models resnet50
+    ;;
+  cuda)
+    setup_packages build
+    setup_python
+    setup_cuda
     ;;
   bench) # the models it takes are made by name
     setup_packages build

@@ -1,5 +1,7 @@
-// Tensors, operations and the graph of a convolution; errors of the library as ours.
+// Tensors and operations of graphs; errors of the library as ours.
 #include "device/cuda/cudnn_graph.hpp"
+
+#include <cstring>
 
 namespace peri::device::cuda {
 
@@ -10,115 +12,95 @@ Status check_dnn(const DnnTable& t, int status, const char* call) {
   if (status == kDnnNotInitialized) kind = ErrorKind::kUnsupported;
   if (status == kDnnHostMemory) kind = ErrorKind::kMemory;
   const char* const text = t.status_text(status);
-  Error error(kind, format("cuDNN: %s (%d)", text ? text : "an unknown status", status));
+  char why[200] = "";
+  if (t.last_error) t.last_error(why, sizeof why);
+  why[sizeof why - 1] = '\0';
+  const std::string reason(why, std::strcspn(why, "\n"));
+  Error error(kind, format("cuDNN: %s (%d)%s%s", text ? text : "an unknown status", status, reason.empty() ? "" : ": ",
+                           reason.c_str()));
   error.node = call;
   return error;
 }
 
-namespace {
-int type_of(DType dtype) {
+int dnn_type(DType dtype) {
   if (dtype == DType::kF16) return kDnnHalf;
   return dtype == DType::kBF16 ? kDnnBFloat16 : kDnnFloat;
 }
 
-class Builder {
- public:
-  Builder(DnnPool& pool, DnnHandle handle, const DnnConv& conv) : pool_(pool), handle_(handle), conv_(conv) {}
+Result<DnnDescriptor> DnnOperations::tensor(int64_t id, int type, const DnnSizes& dims, const DnnSizes& strides,
+                                            bool inner, bool number) {
+  PERI_ASSIGN(const DnnDescriptor out, pool_.make(kDnnTensor));
+  PERI_TRY(pool_.set(out, kDnnTensorId, kDnnTypeInt64, id));
+  PERI_TRY(pool_.set(out, kDnnTensorType, kDnnTypeDataType, type));
+  PERI_TRY(pool_.set(out, kDnnTensorDims, kDnnTypeInt64, std::span<const int64_t>(dims)));
+  PERI_TRY(pool_.set(out, kDnnTensorStrides, kDnnTypeInt64, std::span<const int64_t>(strides)));
+  PERI_TRY(pool_.set(out, kDnnTensorAlignment, kDnnTypeInt64, int64_t{kDnnAlignment}));
+  PERI_TRY(pool_.set(out, kDnnTensorVirtual, kDnnTypeBool, inner));
+  if (number) PERI_TRY(pool_.set(out, kDnnTensorByValue, kDnnTypeBool, number));
+  PERI_TRY(pool_.finalize(out));
+  return out;
+}
+Result<DnnDescriptor> DnnOperations::outer(int64_t id, int type, const DnnSizes& dims, const DnnSizes& strides) {
+  return tensor(id, type, dims, strides, false, false);
+}
+Result<DnnDescriptor> DnnOperations::number(int64_t id) {
+  return tensor(id, kDnnFloat, {1, 1, 1, 1}, {1, 1, 1, 1}, false, true);
+}
+Result<DnnDescriptor> DnnOperations::inner(int type, const DnnSizes& dims, const DnnSizes& strides) {
+  return tensor(next_++, type, dims, strides, true, false);
+}
 
-  // The operations of the convolution; the last writes y.
-  Result<DnnDescriptor> graph() {
-    const DnnConv& v = conv_;
-    PERI_ASSIGN(const DnnDescriptor x, tensor(kDnnX, {v.n, v.c, v.h, v.w}, false));
-    PERI_ASSIGN(const DnnDescriptor w, tensor(kDnnW, {v.k, v.c / v.groups, v.r, v.s}, false));
-    left_ = int{v.residual} + int{v.bias} + int{v.relu};
-    PERI_ASSIGN(DnnDescriptor at, result());
-    PERI_TRY(convolve(x, w, at));
-    if (v.residual) {
-      PERI_ASSIGN(const DnnDescriptor r, tensor(kDnnResidual, {v.n, v.k, v.oh, v.ow}, false));
-      PERI_ASSIGN(at, apply(kDnnAdd, at, r));
-    }
-    if (v.bias) {
-      PERI_ASSIGN(const DnnDescriptor b, tensor(kDnnBias, {1, v.k, 1, 1}, false));
-      PERI_ASSIGN(at, apply(kDnnAdd, at, b));
-    }
-    if (v.relu) {
-      PERI_ASSIGN(at, apply(kDnnRelu, at, nullptr));
-    }
-    PERI_ASSIGN(const DnnDescriptor out, pool_.make(kDnnGraph));
-    PERI_TRY(pool_.set(out, kDnnGraphOps, kDnnTypeDescriptor, std::span<const DnnDescriptor>(operations_)));
-    PERI_TRY(pool_.set(out, kDnnGraphHandle, kDnnTypeHandle, handle_));
-    PERI_TRY(pool_.finalize(out));
-    return out;
-  }
+Status DnnOperations::add(DnnDescriptor operation) {
+  PERI_TRY(pool_.finalize(operation));
+  all_.push_back(operation);
+  return Ok{};
+}
 
- private:
-  // Channels lie next to each other; sizes are named in the order n, c, h, w.
-  Result<DnnDescriptor> tensor(int64_t id, std::array<int64_t, 4> dims, bool inner) {
-    const std::array<int64_t, 4> strides = {dims[1] * dims[2] * dims[3], 1, dims[1] * dims[3], dims[1]};
-    PERI_ASSIGN(const DnnDescriptor out, pool_.make(kDnnTensor));
-    PERI_TRY(pool_.set(out, kDnnTensorId, kDnnTypeInt64, id));
-    PERI_TRY(pool_.set(out, kDnnTensorType, kDnnTypeDataType, inner ? kDnnFloat : type_of(conv_.dtype)));
-    PERI_TRY(pool_.set(out, kDnnTensorDims, kDnnTypeInt64, std::span<const int64_t>(dims)));
-    PERI_TRY(pool_.set(out, kDnnTensorStrides, kDnnTypeInt64, std::span<const int64_t>(strides)));
-    PERI_TRY(pool_.set(out, kDnnTensorAlignment, kDnnTypeInt64, int64_t{kDnnAlignment}));
-    PERI_TRY(pool_.set(out, kDnnTensorVirtual, kDnnTypeBool, inner));
-    PERI_TRY(pool_.finalize(out));
-    return out;
-  }
-  // What the next operation writes: y, if it is the last.
-  Result<DnnDescriptor> result() {
-    const bool inner = left_-- > 0;
-    return tensor(inner ? next_++ : int64_t{kDnnY}, {conv_.n, conv_.k, conv_.oh, conv_.ow}, inner);
-  }
-  Status convolve(DnnDescriptor x, DnnDescriptor w, DnnDescriptor y) {
-    const auto pair = [](const std::array<int64_t, 2>& values) { return std::span<const int64_t>(values); };
-    PERI_ASSIGN(const DnnDescriptor how, pool_.make(kDnnConvolution));
-    PERI_TRY(pool_.set(how, kDnnConvPrecision, kDnnTypeDataType, kDnnFloat));
-    PERI_TRY(pool_.set(how, kDnnConvMode, kDnnTypeConvolutionMode, kDnnCrossCorrelation));
-    PERI_TRY(pool_.set(how, kDnnConvDims, kDnnTypeInt64, int64_t{2}));
-    PERI_TRY(pool_.set(how, kDnnConvDilations, kDnnTypeInt64, pair(conv_.dilation)));
-    PERI_TRY(pool_.set(how, kDnnConvStrides, kDnnTypeInt64, pair(conv_.stride)));
-    PERI_TRY(pool_.set(how, kDnnConvBefore, kDnnTypeInt64, pair(conv_.before)));
-    PERI_TRY(pool_.set(how, kDnnConvAfter, kDnnTypeInt64, pair(conv_.after)));
-    PERI_TRY(pool_.finalize(how));
-    PERI_ASSIGN(const DnnDescriptor op, pool_.make(kDnnConvolve));
-    PERI_TRY(pool_.set(op, kDnnConvolveHow, kDnnTypeDescriptor, how));
-    PERI_TRY(pool_.set(op, kDnnConvolveX, kDnnTypeDescriptor, x));
-    PERI_TRY(pool_.set(op, kDnnConvolveW, kDnnTypeDescriptor, w));
-    PERI_TRY(pool_.set(op, kDnnConvolveY, kDnnTypeDescriptor, y));
-    PERI_TRY(pool_.set(op, kDnnConvolveAlpha, kDnnTypeFloat, 1.0f));
-    PERI_TRY(pool_.set(op, kDnnConvolveBeta, kDnnTypeFloat, 0.0f));
-    PERI_TRY(pool_.finalize(op));
-    operations_.push_back(op);
-    return Ok{};
-  }
-  Result<DnnDescriptor> apply(int mode, DnnDescriptor x, DnnDescriptor b) {
-    PERI_ASSIGN(const DnnDescriptor how, pool_.make(kDnnPointwise));
-    PERI_TRY(pool_.set(how, kDnnPointwiseMode, kDnnTypePointwiseMode, mode));
-    PERI_TRY(pool_.set(how, kDnnPointwisePrecision, kDnnTypeDataType, kDnnFloat));
-    PERI_TRY(pool_.finalize(how));
-    PERI_ASSIGN(const DnnDescriptor y, result());
-    PERI_ASSIGN(const DnnDescriptor op, pool_.make(kDnnApply));
-    PERI_TRY(pool_.set(op, kDnnApplyHow, kDnnTypeDescriptor, how));
-    PERI_TRY(pool_.set(op, kDnnApplyX, kDnnTypeDescriptor, x));
-    if (b) PERI_TRY(pool_.set(op, kDnnApplyB, kDnnTypeDescriptor, b));
-    PERI_TRY(pool_.set(op, kDnnApplyY, kDnnTypeDescriptor, y));
-    PERI_TRY(pool_.finalize(op));
-    operations_.push_back(op);
-    return y;
-  }
+Status DnnOperations::apply(const Pointwise& what, DnnDescriptor y) {
+  PERI_ASSIGN(const DnnDescriptor how, pool_.make(kDnnPointwise));
+  PERI_TRY(pool_.set(how, kDnnPointwiseMode, kDnnTypePointwiseMode, what.mode));
+  PERI_TRY(pool_.set(how, kDnnPointwisePrecision, kDnnTypeDataType, what.precision));
+  if (what.axis >= 0) PERI_TRY(pool_.set(how, kDnnPointwiseAxis, kDnnTypeInt64, what.axis));
+  PERI_TRY(pool_.finalize(how));
+  PERI_ASSIGN(const DnnDescriptor op, pool_.make(kDnnApply));
+  PERI_TRY(pool_.set(op, kDnnApplyHow, kDnnTypeDescriptor, how));
+  PERI_TRY(pool_.set(op, kDnnApplyX, kDnnTypeDescriptor, what.x));
+  if (what.b) PERI_TRY(pool_.set(op, kDnnApplyB, kDnnTypeDescriptor, what.b));
+  if (what.choice) PERI_TRY(pool_.set(op, kDnnApplyChoice, kDnnTypeDescriptor, what.choice));
+  PERI_TRY(pool_.set(op, kDnnApplyY, kDnnTypeDescriptor, y));
+  return add(op);
+}
 
-  DnnPool& pool_;
-  DnnHandle handle_;
-  const DnnConv& conv_;
-  int left_ = 0;
-  int64_t next_ = kDnnInner;
-  std::vector<DnnDescriptor> operations_;
-};
-}  // namespace
+Status DnnOperations::multiply(DnnDescriptor a, DnnDescriptor b, DnnDescriptor y) {
+  PERI_ASSIGN(const DnnDescriptor how, pool_.make(kDnnMatmul));
+  PERI_TRY(pool_.set(how, kDnnMatmulPrecision, kDnnTypeDataType, kDnnFloat));
+  PERI_TRY(pool_.finalize(how));
+  PERI_ASSIGN(const DnnDescriptor op, pool_.make(kDnnMultiply));
+  PERI_TRY(pool_.set(op, kDnnMultiplyA, kDnnTypeDescriptor, a));
+  PERI_TRY(pool_.set(op, kDnnMultiplyB, kDnnTypeDescriptor, b));
+  PERI_TRY(pool_.set(op, kDnnMultiplyY, kDnnTypeDescriptor, y));
+  PERI_TRY(pool_.set(op, kDnnMultiplyHow, kDnnTypeDescriptor, how));
+  return add(op);
+}
 
-Result<DnnDescriptor> dnn_graph(DnnPool& pool, DnnHandle handle, const DnnConv& conv) {
-  return Builder(pool, handle, conv).graph();
+Status DnnOperations::reduce(int how_reduced, DnnDescriptor x, DnnDescriptor y) {
+  PERI_ASSIGN(const DnnDescriptor how, pool_.make(kDnnReduction));
+  PERI_TRY(pool_.set(how, kDnnReductionMode, kDnnTypeReduction, how_reduced));
+  PERI_TRY(pool_.set(how, kDnnReductionPrecision, kDnnTypeDataType, kDnnFloat));
+  PERI_TRY(pool_.finalize(how));
+  PERI_ASSIGN(const DnnDescriptor op, pool_.make(kDnnReduce));
+  PERI_TRY(pool_.set(op, kDnnReduceX, kDnnTypeDescriptor, x));
+  PERI_TRY(pool_.set(op, kDnnReduceY, kDnnTypeDescriptor, y));
+  PERI_TRY(pool_.set(op, kDnnReduceHow, kDnnTypeDescriptor, how));
+  return add(op);
+}
+
+Result<DnnDescriptor> DnnOperations::graph() {
+  PERI_ASSIGN(const DnnDescriptor out, pool_.make(kDnnGraph));
+  PERI_TRY(pool_.set(out, kDnnGraphOps, kDnnTypeDescriptor, std::span<const DnnDescriptor>(all_)));
+  if (handle_) PERI_TRY(pool_.set(out, kDnnGraphHandle, kDnnTypeHandle, handle_));
+  PERI_TRY(pool_.finalize(out));
+  return out;
 }
 
 }  // namespace peri::device::cuda

@@ -1,4 +1,4 @@
-// Creation and reading of cuDNN's descriptors, and a convolution as a graph of them.
+// Creation and reading of cuDNN's descriptors, and problems as graphs of them.
 #pragma once
 
 #include <span>
@@ -12,9 +12,10 @@ struct DnnTable {
 #include "device/cuda/cudnn.def"
 #undef PERI_CUDNN
   const char* (*status_text)(int) = nullptr;
+  void (*last_error)(char* text, size_t bytes) = nullptr;  // null: an older library has none
 };
 
-// The error for a status other than 0.
+// The error for a status other than 0, with the library's reason.
 Status check_dnn(const DnnTable& table, int status, const char* call);
 
 // Descriptors of one purpose, destroyed together in reverse order.
@@ -63,10 +64,59 @@ class DnnPool {
   std::vector<DnnDescriptor> all_;
 };
 
-// Names of the tensors of a graph; inner ones are numbered from there.
-enum DnnId : int64_t { kDnnX = 1, kDnnW, kDnnY, kDnnResidual, kDnnBias, kDnnInner };
+// Names of the tensors of a graph; inner ones are numbered from there. kDnnScale and kDnnHidden are single floats,
+// given by the host at each run.
+enum DnnId : int64_t {
+  kDnnX = 1,
+  kDnnW,
+  kDnnY,
+  kDnnResidual,
+  kDnnBias,
+  kDnnQ,
+  kDnnK,
+  kDnnV,
+  kDnnMask,
+  kDnnScale,
+  kDnnHidden,
+  kDnnInner
+};
+using DnnSizes = std::array<int64_t, 4>;
 
-// The operations of the convolution as a finished graph; the last writes kDnnY.
+// The operations of a graph as they are added, in order. `handle`: null for a GPU that is not here.
+class DnnOperations {
+ public:
+  DnnOperations(DnnPool& pool, DnnHandle handle) : pool_(pool), handle_(handle) {}
+
+  // A tensor of the graph's user; `type` as cudnnDataType_t.
+  Result<DnnDescriptor> outer(int64_t id, int type, const DnnSizes& dims, const DnnSizes& strides);
+  Result<DnnDescriptor> number(int64_t id);  // a float of the host
+  Result<DnnDescriptor> inner(int type, const DnnSizes& dims, const DnnSizes& strides);
+  // y = mode(x, b), or where `choice` is given, mode(x, b, choice); b may be null. `axis`: of kDnnIndex only.
+  struct Pointwise {
+    int mode = 0, precision = kDnnFloat;
+    DnnDescriptor x = nullptr, b = nullptr, choice = nullptr;
+    int64_t axis = -1;
+  };
+  Status apply(const Pointwise& what, DnnDescriptor y);
+  Status multiply(DnnDescriptor a, DnnDescriptor b, DnnDescriptor y);  // matrices in the last two axes
+  Status reduce(int how, DnnDescriptor x, DnnDescriptor y);            // along axes in which y has one element
+  Status add(DnnDescriptor operation);                                 // one that is made but not finalized
+  Result<DnnDescriptor> graph();
+  DnnPool& pool() { return pool_; }
+
+ private:
+  Result<DnnDescriptor> tensor(int64_t id, int type, const DnnSizes& dims, const DnnSizes& strides, bool inner,
+                               bool number);
+
+  DnnPool& pool_;
+  DnnHandle handle_;
+  int64_t next_ = kDnnInner;
+  std::vector<DnnDescriptor> all_;
+};
+
+int dnn_type(DType dtype);  // kF32, kF16 or kBF16
+// Each problem as a finished graph that writes kDnnY.
 Result<DnnDescriptor> dnn_graph(DnnPool& pool, DnnHandle handle, const DnnConv& conv);
+Result<DnnDescriptor> dnn_graph(DnnPool& pool, DnnHandle handle, const DnnAttention& attention);
 
 }  // namespace peri::device::cuda

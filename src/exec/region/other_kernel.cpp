@@ -1,6 +1,9 @@
 // The search for another kernel.
 #include "exec/region/other_kernel.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "problem/problem.hpp"
 
 namespace peri::exec {
@@ -19,20 +22,25 @@ OtherKernel other_kernel(const kernels::Kernel& refusing, const kernels::Problem
   ir::Graph plain = problem.graph->clone();
   for (auto* const list : {&plain.inputs, &plain.outputs})
     for (ir::Value* const v : *list) v->type.layout = {};
+  std::vector<std::pair<const kernels::Kernel*, kernels::Offer>> all;
   for (const kernels::Kernel* const other : kernels::kernels()) {
     if (other == &refusing || other->executor != refusing.executor || !other->library.empty() || !other->offer)
       continue;
-    const auto offers = other->offer({&plain, problem.constant}, *context.target);
+    auto offers = other->offer({&plain, problem.constant}, *context.target);
     if (!offers.ok()) continue;
-    for (const kernels::Offer& o : *offers) {
-      if (!same_layouts(o.inputs, problem.graph->inputs) || !same_layouts(o.outputs, problem.graph->outputs)) continue;
-      kernels::Packed none;
-      kernels::InstantiateContext own = context;
-      own.packed = &none;
-      own.store = nullptr;
-      auto made = other->instantiate(problem, o.config, own);
-      if (made.ok() && serves(*other, **made)) return {other, o.config, *std::move(made)};
-    }
+    for (kernels::Offer& o : *offers)
+      if (same_layouts(o.inputs, problem.graph->inputs) && same_layouts(o.outputs, problem.graph->outputs))
+        all.emplace_back(other, std::move(o));
+  }
+  const auto expected = [](const auto& a) { return a.second.guess_ms > 0 ? a.second.guess_ms : HUGE_VAL; };
+  std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return expected(a) < expected(b); });
+  for (auto& [other, o] : all) {
+    kernels::Packed none;
+    kernels::InstantiateContext own = context;
+    own.packed = &none;
+    own.store = nullptr;
+    auto made = other->instantiate(problem, o.config, own);
+    if (made.ok() && serves(*other, **made)) return {other, o.config, *std::move(made)};
   }
   return {};
 }

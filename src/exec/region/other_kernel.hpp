@@ -15,8 +15,9 @@ struct OtherKernel {
   std::unique_ptr<kernels::Instance> instance;
 };
 
-// The first of the same executor, other than `refusing` and without a library that must be present, that supports
-// `problem` in the layouts of its arguments and that `serves` accepts. Weights are packed again.
+// Of the same executor, other than `refusing` and without a library that must be present, the one of the shortest
+// estimated time, else the first, that supports `problem` in the layouts of its arguments and that `serves` accepts.
+// Weights are packed again.
 OtherKernel other_kernel(const kernels::Kernel& refusing, const kernels::Problem& problem,
                          const kernels::InstantiateContext& context,
                          const std::function<bool(const kernels::Kernel&, const kernels::Instance&)>& serves);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "device/cuda/cudnn.hpp"
+#include "kernels/cuda/code/dnn_config.hpp"
 #include "kernels/cuda/code/launch.hpp"
 #include "kernels/match/conv_match.hpp"
 
@@ -21,7 +22,6 @@ static_assert(cuda::kWorkspaceAlignment >= device::cuda::kDnnWorkspaceAlignment)
 
 constexpr size_t kMaxWorkspace = size_t{64} << 20;  // of a run; with less fewer algorithms are open
 constexpr int kMaxChoices = 6;                      // its first answers, of which each costs a trial
-constexpr std::string_view kSizes = "sizes", kVersion = "version", kEngine = "engine", kKnobs = "knobs";
 
 struct Conv {
   DnnConv conv;
@@ -110,66 +110,7 @@ Result<Conv> read(const Problem& p) {
   return out;
 }
 
-// ---- configurations ------------------------------------------------------------------------------------------------
-// "sizes=8x64x56x56x64 version=91900 engine=41 knobs=2:1,3:0": the sizes of the query, the library's version, its
-// choice.
-std::string sizes_text(const DnnConv& c) {
-  std::string out;
-  for (const int64_t size : {c.n, c.c, c.h, c.w, c.k}) out += (out.empty() ? "" : "x") + std::to_string(size);
-  return out;
-}
-int64_t number_of(const device::cuda::Version& v) { return 10000 * v.major + 100 * v.minor + v.patch; }
-
-std::string config_of(const DnnConv& c, const device::cuda::Version& version, const DnnChoice& choice) {
-  std::string knobs;
-  for (const auto& [type, value] : choice.knobs)
-    knobs += (knobs.empty() ? "" : ",") + std::to_string(type) + ":" + std::to_string(value);
-  return std::string(kSizes) + "=" + sizes_text(c) + " " + std::string(kVersion) + "=" +
-         std::to_string(number_of(version)) + " " + std::string(kEngine) + "=" + std::to_string(choice.engine) + " " +
-         std::string(kKnobs) + "=" + (knobs.empty() ? "none" : knobs);
-}
-
-struct Config {
-  bool resolved = false;
-  std::string sizes;
-  int64_t version = 0;
-  DnnChoice choice;
-};
-
-Result<std::string_view> word_of(std::string_view config, std::string_view name) {
-  const std::string key = std::string(name) + "=";
-  for (std::string_view rest = config; !rest.empty();) {
-    const std::string_view word = rest.substr(0, rest.find(' '));
-    if (word.starts_with(key)) return word.substr(key.size());
-    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
-  }
-  return invalid("bad configuration").at_node(std::string(name)).but_found("nothing");
-}
-
-Result<Config> read_config(std::string_view config) {
-  constexpr size_t kMaxKnobs = 64;  // more than an engine has
-  Config out;
-  if (config == kHeuristic) return out;
-  out.resolved = true;
-  PERI_ASSIGN(const std::string_view sizes, word_of(config, kSizes));
-  PERI_ASSIGN(std::string_view knobs, word_of(config, kKnobs));
-  PERI_ASSIGN(out.version, config_int(config, kVersion, 0, INT32_MAX, 0));
-  PERI_ASSIGN(out.choice.engine, config_int(config, kEngine, 0, INT32_MAX, 0));
-  out.sizes = sizes;
-  while (!knobs.empty() && knobs != "none") {
-    const std::string_view one = knobs.substr(0, knobs.find(','));
-    const size_t colon = one.find(':');
-    if (colon == one.npos || out.choice.knobs.size() == kMaxKnobs)
-      return invalid("bad configuration").at_node(std::string(kKnobs)).but_found(std::string(knobs));
-    const std::string pair =
-        "type=" + std::string(one.substr(0, colon)) + " value=" + std::string(one.substr(colon + 1));
-    PERI_ASSIGN(const int64_t type, config_int(pair, "type", 0, INT32_MAX, 0));
-    PERI_ASSIGN(const int64_t value, config_int(pair, "value", INT32_MIN, INT32_MAX, 0));
-    out.choice.knobs.emplace_back(type, value);
-    knobs.remove_prefix(std::min(knobs.size(), one.size() + 1));
-  }
-  return out;
-}
+std::string sizes_text(const DnnConv& c) { return cuda::dnn_sizes(std::array<int64_t, 5>{c.n, c.c, c.h, c.w, c.k}); }
 
 // ---- execution -----------------------------------------------------------------------------------------------------
 // Weights as [k, r, s, c / groups]; they are uploaded once for all sizes of a step.
@@ -241,18 +182,6 @@ class Work final : public cuda::LibraryWork {
   Address weights_;
 };
 
-// As ready() of cuda_blaslt.cpp: the choice where this library made it for these sizes and still takes it.
-Result<std::unique_ptr<const device::cuda::DnnReady>> ready(const Cudnn& library, const DnnConv& conv,
-                                                            const Config& config, bool choosing) {
-  if (config.resolved && config.sizes == sizes_text(conv) && config.version == number_of(library.version())) {
-    auto made = library.make(conv, &config.choice, kMaxWorkspace);
-    if (made.ok() || choosing || made.error().kind != ErrorKind::kRefused) return made;
-  } else if (config.resolved && choosing && config.sizes == sizes_text(conv)) {
-    return refused("another version of cuDNN chose it").but_found(library.version().text());
-  }
-  return library.make(conv, nullptr, kMaxWorkspace);
-}
-
 // A guess (see launch.hpp) of what its first answer takes.
 double guess_ms(const DnnConv& c, int multiprocessors) {
   constexpr double kLaunchNs = 3000, kMacsPerNs = 2000, kBytesPerNs = 2500;
@@ -286,13 +215,13 @@ Result<std::vector<std::string>> resolve(const Problem& p, std::string_view, con
   gpu->keep(library);
   PERI_ASSIGN(const std::vector<DnnChoice> choices, library->choices(conv.conv, kMaxChoices));
   std::vector<std::string> out;
-  for (const DnnChoice& c : choices) out.push_back(config_of(conv.conv, library->version(), c));
+  for (const DnnChoice& c : choices) out.push_back(cuda::dnn_config(sizes_text(conv.conv), library->version(), c));
   return out;
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view text, const InstantiateContext& c) {
   PERI_ASSIGN(const Conv conv, read(p));
-  PERI_ASSIGN(const Config config, read_config(text));
+  PERI_ASSIGN(const cuda::DnnConfig config, cuda::read_dnn_config(text));
   for (const int k : {conv.x, conv.residual})
     if (k >= 0 && !(p.graph->inputs[static_cast<size_t>(k)]->type.layout == ir::nhwc()))
       return invalid("takes images in NHWC only");
@@ -310,7 +239,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   call.make = [conv = conv.conv, config, filter, choosing = c.choosing](
                   device::cuda::CudaDevice& device) -> Result<std::unique_ptr<const cuda::LibraryWork>> {
     PERI_ASSIGN(const auto library, Cudnn::of(device));
-    PERI_ASSIGN(auto made, ready(*library, conv, config, choosing));
+    PERI_ASSIGN(auto made, cuda::dnn_ready(*library, conv, sizes_text(conv), config, kMaxWorkspace, choosing));
     Address weights;
     if (filter) {
       PERI_ASSIGN(weights, filter->on(device));
@@ -331,7 +260,7 @@ const Entry cuda_dnn_conv_entry{{
     .offer = offer,
     .instantiate = instantiate,
     .resolve = resolve,
-    .resolved = {kSizes, kVersion, kEngine, kKnobs},
+    .resolved = cuda::dnn_words(),
     .library = "cudnn",
 }};
 

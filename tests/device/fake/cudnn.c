@@ -1,7 +1,8 @@
 // A cuDNN that computes on the host, under the names of NVIDIA's, with the fake driver's memory: descriptors keep what
-// they are told, a few engines answer for convolutions with what follows them, the n-th call fails with the status that
-// is asked for, and what was not given back is counted.
+// they are told, a few engines answer for convolutions with what follows them and for attentions, the n-th call fails
+// with the status that is asked for, and what was not given back is counted.
 #define _GNU_SOURCE
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 
 enum { kBadParam = 2000, kNotSupported = 3000, kCompilationFailed = 4001 };
 enum { kTensor = 17, kPack = 16, kGraph = 15, kApply = 13, kConvolve = 10, kKnob = 7, kPlan = 5, kHeuristic = 4 };
-enum { kEngineConfig = 3, kEngine = 2 };
+enum { kEngineConfig = 3, kEngine = 2, kMultiply = 19, kReduce = 22 };
 // In the order of the heuristic: one that does not compile, one whose bits differ, one that is compiled for
 // each size, one with knobs, the fallback.
 enum { kBroken = 42, kRandom = 7, kKnobbed = 41, kFallback = 50, kCompiled = 60 };
@@ -106,7 +107,8 @@ static size_t width(int type) {
     case 8:
     case 9:
     case 11:
-    case 14: return 4;
+    case 14:
+    case 18: return 4;
     default: return 8;
   }
 }
@@ -136,6 +138,7 @@ static Descriptor* part(const Descriptor* d, int name, int k) {
   return a && k < a->count ? ((Descriptor* const*)a->values)[k] : NULL;
 }
 
+static int is_attention(const Descriptor* graph);
 static int known(int64_t engine) {
   return engine == kBroken || engine == kRandom || engine == kKnobbed || engine == kFallback || engine == kCompiled;
 }
@@ -145,8 +148,12 @@ int cudnnBackendFinalize(Descriptor* d) {
   if (d->finalized) return kBadParam;
   d->finalized = 1;
   if (d->type == kGraph || d->type == kPlan || d->type == kHeuristic) use_handle();
-  if (d->type == kTensor && (whole(d, 902, 3) < 1 || whole(d, 903, 1) != 1 || number(d, 901) < 0)) return kBadParam;
-  if (d->type == kGraph && (!part(d, 801, 0) || part(d, 801, 0)->type != kConvolve)) return kNotSupported;
+  if (d->type == kTensor && (whole(d, 902, 3) < 1 || whole(d, 903, 3) < 1 || number(d, 901) < 0)) return kBadParam;
+  if (d->type == kGraph) {
+    const Descriptor* const first = part(d, 801, 0);
+    if (!first || (first->type != kConvolve && (first->type != kMultiply || !is_attention(d)))) return kNotSupported;
+    if (first->type == kConvolve && whole(part(first, 704, 0), 903, 1) != 1) return kNotSupported;
+  }
   if (d->type == kEngine && (!part(d, 1300, 0) || !known(whole(d, 1301, 0)))) return kNotSupported;
   if (d->type == kEngineConfig && attribute(d, 302)) {
     const Descriptor* knob = part(d, 302, 0);
@@ -184,6 +191,10 @@ int cudnnBackendGetAttribute(Descriptor* d, int name, int type, int64_t most, in
       out[k]->number = 2 + k;
       out[k]->value = 1 - k;
     }
+  } else if (name == 2702) {
+    static const char text[] = "{\"deviceName\":\"FAKE\"}";
+    *count = most < (int64_t)sizeof text ? (int64_t)sizeof text : most;
+    if (most >= (int64_t)sizeof text) memcpy(values, text, sizeof text);
   } else if (name == 600) {
     *count = 1;
     *(int*)values = (int)d->number;
@@ -253,11 +264,18 @@ static void run(void* data) {
         }
 }
 
+#include "cudnn_attention.h"
+
 int cudnnBackendExecute(void* handle, const Descriptor* plan, const Descriptor* pack) {
   BEGIN;
   if (!plan->finalized || plan->type != kPlan || !pack->finalized || pack->type != kPack) return kBadParam;
   const Descriptor* engine = part(part(plan, 401, 0), 300, 0);
   const Descriptor *graph = part(engine, 1300, 0), *first = part(graph, 801, 0), *how = part(first, 702, 0);
+  const int knobbed = whole(engine, 1301, 0) == kKnobbed;
+  if (first->type == kMultiply) {
+    use_handle();
+    return attend(graph, pack, knobbed ? (void*)(intptr_t)whole(pack, 1003, 0) : NULL, knobbed);
+  }
   Call call = {.type = number(part(first, 704, 0), 901)};
   use_handle();
   for (int k = 0; k < 4; ++k) {
@@ -281,7 +299,7 @@ int cudnnBackendExecute(void* handle, const Descriptor* plan, const Descriptor* 
     if (id == 4) call.pr = at;
     if (id == 5) call.pb = at;
   }
-  if (whole(engine, 1301, 0) == kKnobbed) {
+  if (knobbed) {
     call.workspace = (void*)(intptr_t)whole(pack, 1003, 0);
     if (!call.workspace || (uintptr_t)call.workspace % 256 != 0) return kBadParam;
   }
