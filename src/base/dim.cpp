@@ -271,12 +271,10 @@ Dim operator*(const Dim& a, const Dim& b) {
 }
 Dim operator-(const Dim& a, const Dim& b) { return a + Dim(-1) * b; }
 
-namespace {
 Dim binary_atom(AtomKind kind, const Dim& a, const Dim& b) {
   if (a.is_poison() || b.is_poison()) return Dim::poison();
   return DimBuilder::from_atom(kind, "", a, b);
 }
-}  // namespace
 
 Dim floordiv(const Dim& a, const Dim& b) {
   if (b.is_const(1)) return a;
@@ -311,21 +309,6 @@ Dim mod(const Dim& a, const Dim& b) {
   if (a.is_const() && b.is_const()) return a - b * floordiv(a, b);
   return binary_atom(AtomKind::kMod, a, b);
 }
-Dim max(const Dim& a, const Dim& b) {
-  if (a == b) return a;
-  const Dim difference = a - b;
-  if (provably_at_least(difference, 0)) return a;
-  if (provably_at_least(Dim(-1) * difference, 0)) return b;
-  return a.text() < b.text() ? binary_atom(AtomKind::kMax, a, b) : binary_atom(AtomKind::kMax, b, a);
-}
-Dim min(const Dim& a, const Dim& b) {
-  if (a == b) return a;
-  const Dim difference = a - b;
-  if (provably_at_least(difference, 0)) return b;
-  if (provably_at_least(Dim(-1) * difference, 0)) return a;
-  return a.text() < b.text() ? binary_atom(AtomKind::kMin, a, b) : binary_atom(AtomKind::kMin, b, a);
-}
-
 Result<int64_t> Dim::eval(const DimBinding& binding) const {
   if (is_const()) return value_;
   if (is_poison()) return invalid("a size expression overflows 64 bits or its caps");

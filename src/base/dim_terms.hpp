@@ -37,4 +37,7 @@ inline int64_t floordiv_int(int64_t a, int64_t b) { return a / b - ((a % b != 0)
 // Null for a constant.
 const Dim::Poly* terms_of(const Dim& d);
 
+// The function `kind` of a and b as one atom.
+Dim binary_atom(AtomKind kind, const Dim& a, const Dim& b);
+
 }  // namespace peri

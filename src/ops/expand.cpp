@@ -8,6 +8,10 @@ namespace {
 Status infer_expand(InferContext& c) {
   PERI_ASSIGN(const Shape wanted, shape_from(c, 1, "expanded"));
   PERI_ASSIGN(Shape out, broadcast(c.shape(0), wanted));
+  // A shape that only a run knows decides the size of every axis that is not a number: 1 may become anything.
+  if (!c.known(1))
+    for (size_t k = 1; k <= wanted.size(); ++k)
+      if (!out[out.size() - k].is_const()) out[out.size() - k] = wanted[wanted.size() - k];
   c.set(0, c.dtype(0), std::move(out));
   content_moved(
       c, 0, [](int64_t p, const std::vector<int64_t>& in, const std::vector<int64_t>& to) { return Under(in, to)(p); });

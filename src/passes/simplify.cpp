@@ -41,11 +41,25 @@ ir::Value* neutral(const ir::Node& n) {
       if (k == 0 && !row.either) break;
       const ir::Value* c = unexpanded(n.in(k));
       if (!same_shape(n.in(1 - k), n.out()) || n.in(1 - k)->type.dtype != n.out()->type.dtype) continue;
+      if (!stays_within(n.in(k), n.out())) continue;
       if (all_equal_to(c, row.value) && (c->constant->numel() == 1 || c->type.dtype == DType::kBool))
         return n.in(1 - k);
     }
   }
   return nullptr;
+}
+
+// An expand that changes no size in any run: what it expands to is 1 or the size that is there.
+bool is_no_expand(const ir::Node& n) {
+  if (!same_shape(n.in(0), n.out())) return false;
+  const Shape& now = *n.in(0)->type.shape;
+  if (!n.in(1)->content) return n.in(1)->constant || is_const(now);
+  const std::vector<Dim>& wanted = *n.in(1)->content;
+  for (size_t k = 1; k <= wanted.size(); ++k)
+    if (k > now.size() ||
+        (!wanted[wanted.size() - k].is_const(1) && !(wanted[wanted.size() - k] == now[now.size() - k])))
+      return false;
+  return true;
 }
 
 bool is_full_slice(const ir::Node& n) {
@@ -63,7 +77,7 @@ ir::Value* passed_on(const ir::Node& n) {
   const ir::Node* before = x->producer;
   if ((n.op == "neg" || n.op == "not") && before && before->op == n.op) return before->in(0);
   if (n.op == "cast" && x->type.dtype == n.out()->type.dtype) return x;
-  if (n.op == "expand" && same_shape(x, n.out())) return x;
+  if (n.op == "expand" && is_no_expand(n)) return x;
   if (n.op == "slice" && is_full_slice(n)) return x;
   if ((n.op == "concat" || n.op == "sum" || n.op == "mean" || n.op == "max" || n.op == "min") && n.inputs.size() == 1)
     return x;
@@ -71,7 +85,9 @@ ir::Value* passed_on(const ir::Node& n) {
   if (n.op == "relu" && before && before->op == "relu") return x;
   if (n.op == "where") {
     for (double side : {1.0, 0.0})
-      if (ir::Value* v = n.in(side == 1.0 ? 1 : 2); v && all_equal_to(unexpanded(x), side) && same_shape(v, n.out()))
+      if (ir::Value* v = n.in(side == 1.0 ? 1 : 2); v && all_equal_to(unexpanded(x), side) && same_shape(v, n.out()) &&
+                                                    stays_within(x, n.out()) &&
+                                                    stays_within(n.in(side == 1.0 ? 2 : 1), n.out()))
         return v;
   }
   return nullptr;
@@ -113,7 +129,7 @@ Result<bool> without_expands(Rewriter& w, ir::Node* n) {
   if (!op || !op->elementwise || n->outputs.size() != 1 || n->inputs.size() < 2) return false;
   for (size_t k = 0; k < n->inputs.size(); ++k) {
     ir::Value* v = n->in(k);
-    if (!v || !made_by(v, "expand")) continue;
+    if (!v || !made_by(v, "expand") || !stays_within(v, n->out())) continue;
     const bool kept = std::any_of(n->inputs.begin(), n->inputs.end(),
                                   [&](const ir::Value* o) { return o && o != v && same_shape(o, n->out()); });
     std::vector<ir::Value*> inputs = n->inputs;

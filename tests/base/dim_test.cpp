@@ -110,6 +110,17 @@ TEST(Dim, ExtremesSimplify) {
   EXPECT_EQ(max(dim("floordiv(s, 2)"), Dim(0)).text(), "floordiv(s, 2)");
 }
 
+// A long chain of broadcasts of the same names keeps one short expression.
+TEST(Dim, ExtremesHaveOneFormInAnyOrder) {
+  Dim chain = dim("a");
+  for (int k = 0; k < 100; ++k) chain = max(chain, dim(k % 3 == 0 ? "b" : k % 3 == 1 ? "c" : "a"));
+  EXPECT_EQ(chain.text(), "max(max(a, b), c)");
+  EXPECT_EQ(chain, max(dim("c"), max(dim("b"), dim("a"))));
+  EXPECT_EQ(chain, dim(chain.text()));
+  EXPECT_EQ(max(dim("max(a, b)"), dim("a + b")).text(), max(dim("b"), dim("a + b")).text());
+  EXPECT_EQ(min(min(dim("a"), dim("b")), min(dim("b"), dim("a"))).text(), "min(a, b)");
+}
+
 // A proven bound holds for random assignments of random expressions.
 TEST(Dim, ProofsHoldWhenEvaluated) {
   Rng rng(5);

@@ -4,7 +4,9 @@ import os
 import pickle
 
 import numpy as np
+import onnx
 import peri
+from onnx import TensorProto, helper
 
 from shared import DIGITS, IMAGES, QUICK, Foreign, Package
 
@@ -28,6 +30,32 @@ class Errors(Package):
                 self.assertTrue(error.file.endswith("digits.engine"))
         self.raises(peri.UsageError, lambda: self.engine.run({"img": IMAGES}), "'img': no input has this name: expected image")
         self.raises(peri.UsageError, lambda: self.engine.run({}), "'image': this input is not given")
+
+    def test_names_of_a_model_are_escaped(self):
+        """What controls a terminal, ends a line or reverses text reaches none: by print(engine), or in an error that Python makes."""
+        name = "a\x1b[31m\u202e\n\r\x85\x7f\u2028b"
+        ports = [helper.make_tensor_value_info(side + name, TensorProto.FLOAT, ["n"]) for side in "xy"]
+        graph = helper.make_graph([helper.make_node("Relu", ["x" + name], ["y" + name])], "g", ports[:1], ports[1:])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "names.onnx")
+        engine = peri.build(self.folder / "names.onnx", **QUICK)
+        self.assertEqual(engine.inputs[0].name, "x" + name)
+        texts = [repr(engine), str(engine)]
+        for inputs in ({}, {"z" + name: 1}, {"x" + name: "text"}, [np.zeros((2, 2), np.float32)], [np.zeros(2, np.complex64)]):
+            error = self.raises(peri.Error, lambda: engine.run(inputs))
+            texts.append(str(error))
+            self.assertEqual(str(pickle.loads(pickle.dumps(error))), str(error))
+        for text in texts:
+            self.assertIn("\\x1b[31m\\u202e", text)
+            self.assertFalse(set(text) & set(name) - set("a[31mb"), text)
+        self.assertEqual(self.raises(peri.UsageError, lambda: engine.run({})).node, "x" + name)
+
+    def test_a_comparison_says_what_to_call(self):
+        measured = self.engine.bench(seconds=0.01, tolerance=1e6)
+        self.assertIn("bench(processes=5)", peri.compare(measured, measured).outside)
+
+    def test_zero_is_a_value_and_not_the_default(self):
+        self.assertEqual(self.engine.verify(seeds=[1], rtol=1, atol=1).outputs[0].l0, 0)
+        self.assertGreater(self.engine.verify(seeds=[1], rtol=0, atol=0).outputs[0].l0, 0)
 
     def test_messages_name_parameters_and_not_flags(self):
         calls = {

@@ -15,6 +15,7 @@ import threading
 import numpy as np
 import onnx
 import peri
+from peri import arrays
 from onnx import TensorProto, helper
 
 from shared import DIGITS, IMAGES, QUICK, Foreign, Package
@@ -45,6 +46,20 @@ class Values(Package):
             with self.subTest(kind=kind, value=value):
                 made = self.told(kind, value)
                 np.testing.assert_array_equal(made, np.array(list(value)).astype(made.dtype))
+
+    def test_integers_of_a_list_keep_their_value_beside_floats(self):
+        """NumPy makes floats of them on the way, which have 53 bits."""
+        for value in ([2**53 + 1, 1.0], [-(2**53) - 1, 2.0], [2**63 - 1, -1, 0.0], [[2**62 + 1, 3.0]], [np.int64(2**53 + 1), np.float32(1)]):
+            with self.subTest(value=value):
+                made = arrays.given(value, "x", "i64")[1]
+                self.assertEqual((made.dtype, made.tolist()), (np.int64, value))
+        self.assertEqual(self.told("i64", [2**53 + 1, 1.0]).tolist(), [2**53 + 1, 1])
+        for value in ([2**64 - 1, 1], [2**64 - 1, 1.0], [np.uint64(2**64 - 1), 1]):
+            with self.subTest(value=value):
+                self.assertEqual(arrays.given(value, "x", "u64")[1].tolist(), value)
+        for dtype, value in (("u64", [2**64, 1]), ("u64", [-1, 2**64 - 1]), ("i64", [2**63, -1]), ("i8", [128.0]), ("i64", [2**53 + 1, 0.5])):
+            with self.subTest(dtype=dtype, value=value):
+                self.raises(peri.UsageError, lambda: arrays.given(value, "x", dtype), "'x': no array can be made of it")
 
     def test_what_the_type_cannot_hold_is_an_error(self):
         """And is not read as another number: text as what it spells, None as NaN, a fraction as what stands before it."""

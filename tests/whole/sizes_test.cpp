@@ -60,19 +60,17 @@ void expect_equal(const Tensor& got, const ops::RefTensor& want) {
   }
 }
 
-class ComputedSizes : public testing::TestWithParam<Case> {};
-
-TEST_P(ComputedSizes, RunAsTheGraphSays) {
-  auto g = ir::parse_graph(GetParam().text);
+// An engine built for the first sizes gives at all of them what the graph says.
+void expect_as_the_graph_says(std::string_view text, const std::vector<DimBinding>& sizes) {
+  auto g = ir::parse_graph(text);
   ASSERT_TRUE(g.ok()) << g.error().text();
   const Status inferred = ops::infer_graph(*g);
   ASSERT_TRUE(inferred.ok()) << inferred.error().text();
-  const auto engine = build(*g, {{"b", 1}, {"h", 9}, {"w", 12}});
+  const auto engine = build(*g, sizes[0]);
   ASSERT_TRUE(engine.ok()) << engine.error().text();
   const auto session = runtime::Session::create(*engine);
   ASSERT_TRUE(session.ok());
-  for (const DimBinding& dims :
-       {DimBinding{{"b", 1}, {"h", 9}, {"w", 12}}, {{"b", 2}, {"h", 8}, {"w", 7}}, {{"b", 3}, {"h", 17}, {"w", 5}}}) {
+  for (const DimBinding& dims : sizes) {
     const std::vector<ops::RefTensor> in = inputs_of(*g, dims);
     std::vector<Tensor> tensors;
     for (const ops::RefTensor& t : in) tensors.push_back(ops::from_ref(t));
@@ -81,6 +79,64 @@ TEST_P(ComputedSizes, RunAsTheGraphSays) {
     const auto got = (*session)->run(tensors);
     ASSERT_TRUE(got.ok()) << got.error().text();
     for (size_t k = 0; k < want->size(); ++k) expect_equal((*got)[k], (*want)[k]);
+  }
+}
+
+class ComputedSizes : public testing::TestWithParam<Case> {};
+
+TEST_P(ComputedSizes, RunAsTheGraphSays) {
+  expect_as_the_graph_says(
+      GetParam().text,
+      {{{"b", 1}, {"h", 9}, {"w", 12}}, {{"b", 2}, {"h", 8}, {"w", 7}}, {{"b", 3}, {"h", 17}, {"w", 5}}});
+}
+
+class MixedSizes : public testing::TestWithParam<Case> {};
+
+// Two dimensions meet: either may be 1, and is broadcast then, whatever the engine was built for.
+TEST_P(MixedSizes, EitherIsBroadcast) {
+  const DimBinding one = {{"n", 1}, {"m", 1}}, first = {{"n", 3}, {"m", 1}}, second = {{"n", 1}, {"m", 3}},
+                   both = {{"n", 3}, {"m", 3}};
+  expect_as_the_graph_says(GetParam().text, {one, first, second, both});
+  expect_as_the_graph_says(GetParam().text, {both, second, first, one});
+  expect_as_the_graph_says(GetParam().text, {second, one, first, both});
+}
+
+#define TWO "graph { input x: f32[n,4]; input z: f32[m,4]; "
+#define ROWS_OF_Z \
+  "const i0: i64[1] = [0]; const i4: i64[1] = [4]; s = shape(z); r = gather(s, i0); w = concat(r, i4) {axis=0}; "
+
+INSTANTIATE_TEST_SUITE_P(
+    Broadcast, MixedSizes,
+    testing::Values(Case{"sum", TWO "y = add(x, z); output y }"},
+                    Case{"chain", TWO "a = add(x, z); b = mul(a, x); c = sub(z, b); y = relu(c); output y; output b }"},
+                    Case{"products", "graph { input x: f32[n,2,3]; input z: f32[m,3,2]; y = matmul(x, z); output y }"},
+                    Case{"expand", TWO ROWS_OF_Z "e = expand(x, w); y = relu(e); output y }"},
+                    Case{"neutral_of_other_size",
+                         TWO ROWS_OF_Z "const o: f32[1,1] = [1.0]; e = expand(o, w); y = mul(x, e); output y }"},
+                    Case{"chosen_of_other_size",
+                         TWO ROWS_OF_Z "const t: bool[1,1] = [1]; e = expand(t, w); y = where(e, x, z); output y }"},
+                    Case{"expanded_operand", TWO ROWS_OF_Z
+                         "const c: f32[1,4] = [1.0, 2.0, 3.0, 4.0]; e = expand(c, w); y = add(x, e); output y }"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+// An input that decides a shape makes any size of an axis that is 1 in a run.
+TEST(MixedSizes, AnInputDecidesWhatOneBecomes) {
+  auto g = ir::parse_graph("graph { input x: f32[n,1]; input s: i64[2]; e = expand(x, s); y = relu(e); output y }");
+  ASSERT_TRUE(g.ok()) << g.error().text();
+  ASSERT_TRUE(ops::infer_graph(*g).ok());
+  const auto engine = build(*g, {{"n", 1}});
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  const auto session = runtime::Session::create(*engine);
+  ASSERT_TRUE(session.ok());
+  for (const auto& [rows, wanted, given] :
+       std::vector<std::tuple<int64_t, int64_t, int64_t>>{{1, 3, 3}, {3, 3, 3}, {3, 3, 1}, {1, 1, 1}}) {
+    ops::RefTensor x = ops::make_ref(DType::kF32, {rows, 1}), s = ops::make_ref(DType::kI64, {2});
+    for (double& v : x.f) v = 2;
+    s.i = {given, 4};
+    const auto got = (*session)->run(std::vector<Tensor>{ops::from_ref(x), ops::from_ref(s)});
+    ASSERT_TRUE(got.ok()) << got.error().text();
+    EXPECT_EQ((*got)[0].dims(), (std::vector<int64_t>{wanted, 4}));
+    EXPECT_EQ((*got)[0].f64((*got)[0].numel() - 1), 2);
   }
 }
 

@@ -14,9 +14,11 @@ Result<Dim> broadcast_dim(const Dim& a, const Dim& b) {
         .expecting("equal dimensions or 1")
         .but_found(a.text() + " against " + b.text());
   // One side is a number > 1: the symbol must be 1 or that number, and the result is the number in both cases. Two
-  // different symbols: the exporter has given one size two names; the run checks it when dimensions are bound.
+  // expressions are equal, or one of them is 1 in a run: the result is the larger. A size that may be 0 depends on the
+  // data; two of these are one size under two names.
   if (a.is_const()) return a;
   if (b.is_const()) return b;
+  if (provably_at_least(a, 1) && provably_at_least(b, 1)) return max(a, b);
   return a.is_symbol() || !b.is_symbol() ? a : b;
 }
 }  // namespace

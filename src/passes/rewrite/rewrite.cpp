@@ -24,6 +24,14 @@ bool same_shape(const ir::Value* a, const ir::Value* b) {
   return a->type.shape && b->type.shape && *a->type.shape == *b->type.shape;
 }
 
+bool stays_within(const ir::Value* v, const ir::Value* wide) {
+  if (!v->type.shape || !wide->type.shape || v->type.rank() > wide->type.rank()) return false;
+  const Shape &s = *v->type.shape, &w = *wide->type.shape;
+  for (size_t k = 1; k <= s.size(); ++k)
+    if (!s[s.size() - k].is_const(1) && !(s[s.size() - k] == w[w.size() - k])) return false;
+  return true;
+}
+
 std::optional<std::vector<int64_t>> numbers_of(const ir::Value* v) {
   std::vector<int64_t> out;
   if (!v) return std::nullopt;

@@ -17,6 +17,8 @@ std::optional<double> scalar_of(const ir::Value* v);
 bool is_scalar(const ir::Value* v, double want, double relative = 1e-6);
 // Rank and dims equal, both known.
 bool same_shape(const ir::Value* a, const ir::Value* b);
+// Each axis of `v` is 1 or that of `wide`: whatever the sizes of a run are, `v` makes no broadcast larger than `wide`.
+bool stays_within(const ir::Value* v, const ir::Value* wide);
 // Integers of a list or scalar that is a constant or has a known content, all numbers.
 std::optional<std::vector<int64_t>> numbers_of(const ir::Value* v);
 // The producer of `v` if it is an `op`; null otherwise.

@@ -76,14 +76,30 @@ def _has_type(value: Any) -> bool:
     return True
 
 
+def _whole(value: Any, target: np.dtype) -> np.ndarray:
+    """Numbers as integers of this type, each from its own value: NumPy makes one float type of integers beyond 64 bits with a sign, and
+    of integers beside floats, which rounds them."""
+    each, bounds = np.array(value, dtype=object), np.iinfo(target)
+    made = np.empty(each.shape, target)
+    for at, number in enumerate(each.flat):
+        if not math.isfinite(number) or number != int(number) or not bounds.min <= int(number) <= bounds.max:
+            raise ValueError(f"{number} is none")
+        made.flat[at] = int(number)
+    return made
+
+
 def _of_numbers(value: Any, target: np.dtype) -> np.ndarray:
     """Numbers, and lists of them, as an array of the input's type. What that type cannot hold is a ValueError: no text is read, no
     fraction dropped, nothing wrapped."""
     raw = np.asarray(value)
     if raw.dtype == target:
         return np.ascontiguousarray(raw) if raw.ndim else raw
+    if raw.dtype.kind == "O" and all(type(number) is int for number in raw.flat):
+        raise ValueError("they pass 64 bits")
     if raw.dtype.kind not in "biuf":
         raise ValueError("they are not real numbers")
+    if raw.dtype.kind == "f" and target.kind in "iu":
+        return _whole(value, target)
     with np.errstate(all="ignore"):
         made = raw.astype(target, order="C")
         if target.kind not in "biu":

@@ -15,7 +15,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from . import _native, arguments, arrays
-from .errors import CancelledError, UsageError, in_words_of_python, wrong_usage
+from .errors import CancelledError, UsageError, in_words_of_python, shown, wrong_usage
 from .results import Comparison, Explanation, MeasuredSteps, Measurement, Record, Verification
 
 Path = arguments.Path
@@ -65,6 +65,11 @@ def _by_name(given: Any, ports: Sequence[Port], what: str) -> dict[str, Any]:
     return dict(zip(names, values))
 
 
+def _given(value: float | None) -> float:
+    """A value for the library, where 0 is the default: None is the default here, and 0 the smallest number."""
+    return 0.0 if value is None else float(value) or math.ulp(0.0)
+
+
 class _Closed:
     """The native part of an engine after close()."""
 
@@ -107,7 +112,7 @@ class Engine:
 
     def __repr__(self) -> str:
         def words(ports: list[Port]) -> str:
-            return ", ".join(f"{p.name}: {p.dtype}[{','.join(p.dims)}]" for p in ports)
+            return shown(", ".join(f"{p.name}: {p.dtype}[{','.join(p.dims)}]" for p in ports))
 
         return f"<peri.Engine ({words(self.inputs)}) -> ({words(self.outputs)})>"
 
@@ -232,17 +237,18 @@ class Engine:
 
     def verify(
         self, inputs: Any = None, *, seeds: Iterable[int] = (), dims: Mapping[str, int] | None = None, max_error: float | None = None,
-        min_cosine: float = 0, max_change: float = 0, rtol: float = 0, atol: float = 0, bisect: bool = False,
+        min_cosine: float = 0, max_change: float = 0, rtol: float | None = None, atol: float | None = None, bisect: bool = False,
         nan_equal: bool = False, against: Path | None = None, threads: int = 0, progress: Progress | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> Verification:  # fmt: skip
         """Compares outputs on seeded inputs, or on `inputs`, with the float64 reference, or with ONNX Runtime's of the model
-        `against`. `max_error`: the largest error allowed, as a share of an output's range (default: 1e-4). The result is true if
-        all outputs are within the budget; an output outside raises no exception. `stop`: true ends the call with a
-        CancelledError; Ctrl-C ends it with KeyboardInterrupt."""
-        if max_error is not None:
-            max_error = float(max_error) or math.ulp(0.0)  # for the library 0 is the default
-        floats = {"max_error": max_error or 0, "min_cosine": min_cosine, "max_change": max_change, "rtol": rtol, "atol": atol}
+        `against`. `max_error`: the largest error allowed, as a share of an output's range (default: 1e-4). `rtol` and `atol`
+        (default: 1e-3 and 1e-5) decide nothing: `l0` of an output is the share of its elements outside atol + rtol * |wanted|.
+        The result is true if all outputs are within the budget; an output outside raises no exception. `stop`: true ends the
+        call with a CancelledError; Ctrl-C ends it with KeyboardInterrupt."""
+        floats = {
+            "max_error": _given(max_error), "min_cosine": min_cosine, "max_change": max_change, "rtol": _given(rtol), "atol": _given(atol),
+        }  # fmt: skip
         options = {
             **{name: float(value) for name, value in floats.items()},
             "threads": threads, "seeds": [arguments.number(s, "a seed", 0, 2**64 - 1) for s in seeds], "dims": arguments.sizes(dims), "bisect": bisect,
@@ -256,13 +262,14 @@ class Engine:
 
     def bench(
         self, inputs: Any = None, *, seconds: float = 3, max_runs: int = 0, dims: Mapping[str, int] | None = None,
-        layers: bool = False, processes: int = 0, warm_up: float = 0, tolerance: float = 0, threads: int = 0,
+        layers: bool = False, processes: int = 0, warm_up: float | None = None, tolerance: float | None = None, threads: int = 0,
         progress: Progress | None = None, stop: Callable[[], bool] | None = None,
     ) -> Measurement:  # fmt: skip
-        """Times runs on seeded inputs, or on `inputs`. A comparison needs processes=5."""
+        """Times runs on seeded inputs, or on `inputs`. `warm_up`: seconds of runs before sampling (default: 0.3); `tolerance`: the
+        largest disagreement of samples, as a share of their median (default: 0.25). A comparison needs processes=5."""
         options = {
             "seconds": float(seconds), "max_runs": max_runs, "dims": arguments.sizes(dims), "layers": layers, "processes": processes,
-            "warm_up": float(warm_up), "tolerance": float(tolerance), "threads": threads,
+            "warm_up": _given(warm_up), "tolerance": _given(tolerance), "threads": threads,
         }  # fmt: skip
         taken = self._taken(inputs)
         return Measurement(json.loads(self._native.bench(options, [array for array, _ in taken], progress, stop)))
@@ -362,4 +369,4 @@ def compare(before: Measurement | Mapping[str, Any], after: Measurement | Mappin
     """Whether `after` took more than `limit` of `before` by more than chance. Both need processes=5 to tell. Each is what
     Engine.bench() gave, or the object that `peri bench --json` wrote."""
     passed, outside, text = _native.compare(_measured(before, "before"), _measured(after, "after"), float(limit))
-    return Comparison(json.loads(text), passed, outside)
+    return Comparison(json.loads(text), passed, in_words_of_python(outside))

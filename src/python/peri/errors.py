@@ -2,6 +2,20 @@
 import errno
 import os
 import re
+import unicodedata
+
+
+def shown(text: str) -> str:
+    """A text that may hold names from a model, for a terminal: characters that control it, end a line, or reverse or hide text are
+    escaped, as in the library's messages."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escaped(c) if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") else c for c in text)
+
+
+def _escaped(c: str) -> str:
+    code = ord(c)
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 class Error(Exception):
@@ -10,7 +24,7 @@ class Error(Exception):
     code: str = "internal"
 
     def __init__(self, text: str, message: str = "", file: str = "", node: str = "", expected: str = "", found: str = "", remedy: str = ""):
-        super().__init__(text)
+        super().__init__(shown(text))
         self.message = message or text
         self.file = file
         self.node = node
@@ -135,6 +149,7 @@ def in_words_of_python(text: str) -> str:
             part = re.sub(pattern, words, part)
         return part
 
+    text = text.replace("peri bench --repeat 5", "bench(processes=5)")
     return "".join(part if k % 2 else translated(part) for k, part in enumerate(_COMMAND.split(text)))
 
 
