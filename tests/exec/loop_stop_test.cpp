@@ -1,4 +1,5 @@
-// A loop ends where its run is cancelled, also one whose body has no steps, and a server's view of it foretells no time.
+// A loop ends where its run is cancelled, also one whose body has no steps, and a server's view of it foretells no
+// time.
 #include <gtest/gtest.h>
 
 #include "exec/entry.hpp"
