@@ -3,7 +3,7 @@
 
 #include <mutex>
 
-#include "base/caller.hpp"
+#include "base/fault_of_caller.hpp"
 
 namespace peri::api {
 

@@ -14,8 +14,8 @@
 
 #include "api/option_names.hpp"
 #include "api/tensors.hpp"
-#include "base/caller.hpp"
 #include "base/fault.hpp"
+#include "base/fault_of_caller.hpp"
 #include "base/knobs.hpp"
 #include "build/text.hpp"
 #include "peri/peri.h"

@@ -32,7 +32,9 @@ double number_of(const std::vector<std::string>& words, size_t k, double otherwi
   return code == std::errc() && end == words[k].data() + words[k].size() ? v : otherwise;
 }
 
-double number_in(const std::string& path, double otherwise) { return number_of(words_of(system_text(path)), 0, otherwise); }
+double number_in(const std::string& path, double otherwise) {
+  return number_of(words_of(system_text(path)), 0, otherwise);
+}
 
 double number_behind(std::string_view text, std::string_view key, double otherwise) {
   const std::vector<std::string> words = words_of(text);

@@ -80,8 +80,8 @@ Status take_claims(const Json& proof, Explanation* e) {
   PERI_ASSIGN(const int64_t earlier, claims->get_int("steps_of_earlier_builds"));
   e->untimed_because = proof_word(*claims, "not_measured");
   if (verified < steps)
-    e->proven = "; " + std::to_string(verified) + " of " + all_steps_text(steps, e->in_bodies) +
-                " verified individually";
+    e->proven =
+        "; " + std::to_string(verified) + " of " + all_steps_text(steps, e->in_bodies) + " verified individually";
   if (earlier > 0) e->proven += "; " + counted(earlier, "step") + " verified and timed by an earlier build";
   if (const Json* engine = proof.find("engine"))
     if (proof_word(*engine, "when").starts_with("in an earlier build"))

@@ -217,8 +217,8 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   for (const plan::Section& s : p.sections)
     page.line("  section  %-20s %s", s.name.c_str(), bytes_text(static_cast<double>(s.bytes.size())).c_str());
   Outcome out;
-  out.json = engine_json(path, e, inner, kernels, executors, arguments.has("--check"),
-                         here.ok() ? "" : here.error().text());
+  out.json =
+      engine_json(path, e, inner, kernels, executors, arguments.has("--check"), here.ok() ? "" : here.error().text());
   const std::string checked = arguments.has("--check") ? ", all weights intact" : "";
   const std::string marked = mark.empty() ? "" : "; " + mark;
   if (here.ok()) {

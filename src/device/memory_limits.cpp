@@ -17,9 +17,9 @@ constexpr Names kFirst = {"/memory.limit_in_bytes", "/memory.usage_in_bytes", "t
 
 // `machine_bytes`: of the machine, 0 if unknown.
 void limit_by(const std::string& folder, const Names& names, double machine_bytes, MemoryInfo* out) {
-  constexpr double kMost = 9e18;  // converts to int64_t
+  constexpr double kMaxBytes = 9e18;  // converts to int64_t
   const double limit = number_in(folder + names.limit, -1), used = number_in(folder + names.used, -1);
-  if (limit < 0 || used < 0 || limit >= (machine_bytes > 0 ? machine_bytes : kMost)) return;
+  if (limit < 0 || used < 0 || limit >= (machine_bytes > 0 ? machine_bytes : kMaxBytes)) return;
   const double cache = number_behind(system_text(folder + "/memory.stat"), names.cache, 0);
   const auto most = static_cast<int64_t>(limit);
   const auto left = static_cast<int64_t>(std::clamp(limit - used + cache, 1.0, std::max(limit, 1.0)));  // 0: unknown

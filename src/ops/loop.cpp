@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/stop.hpp"
 #include "device/growing.hpp"
 #include "ir/bodies.hpp"
 #include "ops/control/bodies.hpp"
@@ -73,6 +74,7 @@ struct Run {
   Status iterate(int64_t trips, bool go) {
     for (int64_t trip = 0; trip < trips && go; ++trip) {
       if (trip >= options.most_iterations) return endless_loop(options.most_iterations);
+      if (stop_asked()) return Error(ErrorKind::kCancelled, "the reference was stopped");
       inputs[0] = integer(DType::kI64, trip);
       inputs[1] = integer(DType::kBool, 1);
       PERI_ASSIGN(std::vector<RefTensor> out, run_reference(body, inputs, options));

@@ -8,6 +8,15 @@
 
 namespace peri::runtime {
 
+namespace {
+bool has_loop(const plan::Program& program) {
+  return std::any_of(program.steps.begin(), program.steps.end(), [](const plan::Step& s) {
+    return s.executor == "loop" ||
+           std::any_of(s.bodies.begin(), s.bodies.end(), [](const auto& body) { return has_loop(*body); });
+  });
+}
+}  // namespace
+
 Result<std::shared_ptr<EngineServable>> EngineServable::create(std::shared_ptr<const Engine> engine, int slots,
                                                                int threads, std::shared_ptr<const MappedFile> file) {
   if (slots < 1 || slots > 1024) return usage("%d instances of a model: 1 to 1024 are possible", slots);
@@ -15,6 +24,7 @@ Result<std::shared_ptr<EngineServable>> EngineServable::create(std::shared_ptr<c
   out->engine_ = std::move(engine);
   out->file_ = std::move(file);
   out->slots_ = slots;
+  out->loops_ = has_loop(out->engine_->program());
   for (int k = 0; k < slots; ++k) {
     auto slot = std::make_unique<Slot>();
     PERI_ASSIGN(slot->session, Session::create(out->engine_, threads));
@@ -31,7 +41,7 @@ Result<std::shared_ptr<EngineServable>> EngineServable::create(std::shared_ptr<c
 Cost EngineServable::cost(std::span<const Tensor> tensors) const {
   Cost out;
   for (const Tensor& t : tensors) out.bytes += static_cast<int64_t>(t.bytes().size());
-  out.expected_ns = seen_.expected(SeenCosts::key_of(tensors));
+  if (!loops_) out.expected_ns = seen_.expected(SeenCosts::key_of(tensors));
   return out;
 }
 

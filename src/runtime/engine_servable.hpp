@@ -25,6 +25,7 @@ class EngineServable final : public Servable {
   void submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<Sink> sink) override;
   // The run ends before its next step.
   bool cancel(uint64_t ticket) override;
+  // The time is unknown where the program has a loop: it follows from values, not from sizes.
   Cost cost(std::span<const Tensor> tensors) const override;
   device::MemoryInfo device_memory() const override;
   uint64_t progress() const override { return progress_.load(std::memory_order_relaxed); }
@@ -52,6 +53,7 @@ class EngineServable final : public Servable {
   std::unordered_map<uint64_t, Slot*> running_;  // by ticket, except 0
   std::atomic<uint64_t> progress_{0};            // steps of all runs
   SeenCosts seen_;
+  bool loops_ = false;  // the time of a run depends on values, and may be any
 };
 
 }  // namespace peri::runtime

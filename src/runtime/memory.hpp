@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/caller.hpp"
+#include "base/fault_of_caller.hpp"
 #include "runtime/engine.hpp"
 
 namespace peri::runtime {

@@ -19,9 +19,9 @@ std::string worker_program();
 // with this object, and with the thread that made it; it ignores Ctrl-C.
 constexpr double kGreetingPatienceS = 5;  // the first words of a process that starts in milliseconds; another program's
                                           // may never come
-constexpr double kStartPatienceS = 30;   // where others run too, until it has read the kernels
-constexpr double kPatienceS = 120;       // includes host work: code that is compiled late where others run too
-constexpr double kDevicePatienceS = 30;  // what runs on a device takes seconds, or hangs
+constexpr double kStartPatienceS = 30;    // where others run too, until it has read the kernels
+constexpr double kPatienceS = 120;        // includes host work: code that is compiled late where others run too
+constexpr double kDevicePatienceS = 30;   // what runs on a device takes seconds, or hangs
 class RemoteJudge {
  public:
   // Starts `program worker`. An error if there is no such program, or it is of another version or build of kernels.

@@ -1,5 +1,5 @@
-// A loop that reaches a limit on inputs that are made up says nothing about others: the build is told why the engine was
-// not run, and no more, whether iterations or memory ended it.
+// A loop that reaches a limit on inputs that are made up says nothing about others: the build is told why the engine
+// was not run, and no more, whether iterations or memory ended it.
 #include <gtest/gtest.h>
 
 #include "build/open.hpp"
@@ -32,8 +32,8 @@ Result<judge::EngineVerdict> verdict(int64_t max_iterations, int64_t memory_byte
 
 TEST(LoopLimits, AreToldAlike) {
   constexpr int64_t kMany = int64_t{1} << 31, kLittle = 1 << 20;
-  for (const auto& [most, bytes, words] :
-       {std::tuple{int64_t{10}, int64_t{0}, "did not end within its limit"}, {kMany, kLittle, "grow beyond the memory"}}) {
+  for (const auto& [most, bytes, words] : {std::tuple{int64_t{10}, int64_t{0}, "did not end within its limit"},
+                                           {kMany, kLittle, "grow beyond the memory"}}) {
     const auto v = verdict(most, bytes);
     ASSERT_TRUE(v.ok()) << v.error().text();
     ASSERT_FALSE(v->sizes.empty());

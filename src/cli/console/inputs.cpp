@@ -136,8 +136,7 @@ Result<uint64_t> seed_of(const std::string& what) {
 
 // What a reading of --input's word says by itself: its source can be parsed, its file read.
 Status check_source(const Named& reading) {
-  if (reading.value.empty())
-    return usage("--input names no file").at_node(reading.name).expecting(std::string(kForms));
+  if (reading.value.empty()) return usage("--input names no file").at_node(reading.name).expecting(std::string(kForms));
   PERI_ASSIGN(const Source source, source_of(reading.value));
   if (reading.value.starts_with("random:")) PERI_TRY(seed_of(reading.value));
   if (source.file.empty()) return Ok{};

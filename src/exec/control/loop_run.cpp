@@ -8,8 +8,10 @@
 #include <numeric>
 #include <set>
 
+#include "base/stop.hpp"
 #include "device/growing.hpp"
 #include "kernels/entry.hpp"
+#include "ops/control/run.hpp"
 
 namespace peri::exec {
 
@@ -139,11 +141,9 @@ class LoopRun {
   Status iterate(int64_t trips, bool go) {
     PERI_ASSIGN(const Body::Lease body, plan_.body->lease(context_.pool));
     for (int64_t trip = 0; trip < trips && go; ++trip) {
-      if (trip >= plan_.max_iterations)
-        return invalid("a loop did not end within its limit of iterations")
-            .at_node(plan_.step->name)
-            .expecting(format("at most %lld", static_cast<long long>(plan_.max_iterations)))
-            .advise("raise it with --max-iterations, or check the condition that ends the loop");
+      if (trip >= plan_.max_iterations) return ops::endless_loop(plan_.max_iterations).at_node(plan_.step->name);
+      if (stop_asked())  // a body may have no step that asks
+        return Error(ErrorKind::kCancelled, "the run was cancelled").at_node(plan_.step->name);
       m_.iteration = trip;
       for (size_t k = 0; k < plan_.carried; ++k)
         if (steady(k)) m_.given[1 + k].data = m_.places[k][trip & 1].mutable_data();

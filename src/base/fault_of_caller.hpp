@@ -5,7 +5,6 @@
 #include <cxxabi.h>
 
 #include <exception>
-#include <new>
 #include <optional>
 
 #include "base/fault.hpp"

@@ -1,5 +1,5 @@
 // The words for what a function of the caller threw.
-#include "base/caller.hpp"
+#include "base/fault_of_caller.hpp"
 
 namespace peri {
 
