@@ -3,8 +3,8 @@
 
 namespace peri::device::tests {
 
-// Values of NVIDIA's data sheet and of cuDeviceGetAttribute on an H200, in the JSON of cuDNN 9.19;
-// cuda_dnn_gpu_test.cpp compares them with what the library says where there is one.
+// Written by hand in the JSON of cuDNN 9.19, from what is published of the chip: not read off one. Where there is an
+// H200, cuda_dnn_gpu_test.cpp prints what the library says of it and compares.
 inline constexpr char kH200Properties[] =
     R"({"deviceName":"NVIDIA H200","cudaDeviceId":0,"deviceVer":900,"driverVer":13000,
 "maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,"multiProcessorCount":132,
