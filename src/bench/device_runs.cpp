@@ -49,8 +49,7 @@ Result<std::vector<double>> resident_samples(runtime::Session* session, const Sc
   Schedule whole = schedule;  // at least one batch
   whole.min_samples = std::max<int64_t>(whole.min_samples, 1);
   whole.max_samples = std::max<int64_t>(whole.max_samples, 1);
-  return sample_batches(
-      whole, [&](std::vector<double>* into) { return batch(session, pairs, into); }, stop);
+  return sample_batches(whole, [&](std::vector<double>* into) { return batch(session, pairs, into); }, stop);
 }
 
 namespace {

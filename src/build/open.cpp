@@ -52,8 +52,7 @@ Result<std::shared_ptr<const runtime::Engine>> engine_of(plan::LoadedEngine load
 
 Result<std::shared_ptr<const runtime::Engine>> load(const std::string& path, runtime::EngineOptions options, bool check,
                                                     std::shared_ptr<const MappedFile>* file) {
-  return load(
-      path, [&](const plan::Program&) { return std::move(options); }, check, file);
+  return load(path, [&](const plan::Program&) { return std::move(options); }, check, file);
 }
 
 Result<std::shared_ptr<const runtime::Engine>> load(const std::string& path, const OptionsOf& options, bool check,

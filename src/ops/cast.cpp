@@ -136,11 +136,9 @@ Status infer_as(InferContext& c, DType to) {
     return invalid("unknown round_mode of a cast").expecting("up, down or nearest").but_found(mode);
   c.set(0, to, c.shape(0));
   if (to == DType::kI64 || to == DType::kI32) {
-    content_elementwise(
-        c, [](const std::vector<Dim>& v) { return std::optional(v[0]); }, 1);
+    content_elementwise(c, [](const std::vector<Dim>& v) { return std::optional(v[0]); }, 1);
   } else if (to == DType::kBool) {
-    content_elementwise(
-        c, [](const std::vector<Dim>& v) { return std::optional(Dim(1) - is_equal(v[0], Dim(0))); }, 1);
+    content_elementwise(c, [](const std::vector<Dim>& v) { return std::optional(Dim(1) - is_equal(v[0], Dim(0))); }, 1);
   }
   return Ok{};
 }

@@ -221,7 +221,7 @@ Role role_of(const ir::Node& node, size_t port);
 // Whether shapes are computed from the value: a region that holds it as a constant then knows them.
 bool says_sizes(const ir::Value& value);
 // A fact of the node's op: is(node, &OpDef::anchor). False for an unknown op.
-bool is(const ir::Node& node, bool OpDef::*fact);
+bool is(const ir::Node& node, bool OpDef::* fact);
 inline bool is_anchor(const ir::Node& node) { return is(node, &OpDef::anchor); }
 inline bool is_view(const ir::Node& node) { return is(node, &OpDef::view); }
 inline bool states_sizes(const ir::Node& node) { return is(node, &OpDef::states_sizes); }

@@ -89,7 +89,7 @@ TEST(CallTerms, AVerificationAndABenchTakeInputsOfTheCallers) {
   terms.min_cosine = 2;
   EXPECT_EQ(engine->verify(terms).error().kind, PERI_ERROR_USAGE);
   terms.min_cosine = 0;
-  for (double peri::VerifyOptions::*const part :
+  for (double peri::VerifyOptions::* const part :
        {&peri::VerifyOptions::rtol, &peri::VerifyOptions::atol, &peri::VerifyOptions::max_error}) {
     terms.*part = INFINITY;
     const auto refused = engine->verify(terms).error();

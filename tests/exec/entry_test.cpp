@@ -8,7 +8,7 @@
 namespace peri::exec {
 namespace {
 
-std::set<std::string> with(bool Entry::*fact) {
+std::set<std::string> with(bool Entry::* fact) {
   std::set<std::string> out;
   for (const Entry* e : entries())
     if (e->*fact) out.insert(e->executor.name);

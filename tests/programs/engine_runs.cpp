@@ -84,8 +84,8 @@ struct Times {
 
 constexpr size_t kCopies = 8;  // of 0.6 MB or more for an image: above a core's second-level cache
 
-// Reads and writes more than a core's caches hold for about so long, as planning and capturing a new size do: afterwards
-// the device was idle, and neither the code nor the data of a run is in the core's caches.
+// Reads and writes more than a core's caches hold for about so long, as planning and capturing a new size do:
+// afterwards the device was idle, and neither the code nor the data of a run is in the core's caches.
 void work_for(double ms) {
   static std::vector<uint64_t> words(size_t{4} << 20);
   const int64_t start = now_ns();

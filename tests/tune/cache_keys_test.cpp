@@ -32,7 +32,8 @@ TEST(CacheKeys, AnExecutorsSourcesAreItsOwn) {
   EXPECT_EQ(crossing_key().size(), 16u);
   const ir::Graph g;
   const kernels::Kernel* kernel = kernels::find("elementwise");
-  EXPECT_NE(candidate_key({kernel, {}}, g).find("judge " + std::string(judge_key(kernel->executor))), std::string::npos);
+  EXPECT_NE(candidate_key({kernel, {}}, g).find("judge " + std::string(judge_key(kernel->executor))),
+            std::string::npos);
   kernels::Kernel elsewhere = *kernel;
   elsewhere.executor = "nowhere";
   EXPECT_NE(candidate_key({&elsewhere, {}}, g).find("judge of program "), std::string::npos);

@@ -238,7 +238,8 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   std::vector<Source> ports(cell::kPorts);
   for (const size_t port : {cell::kX, cell::kLengths, cell::kInitialH, cell::kInitialC, cell::kPeephole})
     ports[port] = Source::of(p, n.in(port), c.constants);
-  return std::unique_ptr<Instance>(std::make_unique<BytesInstance>(s, isa, dot, *c.packed, std::move(ports), steps.first));
+  return std::unique_ptr<Instance>(
+      std::make_unique<BytesInstance>(s, isa, dot, *c.packed, std::move(ports), steps.first));
 }
 }  // namespace
 

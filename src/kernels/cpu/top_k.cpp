@@ -13,7 +13,7 @@ namespace {
 // Measured: benchmarks/results/2026-11-22_constants_more.md, 2026-11-24_constants_choices.md.
 constexpr int64_t kTaskElements = 1 << 13;
 constexpr int64_t kInserted = 16;  // up to this k, the best so far are a sorted list into which elements are inserted
-constexpr int64_t kScan = 64;  // neighbours of which the loop says at once which are better than what is held
+constexpr int64_t kScan = 64;      // neighbours of which the loop says at once which are better than what is held
 
 struct Shape {
   DType type = DType::kInvalid;

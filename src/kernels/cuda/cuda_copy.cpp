@@ -34,7 +34,7 @@ std::vector<Axis> axes_of(const CopyShape& shape) {
   return out;
 }
 // The axis that a side walks in steps of one element, taken out of the list; size 0: none.
-Axis taken(std::vector<Axis>* axes, int64_t Axis::*one, int64_t Axis::*other, bool both) {
+Axis taken(std::vector<Axis>* axes, int64_t Axis::* one, int64_t Axis::* other, bool both) {
   const auto it =
       std::find_if(axes->begin(), axes->end(), [&](const Axis& a) { return a.*one == 1 && (a.*other == 1) == both; });
   if (it == axes->end()) return {0, 0, 0};

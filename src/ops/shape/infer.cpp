@@ -155,7 +155,7 @@ bool says_sizes(const ir::Value& value) {
     return false;
   });
 }
-bool is(const ir::Node& node, bool OpDef::*fact) {
+bool is(const ir::Node& node, bool OpDef::* fact) {
   const OpDef* op = find(node.op);
   return op && op->*fact;
 }

@@ -55,16 +55,17 @@ bool is_constant(const Problem& p, size_t port);
 
 // Such that a run is soon stopped.
 constexpr int64_t kStepsAtOnce = 256;
-// Where a step is several blocks of units, also offers with tasks of whole directions ("steps=256"): weights stay in the
-// cache of one processor and no task waits for another at each step, but fewer threads work. Which is faster depends on
-// the number of threads, so both are timed.
+// Where a step is several blocks of units, also offers with tasks of whole directions ("steps=256"): weights stay in
+// the cache of one processor and no task waits for another at each step, but fewer threads work. Which is faster
+// depends on the number of threads, so both are timed.
 std::vector<Offer> with_whole_directions(std::vector<Offer> offers, const Shape& s);
 // What a configuration says of it, 0 or kStepsAtOnce, and the rest of the configuration.
 Result<std::pair<int64_t, std::string>> read_steps(std::string_view config);
 
 class Walk : public Instance {
  public:
-  // `steps`: of a direction that a task computes, kStepsAtOnce; 0: so many where a step is one block of units, else one.
+  // `steps`: of a direction that a task computes, kStepsAtOnce; 0: so many where a step is one block of units, else
+  // one.
   Walk(Shape shape, Isa isa, std::vector<Source> ports, int64_t steps)
       : s_(shape), isa_(isa), ports_(std::move(ports)), whole_(steps > 1 || shape.blocks() == 1) {}
   size_t workspace_bytes() const override { return static_cast<size_t>(of_direction(s_.directions)) * sizeof(float); }
