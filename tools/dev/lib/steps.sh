@@ -29,7 +29,9 @@ step() {
   if ((status != 0)); then
     printf ' failed after %d.%d s\n' $((tenths / 10)) $((tenths % 10)) >&2
     tail -n 60 "$log" >&2
-    echo "dev: '$*' failed with status $status; the whole log: $log" >&2
+    local command=$* # of a command over many files the beginning
+    ((${#command} <= 300)) || command="${command:0:300}…"
+    echo "dev: '$command' failed with status $status; the whole log: $log" >&2
     exit "$status"
   fi
   printf ' %5d.%d s\n' $((tenths / 10)) $((tenths % 10)) >&2
