@@ -1,0 +1,86 @@
+// Convolutions joined with the concatenation that they read or the shuffle that they store, for a recorded GPU: among
+// the parts that a build tries there is one for the joined kernel, and none where it does not take the region.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "compile/backends.hpp"
+#include "compile/compile.hpp"
+#include "device/target.hpp"
+#include "exec/region/region_payload.hpp"
+#include "lower/accepts.hpp"
+#include "lower/control.hpp"
+#include "lower/cover.hpp"
+#include "ops/entry.hpp"
+#include "tests/places.hpp"
+
+namespace peri::build {
+namespace {
+
+// Parts that a measuring build of the graph would try with the joined kernel, with an offer each at least.
+int64_t joined_parts(const std::string& text) {
+  compile::Options o;
+  o.model = "joined";
+  o.backend = "cuda";
+  o.tune.target = device::read_target(std::string(tests::kSourceDir) + "/tests/whole/locks/h200.json").value();
+  o.tune.measure = o.tune.verify = false;
+  auto imported = ir::parse_graph(text);
+  EXPECT_TRUE(imported.ok() && ops::infer_graph(*imported).ok()) << text;
+  const auto work = compile::Compilation::start(std::move(o), {std::move(*imported), {}, {}, {}});
+  EXPECT_TRUE(work.ok()) << work.error().text();
+  const auto backend = compile::backend_named("cuda");
+  tune::Options tune = (*work)->options().tune;
+  tune.measure = tune.verify = true;  // as far as offers go: nothing is tried here
+  tune::Tuner tuner(tune);
+  ir::Graph graph = (*work)->graph().clone();
+  lower::drop_known_shapes(graph);
+  EXPECT_TRUE(lower::store_arguments(&graph).ok());
+  graph.erase_dead();
+  const DimBinding sizes = (*work)->tuned_for();
+  const std::vector<DimBinding> also;
+  const lower::RefusedChoices refused;
+  const lower::Terms terms{graph, **backend, tuner, sizes, also, refused};
+  int64_t count = 0;
+  for (const lower::Part& part :
+       lower::parts_of(graph, lower::cut_regions(graph, lower::accepts_of(terms)), lower::measured_rules(terms)).list) {
+    const auto here = exec::bind_region(lower::region_graph(part.region), sizes);
+    if (!here.ok()) continue;
+    const auto& list = tuner.offers(*here, lower::constant_inputs(part.region)).list;
+    count += std::any_of(list.begin(), list.end(),
+                         [](const tune::Candidate& c) { return c.kernel->name == "cuda_conv_joined_mma"; });
+  }
+  return count;
+}
+
+constexpr const char* kHead =
+    "graph { input x: f16[1,64,128,128]; const v: f16[64,64,1,1] = seeded(0.1, 1); a = conv(x, v); b = relu(a); ";
+
+TEST(JoinedOnGpu, AConcatenationIsReadWhereItIs) {
+  EXPECT_GE(joined_parts(std::string(kHead) +
+                         "const w: f16[64,128,3,3] = seeded(0.1, 2); c = conv(b, v); d = relu(c); e = concat(b, d) "
+                         "{axis=1}; f = conv(e, w) {pads=[1,1,1,1]}; y = relu(f); output y }"),
+            1);
+}
+
+TEST(JoinedOnGpu, AShuffleIsStoredAtOnce) {
+  EXPECT_GE(joined_parts(std::string(kHead) +
+                         "const w: f16[128,64,3,3] = seeded(0.1, 2); f = conv(b, w) {pads=[1,1,1,1]}; y = "
+                         "depth_to_space(f) {blocksize=4, mode=\"CRD\"}; output y }"),
+            1);
+}
+
+TEST(JoinedOnGpu, WhatItDoesNotTakeStandsApart) {
+  EXPECT_EQ(joined_parts(std::string(kHead) +
+                         "const w: f16[64,192,3,3] = seeded(0.1, 2); e = concat(b, b, b) {axis=1}; y = conv(e, w) "
+                         "{pads=[1,1,1,1]}; output y }"),
+            0)
+      << "three images";
+  EXPECT_EQ(joined_parts(std::string(kHead) +
+                         "const w: f16[12,64,3,3] = seeded(0.1, 2); f = conv(b, w) {pads=[1,1,1,1]}; y = "
+                         "depth_to_space(f) {blocksize=2}; output y }"),
+            0)
+      << "three channels";
+}
+
+}  // namespace
+}  // namespace peri::build
