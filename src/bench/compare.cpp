@@ -68,6 +68,7 @@ void write_side(JsonWriter& w, const char* key, const std::string& file, const R
   w.key(key).begin_object().field("file", file).field("median_ms", r.median_ms());
   w.key("interval").begin_array().value(i.low).value(i.high).end_array();
   w.field("samples", static_cast<int64_t>(r.samples())).field("processes", static_cast<int64_t>(r.processes.size()));
+  w.field("unstable", r.unstable);
   w.key("disturbed").begin_array();
   for (const std::string& why : r.disturbed) w.value(why);
   w.end_array().end_object();

@@ -176,17 +176,18 @@ std::string Explanation::text() const {
 }
 
 std::string explanation_json(const std::string& path, const Json& proof, const Explanation& e) {
-  const auto share = [](double least, double ms) { return ms > 0 ? least / ms : 0; };
   JsonWriter w;
-  w.begin_object()
-      .field("of", path)
-      .field("times_are", tune::kTimeInWords)
-      .field("total_ms", e.ms)
-      .field("floor_ms", e.floor)
-      .field("share_of_floor", share(e.floor, e.ms))
-      .field("sustained_ms", e.sustained)
-      .field("share_of_peak", share(e.sustained, e.sustained_of))
-      .field("steps_without_a_floor", static_cast<int64_t>(e.floorless))
+  // Null: no step was measured.
+  const auto share = [&w](const char* key, double least, double ms) {
+    ms > 0 ? w.field(key, least / ms) : w.key(key).null();
+  };
+  w.begin_object().field("of", path).field("times_are", tune::kTimeInWords);
+  e.timed > 0 ? w.field("total_ms", e.ms) : w.key("total_ms").null();
+  w.field("floor_ms", e.floor);
+  share("share_of_floor", e.floor, e.ms);
+  w.field("sustained_ms", e.sustained);
+  share("share_of_peak", e.sustained, e.sustained_of);
+  w.field("steps_without_a_floor", static_cast<int64_t>(e.floorless))
       .field("steps_on_a_device", static_cast<int64_t>(e.away))
       .field("threads", e.threads)
       .field("steps_in_bodies", e.in_bodies)
@@ -198,9 +199,13 @@ std::string explanation_json(const std::string& path, const Json& proof, const E
   bench::write_peaks(w, e.peaks);
   w.key("layers").begin_array();
   for (const ExplainedStep& r : e.steps) {
-    w.begin_object().field("ms", r.evidence.time_ms);
-    if (r.floor) w.field("floor_ms", *r.floor).field("share_of_floor", r.share_of(r.floor));
-    if (r.sustained) w.field("sustained_ms", *r.sustained).field("share_of_peak", r.share_of(r.sustained));
+    const double ms = r.evidence.time_ms;
+    w.begin_object();
+    ms >= 0 ? w.field("ms", ms) : w.key("ms").null();
+    if (r.floor) w.field("floor_ms", *r.floor);
+    if (r.floor) share("share_of_floor", *r.floor, ms);
+    if (r.sustained) w.field("sustained_ms", *r.sustained);
+    if (r.sustained) share("share_of_peak", *r.sustained, ms);
     if (!r.device.empty()) w.field("device", r.device);
     w.key("step").value(*r.step).end_object();
   }

@@ -23,7 +23,11 @@ std::string describe(const Page& page, const build::Made& made, const std::strin
   w.field("steps", static_cast<int64_t>(c.program.steps.size()))
       .field("steps_in_bodies", build::body_steps(c))
       .field("weights", static_cast<int64_t>(c.program.weights.size()));
-  w.field("predicted_ms", c.predicted_ms).field("conversion_ms", c.conversion_ms);
+  if (c.predicted_ms > 0)
+    w.field("predicted_ms", c.predicted_ms);
+  else
+    w.key("predicted_ms").null();  // no step was measured
+  w.field("conversion_ms", c.conversion_ms);
   w.field("import_seconds", c.import_seconds)
       .field("passes_seconds", c.passes_seconds)
       .field("tune_seconds", c.tune_seconds);

@@ -18,8 +18,9 @@ Result<bench::Record> read(const std::string& path) {
 
 void show(const Page& page, const std::string& path, const bench::Record& r) {
   const stats::Interval i = stats::block_interval(r.per_process());
-  page.line("%10.4f ms [%.4f, %.4f]  %6zu samples  %3zu process%s  %s", r.median_ms(), i.low, i.high, r.samples(),
+  page.line("%10.4g ms [%.4g, %.4g]  %6zu samples  %3zu process%s  %s", r.median_ms(), i.low, i.high, r.samples(),
             r.processes.size(), r.processes.size() == 1 ? "  " : "es", path.c_str());
+  if (!r.unstable.empty()) page.line("            not stable: %s", r.unstable.c_str());
   for (const std::string& why : r.disturbed) page.line("            in the way: %s", why.c_str());
 }
 

@@ -1,4 +1,5 @@
 // peri completion: shell completion, generated from the entries of all commands.
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 
@@ -22,15 +23,20 @@ std::vector<Flag> flags_of(const Command& c) {
   return out;
 }
 
-// The words of "[path|list|clear]"; none for "MODEL|ENGINE", which are files.
+// The words of "[path|list|clear]" and "default|ISO8601"; none for "MODEL|ENGINE", which are files: capitals without a
+// digit stand for something.
 std::vector<std::string> fixed_words(std::string_view positional) {
   std::vector<std::string> out(1);
   for (char c : positional) {
-    if (std::isupper(static_cast<unsigned char>(c))) return {};
     if (c == '|') out.emplace_back();
     if (std::isalnum(static_cast<unsigned char>(c))) out.back() += c;
   }
   std::erase(out, "");
+  const auto has = [](const std::string& word, int (*kind)(int)) {
+    return std::any_of(word.begin(), word.end(), [kind](char c) { return kind(static_cast<unsigned char>(c)) != 0; });
+  };
+  if (std::any_of(out.begin(), out.end(), [&](const auto& w) { return has(w, std::isupper) && !has(w, std::isdigit); }))
+    out.clear();
   return out;
 }
 

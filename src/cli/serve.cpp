@@ -322,7 +322,7 @@ const Entry serve_entry{{
     .flags = build_flags(
         {{"--model-repository", "", "DIR", "folder of <model>/<version>/model.engine or model.onnx, and config.pbtxt",
           false, nullptr, "--model-store"},
-         {"--model-control-mode", "", "MODE",
+         {"--model-control-mode", "", "none|poll|explicit",
           "none: load all models at start; poll: also follow changes of the folder; explicit: clients load and unload"},
          {"--load-model", "", "NAME", "with explicit: load this model at start; *: all", true},
          {"--model-config-name", "", "NAME",

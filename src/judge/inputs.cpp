@@ -58,6 +58,18 @@ std::optional<int64_t> indexed_rows(const ir::Value* input, const DimBinding& si
   return least;
 }
 
+std::string random_text(Rng& rng) {
+  static constexpr std::string_view kWords[] = {"a",  "Cat",    "the", "NAPS",      "z\xc3\xbcrich", "\xce\xa9mega",
+                                                "42", "-7.5",   "I",   "mat.",      "re-run",        "x_y",
+                                                "No", "Sleeps", "of",  "e\xcc\x81", "\xe7\x8c\xab",  "b2"};
+  std::string out;
+  for (int64_t count = rng.below(8) == 0 ? 0 : 1 + rng.below(3); count > 0; --count) {
+    if (!out.empty()) out += ' ';
+    out += kWords[rng.below(std::ssize(kWords))];
+  }
+  return out;
+}
+
 Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding& sizes, uint64_t seed, Integers how) {
   std::vector<Tensor> out;
   for (const ir::Value* v : graph.inputs) {
@@ -73,7 +85,9 @@ Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding
       for (int64_t k = 0; k < t.numel(); ++k) data[k] = static_cast<float>(rng.normal());
     } else if (is_float(v->type.dtype)) {
       for (int64_t k = 0; k < t.numel(); ++k) t.set_f64(k, rng.normal());
-    } else if (v->type.dtype != DType::kString) {
+    } else if (v->type.dtype == DType::kString) {
+      for (std::string& s : t.mutable_strings()) s = random_text(rng);
+    } else {
       const std::optional<int64_t> rows = v->type.dtype == DType::kBool ? std::nullopt : indexed_rows(v, sizes);
       for (int64_t k = 0; k < t.numel(); ++k) t.set_i64(k, integer(rng, how, rows));
     }

@@ -1,6 +1,7 @@
 // Seeded inputs of a whole model within its valid range: integers stay below the size of what they index.
 #pragma once
 
+#include "base/rng.hpp"
 #include "ir/graph.hpp"
 
 namespace peri::judge {
@@ -12,10 +13,13 @@ enum class Integers {
   kOne,
 };
 
-// One tensor for each graph input at these sizes: floats normal, booleans mostly true, strings empty. Errors: kInvalid
-// where a size does not follow from the binding, kMemory.
+// One tensor for each graph input at these sizes: floats normal, booleans mostly true, strings as random_text()
+// makes them. Errors: kInvalid where a size does not follow from the binding, kMemory.
 Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding& sizes, uint64_t seed,
                                         Integers integers = Integers::kIndices);
+
+// A short text: words in both cases, digits, spaces, characters of several bytes; one in eight is empty.
+std::string random_text(Rng& rng);
 
 // The rows of the smallest table that an integer indexes, directly or through ops that only move it; none: it is not an
 // index. Values that still hold it are added to `moved`.

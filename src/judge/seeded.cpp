@@ -81,7 +81,11 @@ Result<Tensor> random_input(const plan::Port& port, const DimBinding& dims, uint
   // Segment ids index a table of two rows in every encoder we know; other integers stay below what any vocabulary has.
   int64_t below = port.dtype == DType::kBool || port.name.find("type_id") != std::string::npos ? 2 : 100;
   if (rows) below = std::clamp<int64_t>(*rows, 1, below);
-  for (int64_t k = 0; k < t.numel() && port.dtype != DType::kString; ++k) {
+  if (port.dtype == DType::kString) {
+    for (std::string& s : t.mutable_strings()) s = random_text(rng);
+    return t;
+  }
+  for (int64_t k = 0; k < t.numel(); ++k) {
     if (is_float(port.dtype))
       t.set_f64(k, rng.normal());
     else

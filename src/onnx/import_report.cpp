@@ -1,4 +1,5 @@
 // What a survey says of a model: whether it can run, and why not.
+#include "base/plural.hpp"
 #include "onnx/import.hpp"
 
 namespace peri::onnx {
@@ -21,7 +22,8 @@ Error ImportReport::refusal() const {
     if (!use.remedy.empty() && remedy.find(use.remedy) == std::string::npos)
       remedy += (remedy.empty() ? "" : "; ") + use.remedy;
   }
-  Error e = unsupported("%zu kinds of operators are not supported: ", kinds);
+  Error e = unsupported("%s of operators %s not supported: ", counted(static_cast<int64_t>(kinds), "kind").c_str(),
+                        kinds == 1 ? "is" : "are");
   e.message += list;
   e.file = path;
   e.remedy = remedy;

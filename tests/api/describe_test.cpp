@@ -48,6 +48,12 @@ TEST_F(Terms, ReachTheBuildFromCxx) {
   o = quick_;
   o.retune = true;
   EXPECT_TRUE(has(refused(o).text, "retune goes with neither")) << refused(o).text;
+  o = quick_;
+  o.budget = 3;
+  EXPECT_TRUE(has(refused(o).text, "no_tune leaves it out")) << refused(o).text;
+  o.tune = true;
+  o.locked_path = folder_ + "/a.lock";
+  EXPECT_TRUE(has(refused(o).text, "takes every choice from the lock file")) << refused(o).text;
 }
 
 TEST_F(Terms, AFileOfAnotherKindIsOverwrittenWhereThatIsAsked) {

@@ -44,14 +44,14 @@ TEST(GuessedSizes, WhatIsStatedIsTakenAsItIs) {
   EXPECT_EQ(sizes.at("a"), 300);
 }
 
-// Half of the rows, twice: as many as the input has where their number is even. At 1 the sum would be the broadcast of
-// one row to two, which is not the shape that the graph states for it.
-TEST(GuessedSizes, NoSizeIsJudgedAtWhichAnInnerShapeIsAnother) {
+// Half of the rows, twice: as many as the input has where their number is even, and at 1 the broadcast of one row to
+// two.
+TEST(GuessedSizes, ASizeAtWhichOneIsBroadcastIsJudged) {
   const auto g = parsed(
       "graph { input x: f32[1,4,h,8]; const w: f32[4,4,3,1] = seeded(0.2, 1); p = conv(x, w) {strides=[2,1], "
       "pads=[1,0,1,0]}; r = concat(p, p) {axis=2}; a = add(r, x); const n: i64[1] = [2]; y = reduce_mean(a, n); output "
       "y }");
-  EXPECT_EQ(judge::sizes_to_judge(g, {{"h", 6}}, {}), (std::vector<DimBinding>{{{"h", 6}}, {{"h", 12}}}));
+  EXPECT_EQ(judge::sizes_to_judge(g, {{"h", 6}}, {}), (std::vector<DimBinding>{{{"h", 6}}, {{"h", 1}}, {{"h", 12}}}));
 }
 
 }  // namespace

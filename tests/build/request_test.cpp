@@ -138,6 +138,13 @@ TEST(Explanation, SumsItsSteps) {
   EXPECT_EQ(e->ms, 0);
   EXPECT_NE(e->text().find("none measured (built without tuning)"), std::string::npos);
   EXPECT_FALSE(explain(parse_json("{}").value(), false).ok());
+  const auto json = parse_json(explanation_json("m", proof, *e));  // what was not measured has no time
+  ASSERT_TRUE(json.ok()) << json.error().text();
+  for (const char* key : {"total_ms", "share_of_floor", "share_of_peak"})
+    EXPECT_TRUE(json->find(key)->is_null()) << key;
+  const auto layers = json->get_array("layers");
+  ASSERT_TRUE(layers.ok());
+  for (const Json& layer : **layers) EXPECT_TRUE(layer.find("ms")->is_null());
 }
 
 // A step of a device is priced by what that device cannot leave out, as it was told when it was timed; where nobody

@@ -65,6 +65,28 @@ TEST_F(Compare, WhatDisturbedAMeasurementIsTold) {
   EXPECT_EQ((*json->get("after"))->get_array("disturbed").value()->size(), 0u);
 }
 
+// Times below a microsecond keep their digits, and what bench said against a measurement is said again.
+TEST_F(Compare, ShortTimesAndUnstableSamplesAreShown) {
+  bench::Record shaken = bench::made_up(0.0005048, 5, 1);
+  shaken.unstable = "the halves differ by 40 %";
+  std::vector<std::string> words = {file("shaken", shaken), file("other", bench::made_up(0.0005048, 5, 2))};
+  std::vector<char*> raw;
+  for (std::string& w : words) raw.push_back(w.data());
+  const auto arguments = parse_arguments(*find("compare"), raw);
+  ASSERT_TRUE(arguments.ok());
+  testing::internal::CaptureStdout();
+  const auto r = find("compare")->run(*arguments);
+  std::fflush(stdout);
+  const std::string said = testing::internal::GetCapturedStdout();
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_NE(said.find("not stable: the halves differ by 40 %"), std::string::npos) << said;
+  EXPECT_EQ(said.find("0.0005 ms"), std::string::npos) << said;
+  EXPECT_NE(said.find(" 0.000"), std::string::npos) << said;
+  const auto json = parse_json(r->json);
+  EXPECT_EQ((*json->get("before"))->get_string("unstable").value(), "the halves differ by 40 %");
+  EXPECT_EQ((*json->get("after"))->get_string("unstable").value(), "");
+}
+
 TEST_F(Compare, WhatCannotBeComparedIsRefused) {
   const bench::Record record = bench::made_up(1, 5, 1);
   const std::string one = file("one", record);

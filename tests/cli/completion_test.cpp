@@ -45,6 +45,8 @@ TEST(Completion, IsTakenByBash) {
           script("bash") +
               "COMP_WORDS=(peri build --lo)\nCOMP_CWORD=2\n_peri\n[[ ${COMPREPLY[*]} == '--lock --locked --log' ]]\n"
               "COMP_WORDS=(peri build --dtype b)\nCOMP_CWORD=3\n_peri\n[[ ${COMPREPLY[*]} == bf16 ]] || exit 4\n"
+              "COMP_WORDS=(peri serve --model-control-mode p)\n_peri\n[[ ${COMPREPLY[*]} == poll ]] || exit 8\n"
+              "COMP_WORDS=(peri serve --log-format I)\n_peri\n[[ ${COMPREPLY[*]} == ISO8601 ]] || exit 9\n"
               "COMP_WORDS=(peri build --threads '')\n_peri\n[[ -z ${COMPREPLY[*]} ]] || exit 5\n"
               "COMP_WORDS=(peri build --locked /etc/host)\n_peri\n[[ ${COMPREPLY[*]} == */etc/hosts* ]] || exit 6\n"
               "COMP_WORDS=(peri help compl)\nCOMP_CWORD=2\n_peri\n[[ ${COMPREPLY[*]} == completion ]] || exit 7\n"

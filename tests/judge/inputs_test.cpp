@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
+#include "judge/seeded.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::judge {
@@ -26,6 +28,25 @@ TEST(Inputs, RegionsOfInterestLieInTheirImages) {
       const auto filled = std::count_if((*out)[0].f.begin(), (*out)[0].f.end(), [](double v) { return v != 0; });
       EXPECT_GT(filled, std::ssize((*out)[0].f) / 2) << "bins that hold something";
     }
+}
+
+// What is compared on empty texts alone proves nothing about an operator of texts.
+TEST(Inputs, TextsDifferAndHoldCharactersOfSeveralBytes) {
+  auto g = ir::parse_graph("graph { input x: string[n]; y = identity(x); output y }");
+  ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
+  const auto made = make_inputs(*g, {{"n", 200}}, 7);
+  ASSERT_TRUE(made.ok()) << made.error().text();
+  const auto seeded = random_input(plan::Port{"x", -1, DType::kString, {Dim(200)}}, {}, 7);
+  ASSERT_TRUE(seeded.ok()) << seeded.error().text();
+  for (const Tensor* t : {&(*made)[0], &*seeded}) {
+    const std::vector<std::string>& texts = t->string_values();
+    EXPECT_GT(std::set<std::string>(texts.begin(), texts.end()).size(), 50U);
+    EXPECT_GT(std::count(texts.begin(), texts.end(), ""), 0);
+    EXPECT_LT(std::count(texts.begin(), texts.end(), ""), 60);
+    EXPECT_TRUE(std::any_of(texts.begin(), texts.end(), [](const std::string& s) {
+      return std::any_of(s.begin(), s.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
+    }));
+  }
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ class Page(Typed):
         self.assertEqual([r[0] for r in rows], [layer["step"]["name"] for layer in layers])
         for row, layer in zip(rows, layers):
             self.assertEqual(row[1], layer["step"]["chosen"])
-            if layer["ms"] > 0:
+            if layer["ms"] is not None:
                 self.assertAlmostEqual(float(row[3]), layer["ms"], delta=1e-4)
             self.assertAlmostEqual(float(row[5]), layer["floor_ms"], delta=1e-6 if layer["floor_ms"] < 0.01 else 1e-4, msg="digits that show something")
             self.assertGreater(len(row[7]), 5)
@@ -99,7 +99,7 @@ class Page(Typed):
         self.assertEqual(len(times), len(layers))
         self.assertEqual(max(times + floors), 100)
         for time, floor, layer in zip(times, floors, layers):
-            if layer["ms"] > 0:
+            if layer["ms"] is not None:
                 self.assertAlmostEqual(floor / time, layer["floor_ms"] / layer["ms"], delta=0.05)
         self.page("m.engine")  # a page gives way to a page
         (self.folder / "letter.html").write_text("<p>dear reader")

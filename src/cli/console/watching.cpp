@@ -22,7 +22,7 @@ std::vector<Flag> watching_flags() {
           {"--trace-rate", "", "N", "trace one in N of the requests without a traceparent (default 1)"},
           {"--trace-count", "", "N", "stop after N traces (default -1: never)"},
           {"--log-verbose", "", "N", "above 0: also log a line for each request (default 0)"},
-          {"--log-format", "", "FORMAT", "ISO8601: prefix log lines with time and level (default: default)"}};
+          {"--log-format", "", "default|ISO8601", "ISO8601: prefix log lines with time and level (default: default)"}};
 }
 
 Result<serve::LogSettings> log_settings(const Arguments& arguments) {

@@ -98,7 +98,7 @@ class Measurement(Record):
 class Explanation(Record):
     """Time per step: a row of `layers` for each step, the slowest first, with its hardware minimum."""
 
-    total_ms: float
+    total_ms: float | None  # None: no step was measured
     floor_ms: float
     sustained_ms: float
     layers: list[Record]
