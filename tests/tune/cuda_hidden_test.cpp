@@ -1,8 +1,11 @@
 // A query whose keys are all hidden by a finite mask, in every attention kernel of a GPU: it gives what float32 gives,
 // the mean of all values, since -3.4e38 leaves nothing of a score; masks of 16 bits hold the largest number instead.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
+#include <set>
 
 #include "ops/entry.hpp"
 #include "tests/tune/cuda_cases.hpp"
@@ -54,6 +57,51 @@ TEST(CudaHidden, EveryAttentionKernelGivesWhatTheDefinitionGives) {
       EXPECT_GE(count, 2) << kernel << " in " << t;
     }
   run_cases(cases);
+}
+
+// The bound of a sum with -3.4e38 is wide: the rows themselves are the mean of all values, to what their type stores.
+TEST(CudaHidden, AHiddenRowIsTheMeanOfAllValues) {
+  using kernels::cuda::LaunchArgument;
+  std::vector<SampleProblem> all;
+  for (const char* t : {"f16", "bf16"})
+    for (const size_t k : {size_t{0}, size_t{5}}) {
+      auto g = ir::parse_graph(texts(t)[k]);
+      ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
+      all.push_back({std::move(*g), std::vector<bool>(3, false)});
+    }
+  const std::vector<Case> cases = cuda_cases(all, false, {.run = false});
+  HostGpu gpu;
+  for (const Case& c : cases) gpu.add(c.launches()[0].text, c.launches()[0].entry);
+  const std::string folder = std::filesystem::temp_directory_path() / ("peri_hidden_" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  const Status compiled = gpu.compile(folder);
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(compiled.ok()) << compiled.error().text();
+  std::set<std::string_view> ran;
+  for (const Case& c : cases) {
+    ran.insert(c.kernel->name);
+    std::vector<Tensor> in;
+    for (const ir::Value* v : c.region.inputs) {
+      in.push_back(Tensor::zeros(v->type.dtype, kernels::dims_of(*v)).value());
+      for (int64_t k = 0; k < in.back().numel(); ++k) in.back().set_f64(k, std::sin(static_cast<double>(k * k)));
+    }
+    Tensor y = Tensor::zeros(in[0].dtype(), {1, 2, 4, 16}).value();
+    std::vector<std::byte> workspace(c.instance->workspace_bytes());
+    std::vector<void*> at;
+    for (const LaunchArgument& a : c.launches()[0].arguments)
+      at.push_back(a.from == LaunchArgument::From::kInput
+                       ? const_cast<void*>(static_cast<const void*>(in[a.index].data()))
+                   : a.from == LaunchArgument::From::kOutput ? const_cast<void*>(static_cast<const void*>(y.data()))
+                                                             : static_cast<void*>(workspace.data()));
+    gpu.run(c.launches()[0], at);
+    for (const int64_t row : {1, 3})
+      for (int64_t d = 0; d < 16; ++d) {
+        double mean = 0;
+        for (int64_t j = 0; j < 70; ++j) mean += in[2].f64(j * 16 + d) / 70;
+        EXPECT_NEAR(y.f64(row * 16 + d), mean, 4 * unit_roundoff(y.dtype())) << c.name() << " row " << row;
+      }
+  }
+  EXPECT_EQ(ran, (std::set<std::string_view>{"cuda_attention", "cuda_attention_mma", "cuda_attention_open"}));
 }
 
 // And that is the mean of the values: what it is held to is what float32 gives.
