@@ -16,9 +16,31 @@ struct Lines {
   int64_t first(int64_t line) const { return line / inner * length * inner + line % inner; }
 };
 
-Result<Lines> lines_of(const ir::Node& n, const std::vector<int64_t>& dims) {
+// By name: how the answer of an operator is read as a choice matters here alone.
+struct Choice {
+  std::string_view op;
+  int64_t axis;     // the default
+  size_t output;    // that is the choice
+  bool marks;       // ones and zeros beside the values; else indices
+  int64_t largest;  // the default
+};
+constexpr Choice kChoices[] = {
+    {"hardmax", -1, 0, true, 1},
+    {"arg_max", 0, 0, false, 1},
+    {"arg_min", 0, 0, false, 0},
+    {"top_k", -1, 1, false, 1},
+};
+
+// What of `n` a value is, if that is a choice; else null.
+const Choice* choice_of(const ir::Node& n, const ir::Value* wanted) {
+  for (const Choice& c : kChoices)
+    if (c.op == n.op && c.output < n.outputs.size() && wanted == n.outputs[c.output]) return &c;
+  return nullptr;
+}
+
+Result<Lines> lines_of(const ir::Node& n, const Choice& c, const std::vector<int64_t>& dims) {
   if (dims.empty()) return Lines{};
-  PERI_ASSIGN(const int64_t axis, ops::normalize_axis(n.i("axis", n.op.starts_with("arg_") ? 0 : -1), dims.size()));
+  PERI_ASSIGN(const int64_t axis, ops::normalize_axis(n.i("axis", c.axis), dims.size()));
   const size_t a = static_cast<size_t>(axis);
   Lines l{dims[a], ops::span_of(dims, a + 1, dims.size())};
   l.count = ops::span_of(dims, 0, a) * l.inner;
@@ -52,9 +74,9 @@ void order_line(ops::RefTensor* x, const Lines& l, int64_t first, double sign, s
 }
 
 // What `got` chooses of a line, best first; none where it is no choice.
-std::vector<int64_t> chosen_of(const ir::Node& n, const Tensor& got, const Lines& l, int64_t line) {
+std::vector<int64_t> chosen_of(const Choice& c, const Tensor& got, const Lines& l, int64_t line) {
   std::vector<int64_t> order;
-  if (n.op == "hardmax") {
+  if (c.marks) {
     for (int64_t k = 0; k < l.length; ++k)
       if (got.f64(l.first(line) + k * l.inner) == 1) order.push_back(k);
     if (order.size() != 1) order.clear();
@@ -68,17 +90,13 @@ std::vector<int64_t> chosen_of(const ir::Node& n, const Tensor& got, const Lines
   }
   return order;
 }
-
-bool is_choice(const ir::Node& n, const ir::Value* wanted) {
-  return ((n.op == "hardmax" || n.op == "arg_max" || n.op == "arg_min") && wanted == n.outputs[0]) ||
-         (n.op == "top_k" && n.outputs.size() > 1 && wanted == n.outputs[1]);
-}
 }  // namespace
 
 Result<ops::RefTensor> choice_toward(const ir::Graph& graph, std::span<const ops::RefTensor> inputs, const Tensor& got,
                                      ops::RefOptions options) {
   const ir::Node* n = graph.outputs[0]->producer;
-  if (!n || !is_choice(*n, graph.outputs[0]) || !is_float(n->in(0)->type.dtype) || !n->in(0)->producer)
+  const Choice* const c = n ? choice_of(*n, graph.outputs[0]) : nullptr;
+  if (!c || !is_float(n->in(0)->type.dtype) || !n->in(0)->producer)
     return unsupported("no choice among computed values");
   ir::Graph before = graph.clone(), choice;
   const ir::Node* copy = before.outputs[0]->producer;
@@ -95,15 +113,14 @@ Result<ops::RefTensor> choice_toward(const ir::Graph& graph, std::span<const ops
   options.shake = 0;
   PERI_ASSIGN(std::vector<ops::RefTensor> values, ops::run_reference(before, inputs, options));
   ops::RefTensor& x = values[0];
-  PERI_ASSIGN(const Lines l, lines_of(*n, x.dims));
-  const int64_t least = n->op == "hardmax" ? x.numel() : l.count;
+  PERI_ASSIGN(const Lines l, lines_of(*n, *c, x.dims));
+  const int64_t least = c->marks ? x.numel() : l.count;
   if (l.length == 0 || got.numel() < least) return unsupported("an answer of other sizes");
-  const bool largest = n->op == "top_k" ? n->i("largest", 1) != 0 : n->op != "arg_min";
+  const bool largest = n->i("largest", c->largest) != 0;
   for (int64_t line = 0; line < l.count; ++line)
-    if (const std::vector<int64_t> order = chosen_of(*n, got, l, line); !order.empty())
+    if (const std::vector<int64_t> order = chosen_of(*c, got, l, line); !order.empty())
       order_line(&x, l, l.first(line), largest ? 1 : -1, order);
-  const size_t wanted = n->op == "top_k" ? 1 : 0;
-  choice.mark_output(last->outputs[wanted], "chosen");
+  choice.mark_output(last->outputs[c->output], "chosen");
   PERI_ASSIGN(auto out, ops::run_reference(choice, values, options));
   return std::move(out[0]);
 }

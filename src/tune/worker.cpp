@@ -43,11 +43,11 @@ struct Process {
   bool ends(int* status) const {
     constexpr double kEndPatienceS = 5;
     constexpr unsigned kSliceUs = 2000;
-    const int64_t start = now_ns();
+    const int64_t start = now_ns();  // Clock: a deadline
     while (true) {
       const pid_t ended = waitpid(pid, status, WNOHANG);
       if (ended == pid || (ended < 0 && errno != EINTR)) return true;
-      if (seconds_since(start) > kEndPatienceS) return false;
+      if (seconds_since(start) > kEndPatienceS) return false;  // Clock: the same
       usleep(kSliceUs);
     }
   }

@@ -71,7 +71,8 @@ TEST(CudaHidden, AHiddenRowIsTheMeanOfAllValues) {
     }
   const std::vector<Case> cases = cuda_cases(all, false, {.run = false});
   HostGpu gpu;
-  for (const Case& c : cases) gpu.add(c.launches()[0].text, c.launches()[0].entry);
+  for (const Case& c : cases)
+    for (const auto& launch : c.launches()) gpu.add(launch.text, launch.entry);
   const std::string folder = std::filesystem::temp_directory_path() / ("peri_hidden_" + std::to_string(getpid()));
   std::filesystem::create_directory(folder);
   const Status compiled = gpu.compile(folder);
@@ -87,13 +88,15 @@ TEST(CudaHidden, AHiddenRowIsTheMeanOfAllValues) {
     }
     Tensor y = Tensor::zeros(in[0].dtype(), {1, 2, 4, 16}).value();
     std::vector<std::byte> workspace(c.instance->workspace_bytes());
-    std::vector<void*> at;
-    for (const LaunchArgument& a : c.launches()[0].arguments)
-      at.push_back(a.from == LaunchArgument::From::kInput
-                       ? const_cast<void*>(static_cast<const void*>(in[a.index].data()))
-                   : a.from == LaunchArgument::From::kOutput ? const_cast<void*>(static_cast<const void*>(y.data()))
-                                                             : static_cast<void*>(workspace.data()));
-    gpu.run(c.launches()[0], at);
+    for (const auto& launch : c.launches()) {
+      std::vector<void*> at;
+      for (const LaunchArgument& a : launch.arguments)
+        at.push_back(a.from == LaunchArgument::From::kInput
+                         ? const_cast<void*>(static_cast<const void*>(in[a.index].data()))
+                     : a.from == LaunchArgument::From::kOutput ? const_cast<void*>(static_cast<const void*>(y.data()))
+                                                               : static_cast<void*>(workspace.data()));
+      gpu.run(launch, at);
+    }
     for (const int64_t row : {1, 3})
       for (int64_t d = 0; d < 16; ++d) {
         double mean = 0;
