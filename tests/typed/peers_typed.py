@@ -23,6 +23,11 @@ g (float[n,1,k] x, float c) => (float y) {
   e = Squeeze(x)
   y = Mul(e, c)
 }"""
+LIST = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[n,4] x) => (seq(float[n,4]) s) {
+  y = Relu(x)
+  s = SequenceConstruct(x, y)
+}"""
 # Rounds what lies between two integers upwards, as arithmetic that errs by a third of a rounding may.
 PEER = """import numpy as np
 class SessionOptions: pass
@@ -33,6 +38,7 @@ class InferenceSession:
         import onnx
         self.w = onnx.numpy_helper.to_array(next(i for i in onnx.load(model).graph.initializer if i.name == "w"))
     def get_inputs(self): return [Port("x")]
+    def get_outputs(self): return [Port("y")]
     def run(self, names, feed):
         steps = np.floor(feed["x"].astype(np.float64) * (1 + 2e-8) + 0.5)
         steps[0, 7] += {wrong}
@@ -90,6 +96,13 @@ class Peers(Typed):
                 found = "one that cannot be built so: --fix names 'c'" if "--fix" in words else "identity [0-9a-f]{16}"
                 self.assertRegex(said, "other.onnx: the engine was not made from this model: expected a model of identity [0-9a-f]{16}, found " + found)
         self.assertIn("was not made from", self.ends(2, "verify", "steps.onnx", "--onnxruntime", "--model", "other.onnx", *QUICK))
+
+    def test_a_sequence_is_not_compared(self):
+        """Its elements have names of ours, which ONNX Runtime does not know."""
+        del self.environment["PERI_PYTHON"]
+        onnx.save(parser.parse_model(LIST), self.folder / "list.onnx")
+        said = self.ends(1, "verify", "list.onnx", "--onnxruntime", "--dims", "n=2", *QUICK)
+        self.assertIn("list.onnx: 's.0' is an element of 's', a seq(tensor(float)), whose elements are not compared with ONNX Runtime's; verify against", said)
 
     def test_a_program_that_is_no_python(self):
         self.environment["PERI_PYTHON"] = "/bin/true"
