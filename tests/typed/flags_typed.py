@@ -127,8 +127,8 @@ class Flags(Typed):
             self.assertIn("--ssl-https-verify-peer needs TLS", self.wrong(*command, "--ssl-https-verify-peer", "0"))
         self.assertIn("are the same: give one of them", self.wrong("bench", "-m", "a", "-u", "https://127.0.0.1:1", "--ssl-https-ca-certificates-file", "a.engine",
                                                                    "--ssl-grpc-root-certifications-file", "a.engine"))
-        for words in (("--version", "--json", "-"), ("-V", "build"), ("help", "build", "run")):
-            self.assertIn("takes no further arguments", self.wrong(*words))
+        for words in (("--version", "--json", "-"), ("--help", "--json", "-"), ("-V", "build"), ("help", "build", "run")):
+            self.assertIn(f"takes no further arguments: found {words[-2] if '--json' in words else words[-1]}", self.wrong(*words))
         self.assertEqual(json.loads(self.peri("help", "build", "--json", "-").stdout)["error"]["kind"], "usage")
         for hidden in ("worker", "serve-worker"):
             self.assertIn("starts this command, and nobody else", self.wrong(hidden))
