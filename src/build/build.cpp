@@ -2,6 +2,7 @@
 #include "build/build.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
@@ -44,18 +45,34 @@ Result<judge::EngineVerdict> judge_it(const compile::Compilation& compilation, c
   return judge::judge_engine(engine, compilation.imported(), compilation.graph(), terms);
 }
 
-// Whether a small integer input (a k, a shape) or a loop steers the model: where it does not run, the made-up inputs or
+// Whether the elements of a list or scalar say the size of a result: the scales of a resize.
+bool says_size(const ir::Graph& graph, const ir::Value* list) {
+  std::set<std::string> given;
+  for (const ir::Value* v : graph.inputs)
+    for (const Dim& d : *v->type.shape) d.collect_symbols(given);
+  return std::any_of(list->users.begin(), list->users.end(), [&](const ir::Node* n) {
+    std::set<std::string> made;
+    for (const ir::Value* out : n->outputs)
+      for (const Dim& d : *out->type.shape) d.collect_symbols(made);
+    return !std::includes(given.begin(), given.end(), made.begin(), made.end());
+  });
+}
+
+// Whether a small input (a k, a shape, scales) or a loop steers the model: where it does not run, the made-up inputs or
 // the iterations that a judge waits for may be to blame, and nothing is known.
 bool is_steered(const ir::Graph& graph) {
   return std::any_of(graph.inputs.begin(), graph.inputs.end(),
-                     [](const ir::Value* v) { return is_integer(v->type.dtype) && v->type.rank() <= 1; }) ||
+                     [&](const ir::Value* v) {
+                       return v->type.rank() <= 1 && (is_integer(v->type.dtype) || says_size(graph, v));
+                     }) ||
          std::any_of(graph.nodes.begin(), graph.nodes.end(),
                      [](const ir::Node* n) { return ops::control_of(*n) == ops::Control::kLoop; });
 }
 
 Error does_not_run(const DimBinding& sizes, const std::string& why) {
-  return invalid("the model does not run at %s: %s", judge::sizes_text(sizes).c_str(), why.c_str())
-      .advise("build for sizes that it can have: --dims NAME=N");
+  Error e = invalid("the model does not run at %s: %s", judge::sizes_text(sizes).c_str(), why.c_str());
+  if (sizes.empty()) return e;  // it has no others
+  return std::move(e).advise("build for sizes that it can have: --dims NAME=N");
 }
 
 // A size that was asked for and at which the model never ran.

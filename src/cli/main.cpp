@@ -202,8 +202,10 @@ int run(int argc, char** argv) {
   const bool version_asked = first == "--version" || first == "-V" || first == "version";
   const std::span<char* const> words(argv + 2, static_cast<size_t>(argc - 2));
   const Arguments unread = json_of(words);
-  if ((version_asked && argc > 2) || (help && argc > 3))
-    return finish(&unread, usage("'peri %s' takes no further arguments", argv[1]).but_found(argv[argc - 1]), "peri");
+  if ((version_asked && argc > 2) || (help && argc > 3)) {  // help takes the name of a command
+    const int further = help && argv[2][0] != '-' ? 3 : 2;
+    return finish(&unread, usage("'peri %s' takes no further arguments", argv[1]).but_found(argv[further]), "peri");
+  }
   if (version_asked) return tell("peri " + std::string(version()) + "\n", "peri");
   if (help) return help_of(argv[2]);
   if (Status knobs = check_knobs(); !knobs.ok()) return finish(&unread, std::move(knobs).error(), "peri");

@@ -85,6 +85,12 @@ Status check_pictures(const Arguments& arguments) {
   return Ok{};
 }
 
+// Elements that were asked for are shown with --quiet too.
+Page page_of(Arguments arguments, const Shown& shown) {
+  if (shown.print || shown.top > 0) arguments.values.erase("--quiet");
+  return Page(arguments);
+}
+
 Result<Outcome> run(const Arguments& arguments) {
   PERI_TRY(check_pictures(arguments));
   PERI_ASSIGN(const Shown shown, shown_of(arguments));
@@ -114,7 +120,7 @@ Result<Outcome> run(const Arguments& arguments) {
     out.summary += (k ? ", " : "") + program.outputs[k].name + " " + tensor_type_text(outputs[k]);
   }
   w.end_object().key("answers").begin_object();
-  const Page page(arguments);
+  const Page page = page_of(arguments, shown);
   for (size_t k = 0; k < outputs.size(); ++k) {
     w.key(program.outputs[k].name);
     PERI_TRY(show_output(page, w, program.outputs[k].name, outputs[k], shown));
@@ -140,8 +146,8 @@ const Entry run_entry{{
         {{"--input", "-i", "NAME=FILE", "an input: .npy, .npz, .pb, .png, .jpg, raw:TYPE:AxBxC:FILE, or random:SEED",
           true},
          {"--text", "", "TEXT", "text for a text model, tokenized by its own tokenizer; several form a batch", true},
-         {"--top-k", "", "K", "show the K largest elements along the last axis of each output"},
-         {"--print", "", "", "print every element of every output; with --json also as 'values'"},
+         {"--top-k", "", "K", "show the K largest elements along the last axis of each output, with --quiet too"},
+         {"--print", "", "", "print every element of every output, with --quiet too; with --json also as 'values'"},
          {"--labels", "", "FILE", "with --top-k: file with a name for each class, one a line"},
          {"--cast", "", "", "convert inputs of another element type, where no value is lost"},
          {"--validate", "", "",

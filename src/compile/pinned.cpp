@@ -80,8 +80,9 @@ Result<onnx::ImportedModel> import_pinned(const std::string& model, const std::m
   }
   if (!best.ok()) {
     Error e = std::move(at_every_size).error();
-    if (e.remedy.find("--dims") == std::string::npos)
-      e.remedy += (e.remedy.empty() ? "" : ", ") + std::string("or give the sizes that it has: --dims NAME=N");
+    // What is refused alike at every size is not a matter of sizes.
+    if (best.error().text() != e.text() && e.remedy.find("--dims") == std::string::npos)
+      e.remedy += (e.remedy.empty() ? "" : ", or ") + std::string("give the sizes that it has: --dims NAME=N");
     return e;
   }
   DimBinding kept = *asked;

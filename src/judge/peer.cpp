@@ -28,7 +28,7 @@ namespace peri::judge {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr int kMissingPackage = 42;  // the script's exit code
+constexpr int kMissingPackage = 42, kMissingPort = 43;  // the script's exit codes
 
 constexpr const char* kScript = R"py(
 import json, os, shutil, sys, threading, time
@@ -57,6 +57,16 @@ def constant(port, text):  # an input that --fix made one: its text as the model
     values = np.array(words).astype(kind)
     return np.full(port.shape, values[0]) if len(words) == 1 else values.reshape(port.shape)
 ports, fixed = {port.name: port for port in session.get_inputs()}, {}
+def check(ours, theirs):  # ours of a sequence's elements are named after it
+    for name in ours:
+        if name in theirs:
+            continue
+        whole = next((port for port in theirs.values() if name.startswith(port.name + ".")), None)
+        print(f"'{name}' is an element of '{whole.name}', a {whole.type}, whose elements are not compared with ONNX Runtime's" if whole
+              else f"the model has no '{name}', but {', '.join(theirs)}", file=sys.stderr)
+        sys.exit(43)
+check(names["inputs"], ports)
+check(names["outputs"], {port.name: port for port in session.get_outputs()})
 for line in names["fixed"]:  # NAME=VALUE: the longest name of an input
     name = max((n for n in ports if line.startswith(n + "=")), key=len)
     fixed[name] = constant(ports[name], line[len(name) + 1:])
@@ -171,6 +181,10 @@ Result<std::vector<std::vector<Tensor>>> onnxruntime_outputs(const std::string& 
     return unsupported("its packages are missing: %s", last_line(said).c_str())
         .in_file(interpreter)
         .advise("pip install onnxruntime, or name a Python that has it: PERI_PYTHON=FILE");
+  if (code == kMissingPort)
+    return unsupported("%s", last_line(said).c_str())
+        .in_file(model)
+        .advise("verify against the float64 reference: leave --onnxruntime out");
   if (const std::string why = last_line(said); code != 0)
     return invalid("ONNX Runtime gave no answer (exit code %d)%s", code, why.empty() ? "" : (": " + why).c_str())
         .in_file(model)

@@ -8,6 +8,7 @@
 #include "base/plural.hpp"
 #include "base/stop.hpp"
 #include "judge/followed.hpp"
+#include "judge/made_of.hpp"
 #include "judge/peer.hpp"
 #include "judge/seeded.hpp"
 #include "judge/whole.hpp"
@@ -298,6 +299,11 @@ Result<Verification> verify(const Subject& subject, const VerifyTerms& terms) {
   v.precision = subject.engine->program().precision;
   v.weights_checked = subject.weights_checked;
   const StopScope scope(terms.stop);
+  if (!terms.peer_model.empty() && terms.peer_model != subject.path) {
+    tell(terms, "import " + terms.peer_model);
+    if (Status made = check_made_of(subject.engine->program(), terms.peer_model); !made.ok())
+      return std::move(made).error().in_file(terms.peer_model);
+  }
   PERI_ASSIGN(const auto session, runtime::Session::create(subject.engine));
   PERI_ASSIGN(const Runs runs, make_runs(subject, terms, *session));
   v.runs = runs.got.size();

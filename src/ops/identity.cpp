@@ -16,10 +16,16 @@ Status copy(RefCall& call) {
   return move_elements(call, *call.in[0], [](int64_t p) { return p; });
 }
 
+Error trains() {
+  return unsupported("dropout in training mode has random outputs").advise("export the model for inference");
+}
 Status infer_dropout(InferContext& c) {
   for (size_t i = 1; i < 3; ++i)
     if (c.has(i) && !one_element(c, i))
       return invalid("the options of dropout must be scalars").but_found(shape_text(c.shape(i)));
+  const auto element = [&](size_t i) { return c.has(i) ? c.node.in(i)->constant : std::optional<Tensor>(); };
+  const std::optional<Tensor> ratio = element(1), training = element(2);
+  if (training && training->i64(0) != 0 && (ratio ? ratio->f64(0) != 0 : !c.has(1))) return trains();
   PERI_TRY(infer_same(c));
   c.set(1, DType::kBool, c.shape(0));
   return Ok{};
@@ -27,8 +33,7 @@ Status infer_dropout(InferContext& c) {
 Status dropout(RefCall& call) {
   const bool training = call.in.size() > 2 && call.in[2] && call.in[2]->i[0] != 0;
   const double ratio = call.in.size() > 1 && call.in[1] ? call.in[1]->f[0] : 0.5;
-  if (training && ratio != 0)
-    return unsupported("dropout in training mode has random outputs").advise("export the model for inference");
+  if (training && ratio != 0) return trains();
   PERI_TRY(copy(call));
   if (call.out.size() > 1) std::fill(call.out[1].i.begin(), call.out[1].i.end(), 1);
   return Ok{};

@@ -52,6 +52,13 @@ class Answers(Typed):
         answer = json.loads(self.peri("run", model, "-i", "x=x.npy", "--json", "-", *QUICK).stdout)["answers"]["y"]
         self.assertEqual([answer[key] for key in ("min", "max", "mean", "nan", "inf")], [None, None, None, 4, 0])
 
+    def test_what_is_asked_for_is_shown_quietly_too(self):
+        run = lambda *words: self.peri("run", DIGITS, "-i", "image=random:1", *QUICK, *words).stdout.decode()
+        self.assertEqual(run(), "")
+        for words, shown in ((("--top-k", "2"), "row 0: ["), (("--print",), "\n  ")):
+            self.assertIn(shown, run(*words))
+        self.assertEqual(list(json.loads(run("--print", "--json", "-"))["answers"]), ["logits"])
+
     def test_an_engine_without_steps_is_explained(self):
         model = self.save("same.onnx", [helper.make_node("Identity", ["x"], ["y"])], [4])
         self.ends(0, "build", model, "-o", "same.engine", *QUICK)

@@ -29,7 +29,8 @@ class Flags(Typed):
 
     def test_flags_of_another_way_to_use_a_command(self):
         """--suite, --endpoint, --operators and --provider of a replay: what they cannot obey is not left out in silence."""
-        for flag in (("--onnxruntime",), ("--bisect",), ("--seed", "3"), ("-i", "x=random:1"), ("--max-error", "1"), ("--rtol", "1"), ("--nan-equal",)):
+        for flag in (("--onnxruntime",), ("--bisect",), ("--seed", "3"), ("-i", "x=random:1"), ("--max-error", "1"), ("--rtol", "1"), ("--nan-equal",),
+                     ("--dims", "N=1"), ("--shapes", "x:1x2"), ("--min-shapes", "x:1x2"), ("--max-shapes", "x:1x2"), ("--fix", "x=1")):
             self.assertIn(f"{flag[0]} is for a model", self.wrong("verify", "--suite", ".", *flag))
         for flag in (("--layers",), ("--repeat", "2"), ("--seconds", "2"), ("--threads", "2"), ("--dims", "batch=2"), ("--tolerance", "3"), ("--no-tune",)):
             self.assertIn(f"{flag[0]} is for a model of this machine", self.wrong("bench", "--endpoint", "http://127.0.0.1:1", "-m", "x", *flag))
@@ -126,8 +127,8 @@ class Flags(Typed):
             self.assertIn("--ssl-https-verify-peer needs TLS", self.wrong(*command, "--ssl-https-verify-peer", "0"))
         self.assertIn("are the same: give one of them", self.wrong("bench", "-m", "a", "-u", "https://127.0.0.1:1", "--ssl-https-ca-certificates-file", "a.engine",
                                                                    "--ssl-grpc-root-certifications-file", "a.engine"))
-        for words in (("--version", "--json", "-"), ("-V", "build"), ("help", "build", "run")):
-            self.assertIn("takes no further arguments", self.wrong(*words))
+        for words in (("--version", "--json", "-"), ("--help", "--json", "-"), ("-V", "build"), ("help", "build", "run")):
+            self.assertIn(f"takes no further arguments: found {words[-2] if '--json' in words else words[-1]}", self.wrong(*words))
         self.assertEqual(json.loads(self.peri("help", "build", "--json", "-").stdout)["error"]["kind"], "usage")
         for hidden in ("worker", "serve-worker"):
             self.assertIn("starts this command, and nobody else", self.wrong(hidden))

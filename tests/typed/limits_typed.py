@@ -193,6 +193,19 @@ class Limits(Typed):
             r = self.peri(*words, preexec_fn=small)
             self.assertEqual(r.returncode, 0, r.stderr)
 
+    def test_inspect_refuses_what_never_runs(self):
+        """Dropout in training mode has random outputs: no size and no input changes that."""
+        train = lambda *given: [helper.make_node("Dropout", ["x", *given], ["y"])]
+        of = {"ratio": helper.make_tensor("ratio", TensorProto.FLOAT, [], [0.5]), "none": helper.make_tensor("none", TensorProto.FLOAT, [], [0.0]),
+              "on": helper.make_tensor("on", TensorProto.BOOL, [], [True]), "off": helper.make_tensor("off", TensorProto.BOOL, [], [False])}
+        for code, given in ((1, ("ratio", "on")), (1, ("", "on")), (0, ("none", "on")), (0, ("ratio", "off"))):
+            graph = helper.make_graph(train(*given), "g", [value("x", TensorProto.FLOAT, ["n", 4])], [value("y", TensorProto.FLOAT, ["n", 4])], [of[n] for n in given if n])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
+            for words in (("inspect", "m.onnx"), ("build", "m.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--quiet")):
+                with self.subTest(given=given, words=words):
+                    said = self.ends(code, *words)
+                    self.assertEqual(said.endswith("dropout in training mode has random outputs; export the model for inference"), code == 1, said)
+
     def test_a_build_has_run_at_its_tuned_size(self):
         """The rows of a table end where only a run shows it."""
         nodes = [helper.make_node("Mul", ["x", "zero"], ["z"]), helper.make_node("Add", ["z", "one"], ["ones"]), helper.make_node("CumSum", ["ones", "axis"], ["sum"]),

@@ -17,6 +17,17 @@ g (float[1,120] x) => (float[1,8] y) <float k = {0.7}, float s = {0.7}, uint8 z 
   d = DequantizeLinear(q, s, z)
   y = MatMul(d, w)
 }"""
+# Its form hangs on its sizes; c may be fixed.
+FORMS = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[n,1,k] x, float c) => (float y) {
+  e = Squeeze(x)
+  y = Mul(e, c)
+}"""
+LIST = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[n,4] x) => (seq(float[n,4]) s) {
+  y = Relu(x)
+  s = SequenceConstruct(x, y)
+}"""
 # Rounds what lies between two integers upwards, as arithmetic that errs by a third of a rounding may.
 PEER = """import numpy as np
 class SessionOptions: pass
@@ -27,6 +38,7 @@ class InferenceSession:
         import onnx
         self.w = onnx.numpy_helper.to_array(next(i for i in onnx.load(model).graph.initializer if i.name == "w"))
     def get_inputs(self): return [Port("x")]
+    def get_outputs(self): return [Port("y")]
     def run(self, names, feed):
         steps = np.floor(feed["x"].astype(np.float64) * (1 + 2e-8) + 0.5)
         steps[0, 7] += {wrong}
@@ -67,6 +79,30 @@ class Peers(Typed):
         for code, wrong, words in ((0, 0, "its own answer moves as far"), (3, 40, "ONNX Runtime's own answer moves by 0")):
             (self.folder / "onnxruntime.py").write_text(PEER.replace("{wrong}", str(wrong)))
             self.assertIn(words, self.ends(code, "verify", "steps.engine", "--onnxruntime", "--model", "steps.onnx", "--input", "x=x.npy"))
+
+    def test_an_engine_of_another_model(self):
+        """Told by its identity, before anything runs: other weights are no error of accuracy."""
+        self.environment["PERI_PYTHON"] = "/bin/true"
+        other = onnx.load(self.folder / "steps.onnx")
+        other.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((120, 8), np.float32), "w"))
+        del other.graph.initializer[-2]
+        onnx.save(other, self.folder / "other.onnx")
+        onnx.save(parser.parse_model(FORMS), self.folder / "forms.onnx")
+        for model, words in (("steps.onnx", ()), ("steps.onnx", ("--io-dtype", "f16")), ("forms.onnx", ("--dims", "n=1,k=5")), ("forms.onnx", ("--dims", "k=1,n=7", "--fix", "c=2"))):
+            self.ends(0, "build", model, "-o", "a.engine", "--force", *words, *QUICK)
+            with self.subTest(model=model, words=words):
+                self.assertIn("is it a Python?", self.ends(1, "verify", "a.engine", "--onnxruntime", "--model", model))
+                said = self.ends(2, "verify", "a.engine", "--onnxruntime", "--model", "other.onnx")
+                found = "one that cannot be built so: --fix names 'c'" if "--fix" in words else "identity [0-9a-f]{16}"
+                self.assertRegex(said, "other.onnx: the engine was not made from this model: expected a model of identity [0-9a-f]{16}, found " + found)
+        self.assertIn("was not made from", self.ends(2, "verify", "steps.onnx", "--onnxruntime", "--model", "other.onnx", *QUICK))
+
+    def test_a_sequence_is_not_compared(self):
+        """Its elements have names of ours, which ONNX Runtime does not know."""
+        del self.environment["PERI_PYTHON"]
+        onnx.save(parser.parse_model(LIST), self.folder / "list.onnx")
+        said = self.ends(1, "verify", "list.onnx", "--onnxruntime", "--dims", "n=2", *QUICK)
+        self.assertIn("list.onnx: 's.0' is an element of 's', a seq(tensor(float)), whose elements are not compared with ONNX Runtime's; verify against", said)
 
     def test_a_program_that_is_no_python(self):
         self.environment["PERI_PYTHON"] = "/bin/true"

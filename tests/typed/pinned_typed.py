@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Sizes on which a model's form hangs become numbers: an axis that is squeezed where it is one, an If whose branches differ in
 rank; and a sequence has as many elements as --dims says."""
+import numpy
 import onnx
 from onnx import parser
 
@@ -19,6 +20,19 @@ g (float[batch,length] x) => (float y) {
 }"""
 LIST = """<ir_version: 9, opset_import: ["" : 17]>
 g (seq(float[n]) list) => (float[k] y) { y = ConcatFromSequence<axis = 0>(list) }"""
+
+COMPLEX = """<ir_version: 9, opset_import: ["" : 17]>
+g (complex64[n,4] x) => (complex64[n,4] y) { y = Identity(x) }"""
+ROW = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[ROWS] x) => (float[ROWS,1] y) <float[2,1] table = {1, 2}, float zero = {0}, float one = {1}, int32 axis = {0}> {
+  z = Mul(x, zero)
+  ones = Add(z, one)
+  sum = CumSum(ones, axis)
+  at = Cast<to = 7>(sum)
+  y = Gather(table, at)
+}"""
+SCALED = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[n,1,4,4] x, float[4] s) => (float[a,b,c,d] y) { y = Resize(x, , s) }"""
 
 
 class Pinned(Typed):
@@ -40,6 +54,31 @@ class Pinned(Typed):
             self.ends(0, "verify", "ranks.onnx", "--onnxruntime", "--dims", f"length={length},batch=3", *QUICK)
         for sizes in ("n=1,length=5", "n=3,length=1", "n=1,length=1", "n=2,length=2"):
             self.ends(0, "verify", "squeeze.onnx", "--onnxruntime", "--dims", sizes, *QUICK)
+
+    def test_no_size_is_proposed_where_none_helps(self):
+        """A type that an operator does not take; a model without open sizes."""
+        onnx.save(parser.parse_model(COMPLEX), self.folder / "complex.onnx")
+        for command in ("build", "inspect"):
+            said = self.ends(1, command, "complex.onnx")
+            self.assertIn("does not take c64", said)
+            self.assertNotIn("--dims", said)
+        self.assertIn("does not run", said := self.ends(1, "build", self.row_beyond(3), "-o", "a.engine", *QUICK))
+        self.assertNotIn("--dims", said)
+        self.assertIn("--dims", self.ends(1, "build", self.row_beyond("n"), "--dims", "n=3", "-o", "a.engine", *QUICK))
+
+    def row_beyond(self, rows):
+        """Row `rows` of a table of two: only a run shows that it is missing."""
+        text = ROW.replace("ROWS", str(rows))
+        onnx.save(parser.parse_model(text), self.folder / "row.onnx")
+        return "row.onnx"
+
+    def test_scales_that_are_an_input_steer_a_model(self):
+        """Made-up scales are of no use to it: it is built, and runs on those that it is given."""
+        onnx.save(parser.parse_model(SCALED), self.folder / "scaled.onnx")
+        said = self.ends(0, "build", "scaled.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--quiet")
+        self.assertIn("was not run at its tuned size: ", said)
+        numpy.save(self.folder / "s.npy", numpy.array([1, 1, 2, 2], numpy.float32))
+        self.assertIn("f32[1,1,8,8]", self.ends(0, "run", "a.engine", "-i", "x=random:1", "-i", "s=s.npy"))
 
     def test_a_list_needs_its_length(self):
         self.assertIn("--dims list=N", self.ends(1, "build", "list.onnx", "-o", "a.engine", *QUICK))

@@ -28,7 +28,8 @@ class Proofs(Typed):
         earlier = [s for s in again["steps"] if s["verified"].startswith("in an earlier build, 20")]
         self.assertGreater(len(earlier), 0)
         self.assertGreaterEqual(again["verification"]["steps_of_earlier_builds"], len(earlier))
-        locked = self.build("c.engine", "--locked", "a.lock")
+        locked = self.build("c.engine", "--locked", "a.lock", "--json", "c.json")
+        self.assertEqual(json.loads((self.folder / "c.json").read_text())["candidates"], 0, "as the page says: a lock's choices are not tried")
         self.assertFalse(locked["verification"]["verified"])
         self.assertFalse(locked["verification"]["measured"])
         self.assertEqual({s["verified"] for s in locked["steps"] if s["key"]} - {"by definition"}, {"no"})

@@ -96,6 +96,16 @@ class Sizes(Typed):
         r = self.peri("run", model, "-i", "x=x.npy", "--dims", "k=5", "--no-tune", "--no-cache")
         self.assertIn(b"tuned for k=5,n=6, run at k=10,n=6", r.stderr)
 
+    def test_sizes_that_are_proposed_are_understood(self):
+        """A name may be read as two items: then the note names an axis."""
+        for names in (["n,m", "k"], ["N,M=3", "k"], ["a=1,b", "k"], ["p", "a=1,b=2"]):
+            model = self.save("names.onnx", "Relu", names, {})
+            numpy.save(self.folder / "x.npy", numpy.ones((6, 10), numpy.float32))
+            self.ends(0, "build", model, "-o", "a.engine", "--no-tune", "--no-cache", "--quiet")
+            note = next(line for line in self.peri("run", "a.engine", "-i", "x=x.npy").stderr.decode().split("\n") if "perhaps not fastest" in line)
+            with self.subTest(names=names, note=note):
+                self.assertEqual(self.tuned(model, "--dims", note.split("--dims ")[1]), dict(zip(names, (6, 10))))
+
     def test_a_suite_is_built_for_its_inputs(self):
         case = self.folder / "suite/reshape/test_data_set_0"
         case.mkdir(parents=True)

@@ -171,7 +171,9 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
               done.earlier > 0 ? "          " : "cache     ", age_text(wall_seconds() - v.since).c_str(),
               made.options.tune.measure ? "--retune" : "--no-cache");
   w.field("engine_judged", build::judged_when(made.built.verdict));
-  w.field("proof", build::proof_path(engine)).field("candidates", t.candidates).field("timed_now", t.measured);
+  const bool tries = !made.options.lock && (made.options.tune.measure || made.options.tune.verify);
+  w.field("proof", build::proof_path(engine));
+  w.field("candidates", tries ? t.candidates : 0).field("timed_now", t.measured);
   w.field("steps_verified", done.verified).field("steps_measured", done.measured);
   w.field("steps_of_earlier_builds", done.earlier).key("rejected").begin_array();
   for (const Rejected& r : rejected)

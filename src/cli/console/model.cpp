@@ -246,14 +246,43 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
   return out;
 }
 
+namespace {
+// The first axis of an input that has this dimension, as --dims takes it: "x.0"; "" for none.
+std::string axis_of(const plan::Program& program, const std::string& dimension) {
+  for (const plan::Port& p : program.inputs)
+    for (size_t axis = 0; axis < p.shape.size(); ++axis)
+      if (p.shape[axis].is_symbol() && p.shape[axis].symbol_name() == dimension)
+        return p.name + "." + std::to_string(axis);
+  return "";
+}
+
+// Sizes of a run as --dims takes them. A name that would be read as two items ("a=1,b") is replaced by an axis of an
+// input that has the dimension. "": no text is read as these sizes.
+std::string dims_text(const plan::Program& program, const DimBinding& dims) {
+  std::string out;
+  Sizes wanted, read;
+  for (const auto& [name, tuned] : program.tuned_for) {
+    const auto it = dims.find(name);
+    if (it == dims.end()) continue;
+    Sizes alone;
+    const bool whole = add_dims(name + "=1", &alone).ok() && alone.contains(name);
+    const std::string key = whole ? name : axis_of(program, name);
+    wanted.emplace(key, it->second);
+    out += (out.empty() ? "" : ",") + key + "=" + std::to_string(it->second);
+  }
+  return add_dims(out, &read).ok() && read == wanted ? out : "";
+}
+}  // namespace
+
 bool note_untuned(const Arguments& arguments, const Opened& opened, const DimBinding& dims) {
   const std::optional<build::Untuned> untuned = build::untuned(opened.engine->program(), dims);
-  if (untuned && !arguments.has("--quiet"))
-    say(
-        format("note: tuned for %s, run at %s: right, but perhaps not fastest; to tune for it: peri build %s -o ENGINE "
-               "--dims %s",
-               untuned->tuned.c_str(), untuned->here.c_str(),
-               opened.compiled ? arguments.positional[0].c_str() : "MODEL", untuned->here.c_str()));
+  if (!untuned || arguments.has("--quiet")) return untuned.has_value();
+  std::string text =
+      "note: tuned for " + untuned->tuned + ", run at " + untuned->here + ": right, but perhaps not fastest";
+  if (const std::string sizes = dims_text(opened.engine->program(), dims); !sizes.empty())
+    text += "; to tune for it: peri build " + (opened.compiled ? arguments.positional[0] : "MODEL") +
+            " -o ENGINE --dims " + sizes;
+  say(text);
   return untuned.has_value();
 }
 
