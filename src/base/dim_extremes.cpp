@@ -23,7 +23,15 @@ Dim extreme(AtomKind kind, int64_t sign, const Dim& a, const Dim& b) {
   std::vector<Dim> all, kept;
   collect_operands(kind, a, &all);
   collect_operands(kind, b, &all);
-  const auto passed = [&](const Dim& x, const Dim& y) { return provably_at_least(Dim(sign) * (y - x), 0); };
+  // Whether y is at least as far as x; a minimum is never larger than any of its operands, and the reverse.
+  const AtomKind other = kind == AtomKind::kMax ? AtomKind::kMin : AtomKind::kMax;
+  const auto passed = [&](const Dim& x, const Dim& y) {
+    std::vector<Dim> of_x;
+    collect_operands(other, x, &of_x);
+    return provably_at_least(Dim(sign) * (y - x), 0) ||
+           std::any_of(of_x.begin(), of_x.end(),
+                       [&](const Dim& d) { return provably_at_least(Dim(sign) * (y - d), 0); });
+  };
   for (const Dim& d : all) {
     if (std::any_of(kept.begin(), kept.end(), [&](const Dim& k) { return d == k || passed(d, k); })) continue;
     std::erase_if(kept, [&](const Dim& k) { return passed(k, d); });

@@ -107,6 +107,9 @@ TEST(Dim, BoundsAreProven) {
 TEST(Dim, ExtremesSimplify) {
   EXPECT_EQ(max(Dim(0), dim("min(512, s)")).text(), "min(512, s)");
   EXPECT_EQ(min(dim("s"), Dim(1)).text(), "1");
+  EXPECT_EQ(max(dim("min(512, s)"), dim("s")).text(), "s");
+  EXPECT_EQ(min(dim("s"), dim("max(2, s)")).text(), "s");
+  EXPECT_EQ(max(dim("min(512, s)"), dim("t")).text(), "max(min(512, s), t)");
   EXPECT_EQ(max(dim("floordiv(s, 2)"), Dim(0)).text(), "floordiv(s, 2)");
 }
 
