@@ -141,13 +141,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   const ir::Layout last = cuda::channels_last(p.graph->outputs[0]->type.rank());
   const ir::Graph g = cuda::with_layouts(p, last, last, &o);
   PERI_ASSIGN(const Read r, read({&g, p.constant}));
-  std::vector<Offer> out;
-  for (cuda::TileConfig& config : cuda::tile_configs(r.product, cuda::limits_of(target), kMaxConfigs)) {
-    out.push_back(o);
-    out.back().guess_ms = config.guess_ms;
-    out.back().config = std::move(config.text);
-  }
-  return out;
+  return cuda::tile_offers(o, r.product, cuda::limits_of(target), kMaxConfigs);
 }
 
 // From [channel, output, tap] to [tap, output, channel].

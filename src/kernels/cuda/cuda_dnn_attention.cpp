@@ -107,7 +107,8 @@ class Work final : public cuda::LibraryWork {
   std::unique_ptr<const device::cuda::DnnReady> ready_;
 };
 
-// A guess (see launch.hpp) of what its first answer takes.
+// A guess (see launch.hpp) of what its first answer takes. Not measured: that of convolutions by cuDNN, a fifth faster,
+// with a more expensive launch, so that an engine that nobody timed keeps a kernel of ours for small attentions.
 double guess_ms(const DnnAttention& a, int multiprocessors) {
   constexpr double kLaunchNs = 5000, kMacsPerNs = 2400, kBytesPerNs = 2800;
   const auto size = [](int64_t v) { return static_cast<double>(v); };

@@ -144,13 +144,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
     for (const ir::Value* v : *list)
       if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
   PERI_ASSIGN(const Read r, read(p));
-  std::vector<Offer> out;
-  for (cuda::TileConfig& config : cuda::tile_configs(r.product, cuda::limits_of(target), kMaxConfigs)) {
-    out.push_back(cuda::plain_offer(p)[0]);
-    out.back().guess_ms = config.guess_ms;
-    out.back().config = std::move(config.text);
-  }
-  return out;
+  return cuda::tile_offers(cuda::plain_offer(p)[0], r.product, cuda::limits_of(target), kMaxConfigs);
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,

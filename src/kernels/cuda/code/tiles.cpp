@@ -197,4 +197,14 @@ Result<std::unique_ptr<Instance>> tile_instance(const TiledProduct& p, std::stri
                               parted ? static_cast<size_t>(split * count) * sizeof(float) : p.first_bytes, p.packed);
 }
 
+std::vector<Offer> tile_offers(const Offer& offer, const TiledProduct& product, const GpuLimits& gpu, size_t most) {
+  std::vector<Offer> out;
+  for (TileConfig& config : tile_configs(product, gpu, most)) {
+    out.push_back(offer);
+    out.back().guess_ms = config.guess_ms;
+    out.back().config = std::move(config.text);
+  }
+  return out;
+}
+
 }  // namespace peri::kernels::cuda

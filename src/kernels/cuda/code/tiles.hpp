@@ -46,6 +46,8 @@ struct TileConfig {
   double guess_ms = 0;
 };
 std::vector<TileConfig> tile_configs(const TiledProduct& product, const GpuLimits& gpu, size_t most);
+// `offer` with each of them.
+std::vector<Offer> tile_offers(const Offer& offer, const TiledProduct& product, const GpuLimits& gpu, size_t most);
 // "tk" and "stages".
 const std::vector<Tunable>& tile_tunables();
 // "cluster=1": the parts of a tile are a cluster of blocks, which reduces them in the same launch; without support for
