@@ -17,8 +17,8 @@
 namespace peri::build {
 namespace {
 
-// Parts that a measuring build of the graph would try with the joined kernel, with an offer each at least.
-int64_t joined_parts(const std::string& text) {
+// A build of the graph for a recorded GPU without times.
+std::unique_ptr<compile::Compilation> started(const std::string& text) {
   compile::Options o;
   o.model = "joined";
   o.backend = "cuda";
@@ -26,17 +26,33 @@ int64_t joined_parts(const std::string& text) {
   o.tune.measure = o.tune.verify = false;
   auto imported = ir::parse_graph(text);
   EXPECT_TRUE(imported.ok() && ops::infer_graph(*imported).ok()) << text;
-  const auto work = compile::Compilation::start(std::move(o), {std::move(*imported), {}, {}, {}});
+  auto work = compile::Compilation::start(std::move(o), {std::move(*imported), {}, {}, {}});
   EXPECT_TRUE(work.ok()) << work.error().text();
+  return std::move(*work);
+}
+
+// What its estimates choose: kernels, in order.
+std::vector<std::string> planned(const std::string& text) {
+  const auto made = started(text)->lower();
+  EXPECT_TRUE(made.ok()) << made.error().text();
+  std::vector<std::string> out;
+  for (const lower::StepReport& s : made->steps)
+    if (!s.conversion) out.push_back(s.chosen.substr(0, s.chosen.find('@')));
+  return out;
+}
+
+// Parts that a measuring build of the graph would try with the kernel.
+int64_t parts_with(std::string_view kernel, const std::string& text) {
+  const auto work = started(text);
   const auto backend = compile::backend_named("cuda");
-  tune::Options tune = (*work)->options().tune;
+  tune::Options tune = work->options().tune;
   tune.measure = tune.verify = true;  // as far as offers go: nothing is tried here
   tune::Tuner tuner(tune);
-  ir::Graph graph = (*work)->graph().clone();
+  ir::Graph graph = work->graph().clone();
   lower::drop_known_shapes(graph);
   EXPECT_TRUE(lower::store_arguments(&graph).ok());
   graph.erase_dead();
-  const DimBinding sizes = (*work)->tuned_for();
+  const DimBinding sizes = work->tuned_for();
   const std::vector<DimBinding> also;
   const lower::RefusedChoices refused;
   const lower::Terms terms{graph, **backend, tuner, sizes, also, refused};
@@ -46,11 +62,11 @@ int64_t joined_parts(const std::string& text) {
     const auto here = exec::bind_region(lower::region_graph(part.region), sizes);
     if (!here.ok()) continue;
     const auto& list = tuner.offers(*here, lower::constant_inputs(part.region)).list;
-    count += std::any_of(list.begin(), list.end(),
-                         [](const tune::Candidate& c) { return c.kernel->name == "cuda_conv_joined_mma"; });
+    count += std::any_of(list.begin(), list.end(), [&](const tune::Candidate& c) { return c.kernel->name == kernel; });
   }
   return count;
 }
+int64_t joined_parts(const std::string& text) { return parts_with("cuda_conv_joined_mma", text); }
 
 constexpr const char* kHead =
     "graph { input x: f16[1,64,128,128]; const v: f16[64,64,1,1] = seeded(0.1, 1); a = conv(x, v); b = relu(a); ";
@@ -80,6 +96,21 @@ TEST(JoinedOnGpu, WhatItDoesNotTakeStandsApart) {
                          "depth_to_space(f) {blocksize=2}; output y }"),
             0)
       << "three channels";
+}
+
+// Where nothing is measured the estimates say what the copies between would take.
+TEST(JoinedOnGpu, EstimatesChooseItWhereCopiesAreLarge) {
+  const std::string head =
+      "graph { input x: f16[8,64,128,128]; input z: f16[8,64,128,128]; const v: f16[64,64,1,1] = seeded(0.1, 1); b = "
+      "conv(x, v); d = conv(z, v); const w: f16[64,128,1,1] = seeded(0.1, 2); e = concat(b, d) {axis=1}; ";
+  const std::vector<std::string> concat = planned(head + "y = conv(e, w); output y }");
+  EXPECT_EQ(std::count(concat.begin(), concat.end(), "cuda_conv_joined_mma"), 1) << testing::PrintToString(concat);
+  EXPECT_EQ(std::count(concat.begin(), concat.end(), "cuda_copy"), 0) << testing::PrintToString(concat);
+  const std::vector<std::string> shuffle =
+      planned(std::string(kHead) +
+              "const w: f16[128,64,3,3] = seeded(0.1, 2); f = conv(b, w) {pads=[1,1,1,1]}; y = depth_to_space(f) "
+              "{blocksize=4, mode=\"CRD\"}; output y }");
+  EXPECT_EQ(std::count(shuffle.begin(), shuffle.end(), "cuda_pick"), 0) << testing::PrintToString(shuffle);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // 16 bytes at a time, a change of the innermost axis goes through tiles of shared memory.
 #include <algorithm>
 
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/layouts.hpp"
 #include "kernels/cuda/code/signature.hpp"
@@ -146,6 +147,21 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   return out;
 }
 
+// An axis that is repeated is read once.
+Result<double> guess_ms(const Problem& p) {
+  PERI_ASSIGN(const std::vector<Copy> copies, read_copies(p));
+  size_t launches = 0;
+  double bytes = 0;
+  for (const Copy& c : copies) {
+    PERI_ASSIGN(const int64_t elements, check_copy(c.shape));
+    if (elements == 0) continue;
+    ++launches;
+    bytes += static_cast<double>(dtype_size(c.from->type.dtype)) *
+             static_cast<double>(elements + std::min(elements, cuda::numel_of(*c.from)));
+  }
+  return cuda::moving_ms(std::max<size_t>(launches, 1), bytes);
+}
+
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
   const bool relayout = p.anchor().op == "relayout";
@@ -154,11 +170,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
       if (!relayout && !v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
   PERI_TRY(plan(p));
   std::vector<Offer> out = cuda::plain_offer(p);
-  if (relayout) {
-    double bytes = static_cast<double>(dtype_size(p.graph->inputs[0]->type.dtype));
-    for (const int64_t d : dims_of(*p.graph->inputs[0])) bytes *= static_cast<double>(d);
-    out[0].guess_ms = (2000 + 2 * bytes / 2000) / 1e6;  // see launch.hpp: a launch, and 2 TB/s
-  }
+  PERI_ASSIGN(out[0].guess_ms, guess_ms(p));
   if (const size_t rank = p.graph->outputs[0]->type.rank(); p.anchor().op == "concat" && rank >= 3) {
     Offer last = out[0];
     const ir::Layout layout = cuda::channels_last(rank);

@@ -206,6 +206,16 @@ Result<Pick> read(const Problem& p, const ir::Node& n, Signature* s) {
   return one_hot(p, n, s);
 }
 
+// Rows that indices name lie apart: memory reads at least so much of each.
+double bytes_of(const ir::Node& n, const Pick& pick) {
+  constexpr double kSector = 32;
+  const double row = static_cast<double>(pick.inner) * dtype_size(n.out()->type.dtype);
+  const bool apart = n.op == "gather" || n.op == "gather_elements" || n.op == "gather_nd";
+  double bytes = static_cast<double>(pick.rows) * (row + (apart ? std::max(row, kSector) : row));
+  if (apart) bytes += static_cast<double>(cuda::numel_of(*n.in(1))) * dtype_size(n.in(1)->type.dtype);
+  return bytes;
+}
+
 constexpr std::string_view kKernel = R"(
 struct alignas(16) peri_unit { unsigned w[4]; };
 template <class T> PERI_DEVICE void peri_move(const T* from, T* to, const PERI_INDEX inner, PERI_PARAMETERS) {
@@ -251,11 +261,22 @@ Result<cuda::Planned> plan(const Problem& p) {
   if (pick.fault) out.faults.push_back(*pick.fault);
   return out;
 }
+
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(cuda::check_gpu(target));
+  PERI_TRY(plan(p));
+  Signature unused;
+  PERI_ASSIGN(const Pick pick, read(p, p.anchor(), &unused));
+  std::vector<Offer> out = cuda::plain_offer(p);
+  out[0].guess_ms = cuda::moving_ms(1, bytes_of(p.anchor(), pick));
+  return out;
+}
 }  // namespace
 
 extern const Entry cuda_pick_entry;
-const Entry cuda_pick_entry = cuda::entry_of<plan>("cuda_pick",
-                                                   "gather, gather_elements, gather_nd, tile, trilu, one_hot, "
-                                                   "depth_to_space, reverse_sequence, center_crop_pad on a GPU");
+const Entry cuda_pick_entry = cuda::entry_of("cuda_pick",
+                                             "gather, gather_elements, gather_nd, tile, trilu, one_hot, "
+                                             "depth_to_space, reverse_sequence, center_crop_pad on a GPU",
+                                             offer, cuda::instance_of<plan>);
 
 }  // namespace peri::kernels

@@ -72,6 +72,11 @@ GpuLimits limits_of(const Target& target) {
   return out;
 }
 
+double moving_ms(size_t launches, double bytes) {
+  constexpr double kLaunchNs = 2000, kBytesPerNs = 2000;  // round, not fitted: see limits_of()
+  return (kLaunchNs * static_cast<double>(launches) + bytes / kBytesPerNs) / 1e6;
+}
+
 std::vector<Offer> plain_offer(const Problem& problem) {
   Offer o;
   o.inputs.resize(problem.graph->inputs.size());

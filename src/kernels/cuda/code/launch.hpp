@@ -115,6 +115,8 @@ struct GpuLimits {
   bool clusters = false;     // blocks may read each other's shared memory
 };
 GpuLimits limits_of(const Target& target);
+// A guess of what so many launches take that move so many bytes, read and written, with little arithmetic.
+double moving_ms(size_t launches, double bytes);
 // One offer, row-major everywhere, valid on every supported GPU.
 std::vector<Offer> plain_offer(const Problem& problem);
 
