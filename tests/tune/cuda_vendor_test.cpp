@@ -35,6 +35,7 @@ class CudaVendor : public testing::Test {
     Fakes::control<void()>("driver", "fake_reset")();
     Fakes::control<void()>("cublaslt", "fake_lt_reset")();
     Fakes::control<void()>("cudnn", "fake_dnn_reset")();
+    Fakes::control<void()>("cudnn", "fake_dnn_needs_bias")();
     auto made = device::cuda::make_cuda_device();
     ASSERT_TRUE(made.ok()) << made.error().text();
     device_ = *std::move(made);

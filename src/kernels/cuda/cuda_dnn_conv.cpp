@@ -28,6 +28,8 @@ struct Conv {
   int x = -1, w = -1, bias = -1, residual = -1;  // graph inputs
   // Where a tap is one pixel, weights lie as the library reads them.
   bool packs() const { return conv.r * conv.s > 1; }
+  // The library has no engine that is not compiled at run time for a residual or relu without a bias: it adds zeros.
+  bool adds_zeros() const { return conv.bias && bias < 0; }
 };
 
 // relu(sum + residual + bias), the two in any order.
@@ -105,32 +107,38 @@ Result<Conv> read(const Problem& p) {
   for (const int64_t size : {s.top, s.left, s.bottom, s.right})
     if (size < 0) return refused("it leaves out pixels at an edge");
   PERI_TRY(read_chain(p, n, &out));
-  c.bias = out.bias >= 0;
   c.residual = out.residual >= 0;
+  c.bias = out.bias >= 0 || c.residual || c.relu;
   return out;
 }
 
 std::string sizes_text(const DnnConv& c) { return cuda::dnn_sizes(std::array<int64_t, 5>{c.n, c.c, c.h, c.w, c.k}); }
 
 // ---- execution -----------------------------------------------------------------------------------------------------
-// Weights as [k, r, s, c / groups]; they are uploaded once for all sizes of a step.
-struct Filter {
+// What a step keeps on the device for all its sizes: weights as [k, r, s, c / groups], or zeros for a bias.
+struct Kept {
   DnnConv conv;
   Tensor weights;  // as the step was given them; undefined where only its code is asked for
   std::mutex lock;
-  std::optional<device::Memory> up;
+  std::optional<device::Memory> filter, zeros;
 
-  Result<Address> on(device::cuda::CudaDevice& device) {
+  static Result<Address> once(device::cuda::CudaDevice& device, Result<Tensor> made,
+                              std::optional<device::Memory>* up) {
+    PERI_ASSIGN(const Tensor host, std::move(made));
+    PERI_ASSIGN(device::Memory memory, device.allocate(host.bytes().size()));
+    PERI_ASSIGN(const auto stream, device.make_stream());
+    PERI_TRY(stream->copy_in(memory.address(), host.bytes()));
+    PERI_TRY(stream->synchronize());
+    *up = std::move(memory);
+    return (*up)->address();
+  }
+  Result<Address> filter_on(device::cuda::CudaDevice& device) {
     const std::lock_guard<std::mutex> guard(lock);
-    if (!up) {
-      PERI_ASSIGN(const Tensor host, packed());
-      PERI_ASSIGN(device::Memory memory, device.allocate(host.bytes().size()));
-      PERI_ASSIGN(const auto stream, device.make_stream());
-      PERI_TRY(stream->copy_in(memory.address(), host.bytes()));
-      PERI_TRY(stream->synchronize());
-      up = std::move(memory);
-    }
-    return up->address();
+    return filter ? filter->address() : once(device, packed(), &filter);
+  }
+  Result<Address> zeros_on(device::cuda::CudaDevice& device) {
+    const std::lock_guard<std::mutex> guard(lock);
+    return zeros ? zeros->address() : once(device, Tensor::zeros(conv.dtype, {conv.k}), &zeros);
   }
   Result<Tensor> packed() const {
     if (!weights.defined()) return invalid("weights that are not there");
@@ -147,39 +155,40 @@ struct Filter {
   }
 };
 
-std::shared_ptr<Filter> packed_filter(const Conv& v, const InstantiateContext& c) {
+std::shared_ptr<Kept> kept_of(const Conv& v, const InstantiateContext& c) {
   if (!*c.packed) {
-    auto filter = std::make_shared<Filter>();
-    filter->conv = v.conv;
-    filter->weights = c.constants[static_cast<size_t>(v.w)];
-    *c.packed = std::move(filter);
+    auto kept = std::make_shared<Kept>();
+    kept->conv = v.conv;
+    kept->weights = c.constants[static_cast<size_t>(v.w)];
+    *c.packed = std::move(kept);
   }
-  return std::const_pointer_cast<Filter>(std::static_pointer_cast<const Filter>(*c.packed));
+  return std::const_pointer_cast<Kept>(std::static_pointer_cast<const Kept>(*c.packed));
 }
 
 class Work final : public cuda::LibraryWork {
  public:
-  Work(std::unique_ptr<const device::cuda::DnnReady> ready, const DnnConv& conv, std::shared_ptr<Filter> filter,
-       Address weights)
-      : ready_(std::move(ready)), conv_(conv), filter_(std::move(filter)), weights_(weights) {}
+  // `weights`, `zeros`: of what is kept; none where the call's arguments have them.
+  Work(std::unique_ptr<const device::cuda::DnnReady> ready, const DnnConv& conv, std::shared_ptr<Kept> kept,
+       std::optional<Address> weights, std::optional<Address> zeros)
+      : ready_(std::move(ready)), conv_(conv), kept_(std::move(kept)), weights_(weights), zeros_(zeros) {}
   size_t workspace_bytes() const override { return ready_->workspace_bytes(); }
   Status enqueue(std::span<const device::Argument> at, Address workspace, void* stream) const override {
     device::cuda::DnnAddresses to;
     size_t next = 0;
     to.x = at[next++].address;
-    to.w = filter_ ? weights_ : at[next++].address;
+    to.w = weights_ ? *weights_ : at[next++].address;
     to.y = at[next++].address;
     to.workspace = workspace;
     if (conv_.residual) to.residual = at[next].address;
-    if (conv_.bias) to.bias = at.back().address;
+    if (conv_.bias) to.bias = zeros_ ? *zeros_ : at.back().address;
     return ready_->enqueue(to, static_cast<device::cuda::CuStream>(stream));
   }
 
  private:
   std::unique_ptr<const device::cuda::DnnReady> ready_;
   DnnConv conv_;
-  std::shared_ptr<Filter> filter_;  // null: the weights lie as the library reads them
-  Address weights_;
+  std::shared_ptr<Kept> kept_;
+  std::optional<Address> weights_, zeros_;
 };
 
 // A guess (see launch.hpp) of what its first answer takes.
@@ -226,25 +235,30 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
     if (k >= 0 && !(p.graph->inputs[static_cast<size_t>(k)]->type.layout == ir::nhwc()))
       return invalid("takes images in NHWC only");
   if (!(p.graph->outputs[0]->type.layout == ir::nhwc())) return invalid("gives an image in NHWC only");
-  const std::shared_ptr<Filter> filter = conv.packs() ? packed_filter(conv, c) : nullptr;
+  const std::shared_ptr<Kept> kept = conv.packs() || conv.adds_zeros() ? kept_of(conv, c) : nullptr;
   LibraryCall call;
   const auto input = [&](int k) {
     if (k >= 0) call.arguments.push_back({LaunchArgument::From::kInput, static_cast<size_t>(k)});
   };
   input(conv.x);
-  if (!filter) input(conv.w);
+  if (!conv.packs()) input(conv.w);
   call.arguments.push_back({LaunchArgument::From::kOutput, 0});
   input(conv.residual);
   input(conv.bias);
-  call.make = [conv = conv.conv, config, filter, choosing = c.choosing](
+  call.make = [conv, config, kept, choosing = c.choosing](
                   device::cuda::CudaDevice& device) -> Result<std::unique_ptr<const cuda::LibraryWork>> {
     PERI_ASSIGN(const auto library, Cudnn::of(device));
-    PERI_ASSIGN(auto made, cuda::dnn_ready(*library, conv, sizes_text(conv), config, kMaxWorkspace, choosing));
-    Address weights;
-    if (filter) {
-      PERI_ASSIGN(weights, filter->on(device));
+    PERI_ASSIGN(auto made,
+                cuda::dnn_ready(*library, conv.conv, sizes_text(conv.conv), config, kMaxWorkspace, choosing));
+    std::optional<Address> weights, zeros;
+    if (conv.packs()) {
+      PERI_ASSIGN(weights, kept->filter_on(device));
     }
-    return std::unique_ptr<const cuda::LibraryWork>(std::make_unique<Work>(std::move(made), conv, filter, weights));
+    if (conv.adds_zeros()) {
+      PERI_ASSIGN(zeros, kept->zeros_on(device));
+    }
+    return std::unique_ptr<const cuda::LibraryWork>(
+        std::make_unique<Work>(std::move(made), conv.conv, kept, weights, zeros));
   };
   return std::unique_ptr<Instance>(std::make_unique<cuda::LaunchInstance>(std::vector<LibraryCall>{std::move(call)}));
 }

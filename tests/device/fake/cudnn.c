@@ -28,6 +28,7 @@ typedef struct Descriptor {
 typedef void Enqueue(void* stream, void (*function)(void*), void* data);
 
 static _Atomic long calls, failing_call, live, runs;
+static int needs_bias;             // where a residual or relu follows the convolution
 static _Atomic int users, shared;  // threads that use the handle now, and whether any two ever did at once
 static int failing_status;
 static size_t version = 91900;
@@ -48,6 +49,7 @@ void fake_dnn_reset(void) {
   failing_status = 0;
   version = 91900;
   enqueue = NULL;
+  needs_bias = 0;
 }
 void fake_dnn_fail(long call, int status) {
   calls = 0;
@@ -59,6 +61,8 @@ long fake_dnn_live(void) { return live; }
 long fake_dnn_runs(void) { return runs; }
 long fake_dnn_shared(void) { return shared; }
 void fake_dnn_version(size_t v) { version = v; }
+// From now on as the real one: it has no engine for a residual or relu without a bias.
+void fake_dnn_needs_bias(void) { needs_bias = 1; }
 void fake_dnn_queue(Enqueue* e) { enqueue = e; }
 
 #define BEGIN \
@@ -142,6 +146,11 @@ static int is_attention(const Descriptor* graph);
 static int known(int64_t engine) {
   return engine == kBroken || engine == kRandom || engine == kKnobbed || engine == kFallback || engine == kCompiled;
 }
+static int has_bias(const Descriptor* graph) {
+  for (int64_t k = 1; k < attribute(graph, 801)->count; ++k)
+    if (whole(part(part(graph, 801, (int)k), 752, 0), 906, 0) == 5) return 1;
+  return 0;
+}
 // What the real one would ask of each, as far as it matters here.
 int cudnnBackendFinalize(Descriptor* d) {
   BEGIN;
@@ -153,6 +162,7 @@ int cudnnBackendFinalize(Descriptor* d) {
     const Descriptor* const first = part(d, 801, 0);
     if (!first || (first->type != kConvolve && (first->type != kMultiply || !is_attention(d)))) return kNotSupported;
     if (first->type == kConvolve && whole(part(first, 704, 0), 903, 1) != 1) return kNotSupported;
+    if (needs_bias && first->type == kConvolve && attribute(d, 801)->count > 1 && !has_bias(d)) return kNotSupported;
   }
   if (d->type == kEngine && (!part(d, 1300, 0) || !known(whole(d, 1301, 0)))) return kNotSupported;
   if (d->type == kEngineConfig && attribute(d, 302)) {
