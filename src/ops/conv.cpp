@@ -319,6 +319,7 @@ const Entry conv_entry{{
      .cost = cost,
      .anchor = true,
      .channels_second = true,
+     .reads_stored = 0,
      .fan_in = fan_in,
      .any_size = any_size_of_batch,
      .samples = {"graph { input x: f32[2,3,9,8]; const w: f32[4,3,3,3] = seeded(0.3, 1); const b: f32[4] = seeded(0.5, "

@@ -190,6 +190,10 @@ struct OpDef {
   // Intermediate values that a kernel may store in the type of the results, rounded, though the arithmetic is wider.
   // All others keep the arithmetic's type, and a result is rounded once. Empty: none.
   std::string_view stores = {};
+  // The input that tensor cores read in its own type: where one element-wise node of the same region computes it from
+  // values that are stored, it is rounded to its type as if it were stored too, which is what the two operators by
+  // themselves do. Nothing else of a region before it is rounded. -1: none.
+  int reads_stored = -1;
   // Results are no larger than the inputs, or about 1, and sums are accumulated in a wider type: where activations are
   // kept in 16 bits its inputs and outputs are too. Other ops that are neither element-wise nor products with weights
   // stay float32.

@@ -1,5 +1,6 @@
-// Convolutions joined with the concatenation that they read or the shuffle that they store, for a recorded GPU: among
-// the parts that a build tries there is one for the joined kernel, and none where it does not take the region.
+// Convolutions joined with the concatenation or the factors that they read, or the shuffle that they store, for a
+// recorded GPU: among the parts that a build tries there is one for the joined kernel, and none where it does not take
+// the region.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -85,6 +86,16 @@ TEST(JoinedOnGpu, AShuffleIsStoredAtOnce) {
             1);
 }
 
+// A squeeze-and-excite block whose image a convolution of one pixel alone reads.
+TEST(JoinedOnGpu, FactorsAreAppliedWhereTheImageIsRead) {
+  EXPECT_GE(
+      joined_parts(std::string(kHead) +
+                   "const u: f16[16,64,1,1] = seeded(0.1, 2); const t: f16[64,16,1,1] = seeded(0.1, 3); const w: "
+                   "f16[24,64,1,1] = seeded(0.1, 4); p = global_average_pool(b); q = conv(p, u); r = relu(q); s = "
+                   "conv(r, t); g = hard_sigmoid(s); m = mul(b, g); y = conv(m, w); output y }"),
+      1);
+}
+
 TEST(JoinedOnGpu, WhatItDoesNotTakeStandsApart) {
   EXPECT_EQ(joined_parts(std::string(kHead) +
                          "const w: f16[64,192,3,3] = seeded(0.1, 2); e = concat(b, b, b) {axis=1}; y = conv(e, w) "
@@ -96,6 +107,12 @@ TEST(JoinedOnGpu, WhatItDoesNotTakeStandsApart) {
                          "depth_to_space(f) {blocksize=2}; output y }"),
             0)
       << "three channels";
+  EXPECT_EQ(
+      joined_parts(std::string(kHead) +
+                   "input g: f16[1,1,128,1]; const w: f16[24,64,1,1] = seeded(0.1, 2); m = mul(b, g); y = conv(m, "
+                   "w); output y }"),
+      0)
+      << "a factor for each row";
 }
 
 // Where nothing is measured the estimates say what the copies between would take.

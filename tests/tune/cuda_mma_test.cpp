@@ -120,6 +120,17 @@ Text random_narrow_conv(Rng* rng, const char* t) {
           {false, true, true}};
 }
 
+// Of an image times factors, for each image or for all, in either order.
+Text random_gated_conv(Rng* rng, const char* t) {
+  const long long c = 8 * number(rng, 1, 20), o = 8 * number(rng, 1, 8), k = number(rng, 1, 3), p = k / 2,
+                  h = number(rng, 5, 11), n = number(rng, 1, 3), of = h % 3 ? n : 1;
+  return {"cuda_conv_joined_mma",
+          format("graph { input x: %s[%lld,%lld,%lld,7]; input g: %s[%lld,%lld,1,1]; input w: %s[%lld,%lld,%lld,%lld]; "
+                 "m = mul(%s); s = conv(m, w) {pads=[%lld,%lld,1,1], strides=[2,1]}; output s }",
+                 t, n, c, h, t, of, c, t, o, c, k, k, h % 2 ? "x, g" : "g, x", p, p),
+          {false, false, true}};
+}
+
 Text random_conv_transpose(Rng* rng, const char* t) {
   const long long c = 8 * number(rng, 1, 9), o = 8 * number(rng, 1, 6), kh = number(rng, 1, 3), kw = number(rng, 1, 3),
                   h = number(rng, 3, 9), w = number(rng, 3, 9);
@@ -214,6 +225,7 @@ std::vector<Case> all_cases() {
     add_cases(random_gemm(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
     add_cases(random_conv(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
     if (k % 2 == 1) add_cases(random_narrow_conv(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
+    add_cases(random_gated_conv(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
     if (k % 2 == 0) add_cases(random_conv_transpose(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
     add_cases(random_depthwise(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);
     add_cases(random_attention(&rng, k % 3 == 2 ? "bf16" : "f16"), &rng, &out);

@@ -189,5 +189,53 @@ TEST_P(Storage, ScoresOfAttentionAreFloat32) {
   EXPECT_FALSE(passes(region, in, attention(other, DType::kF32, DType::kF32)));
 }
 
+// What of an image times a factor per channel a convolution of one pixel reads: rounded to `image`; sums to `sums`.
+std::vector<double> gated(const std::vector<Tensor>& in, DType image, DType sums) {
+  const int64_t channels = in[0].dims()[1], pixels = in[0].dims()[2], outputs = in[2].dims()[0];
+  std::vector<double> y;
+  for (int64_t o = 0; o < outputs; ++o)
+    for (int64_t p = 0; p < pixels; ++p) {
+      double sum = 0;
+      for (int64_t c = 0; c < channels; ++c)
+        sum =
+            in_type(sums, sum + in_type(image, in[0].f64(c * pixels + p) * in[1].f64(c)) * in[2].f64(o * channels + c));
+      y.push_back(sum);
+    }
+  return y;
+}
+
+// Exactly as often as the two operators by themselves round it.
+TEST_P(Storage, AProductThatAConvolutionReadsIsRoundedOnce) {
+  const std::string text =
+      "graph { input x: T[1,576,20]; input g: T[1,576,1]; input w: T[24,576,1]; m = mul(x, g); y = conv(m, w); output "
+      "y }";
+  const auto inputs = [](DType t) {
+    return std::vector<Tensor>{normal(t, {1, 576, 20}, 11), normal(t, {1, 576, 1}, 12),
+                               normal(t, {24, 576, 1}, 13, 0.05)};
+  };
+  const ir::Graph narrow = region_of(text, GetParam()), wide = region_of(text, DType::kF32);
+  const std::vector<Tensor> in = inputs(GetParam()), full = inputs(DType::kF32);
+  EXPECT_TRUE(passes(narrow, in, gated(in, GetParam(), DType::kF32)));
+  EXPECT_FALSE(passes(narrow, in, gated(in, DType::kF32, DType::kF32))) << "the two operators would round it";
+  EXPECT_FALSE(passes(narrow, in, gated(in, GetParam(), GetParam()))) << "sums stay those of float32";
+  EXPECT_TRUE(passes(wide, full, gated(full, DType::kF32, DType::kF32)));
+  EXPECT_FALSE(passes(wide, full, gated(full, GetParam(), DType::kF32))) << "values in float32 are not rounded";
+}
+
+// What a region computes by more than one operator stays in the arithmetic's type, as does what no convolution reads.
+TEST_P(Storage, NothingElseBeforeAConvolutionIsRounded) {
+  const ir::Graph region = region_of(
+      "graph { input x: T[1,576,20]; input g: T[1,576,1]; input w: T[24,576,1]; n = neg(x); m = mul(n, g); y = conv(m, "
+      "w); output y }",
+      GetParam());
+  std::vector<Tensor> in = {normal(GetParam(), {1, 576, 20}, 11), normal(GetParam(), {1, 576, 1}, 12),
+                            normal(GetParam(), {24, 576, 1}, 13, 0.05)};
+  std::vector<double> exact = gated(in, DType::kF32, DType::kF32), rounded = gated(in, GetParam(), DType::kF32);
+  for (std::vector<double>* y : {&exact, &rounded})
+    for (double& v : *y) v = -v;
+  EXPECT_TRUE(passes(region, in, exact));
+  EXPECT_FALSE(passes(region, in, rounded));
+}
+
 }  // namespace
 }  // namespace peri::tune

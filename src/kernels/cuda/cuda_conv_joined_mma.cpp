@@ -1,6 +1,7 @@
 // Kernel cuda_conv_joined_mma: convolutions of float16 or bfloat16 on tensor cores that read the concatenation of two
-// images by channels, or whose result is stored as depth_to_space shuffles it, with the element-wise chain after them:
-// neither the concatenated image nor the unshuffled result is ever in memory. Images have their channels last.
+// images by channels, or an image times a factor for each of its channels, or whose result is stored as depth_to_space
+// shuffles it, with the element-wise chain after them: neither that image nor the unshuffled result is ever in memory.
+// Images have their channels last.
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"
@@ -24,20 +25,25 @@ constexpr size_t kMaxConfigs = 4;  // for each of three batches
 struct Joined {
   const ir::Node* conv = nullptr;
   const ir::Node* concat = nullptr;
+  const ir::Node* factors = nullptr;  // a product, of which input `image` is the image
+  size_t image = 0;
   const ir::Node* shuffle = nullptr;
+  const ir::Node* front() const { return concat ? concat : factors; }
 };
 Result<Joined> joined_of(const ir::Graph& g) {
   Joined out;
   if (g.nodes.size() < 2) return refused("one operator");
-  const bool second = g.nodes[0]->op == "concat";
-  out.conv = g.nodes[second ? 1 : 0];
-  if (out.conv->op != "conv") return refused("not a convolution with a concatenation before it or a shuffle behind it");
-  if (second) out.concat = g.nodes[0];
-  if (!second) out.shuffle = g.nodes[1];
-  if (out.shuffle && out.shuffle->op != "depth_to_space")
-    return refused("not a convolution with a concatenation before it or a shuffle behind it");
-  const ir::Value* const middle = out.concat ? out.concat->out() : out.conv->out();
-  const ir::Node* const reader = out.concat ? out.conv : out.shuffle;
+  constexpr const char* kNone = "not a convolution with a concatenation or factors before it or a shuffle behind it";
+  if (g.nodes[0]->op == "concat") out.concat = g.nodes[0];
+  if (g.nodes[0]->op == "mul") out.factors = g.nodes[0];
+  out.conv = g.nodes[out.front() ? 1 : 0];
+  if (out.conv->op != "conv") return refused(kNone);
+  if (!out.front()) out.shuffle = g.nodes[1];
+  if (out.shuffle && out.shuffle->op != "depth_to_space") return refused(kNone);
+  // Of an image of one pixel both are as good.
+  if (out.factors) out.image = dims_of(*out.factors->in(0)) == dims_of(*out.factors->out()) ? 0 : 1;
+  const ir::Value* const middle = out.front() ? out.front()->out() : out.conv->out();
+  const ir::Node* const reader = out.front() ? out.conv : out.shuffle;
   if (reader->in(0) != middle || middle->users.size() != 1)
     return refused("the value between the two has other readers");
   return out;
@@ -53,6 +59,26 @@ PERI_DEVICE const unsigned short* peri_a_from(const peri_a_line& line, const per
   return channel < PERI_FIRST ? )" +
          first + " + pixel * PERI_FIRST + channel\n                              : " + second +
          " + pixel * (PERI_CHANNELS - PERI_FIRST) + (channel - PERI_FIRST);\n}\n";
+}
+
+// Elements of an image times a factor for each channel: the image is read ahead, the factors, which many rows share, as
+// it is stored in shared memory. A product of two 16-bit numbers is exact in float32 and rounded once, as where it is
+// stored in memory (OpDef::reads_stored).
+std::string factors_text(const std::string& image, const std::string& factors, const std::string& of_image,
+                         DType type) {
+  return cuda::conv_element_text(image, true) + "#define PERI_FACTORS (" + factors +
+         ")\n#define PERI_FACTORS_OF_IMAGE " + of_image + R"(
+PERI_DEVICE peri_16 peri_a_made(const peri_a_line& line, const peri_a_step& step, const peri_16& read, PERI_PARAMETERS) {
+  peri_16 out = {{0, 0, 0, 0}};
+  if (!peri_inside(line, step, PERI_PASS)) return out;
+  float v[8], factor[8];
+  )" + cuda::load_wide(8, type, "(const unsigned short*)&read", "v") +
+         ";\n  " +
+         cuda::load_wide(8, type, "PERI_FACTORS + line.image * PERI_FACTORS_OF_IMAGE + step.channel", "factor") + R"(;
+#pragma unroll
+  for (int e = 0; e < 8; ++e) v[e] *= factor[e];
+  )" + cuda::store_wide(8, type, "(unsigned short*)&out", "v") +
+         ";\n  return out;\n}\n";
 }
 
 // Columns are the shuffled result's channels within each place of a block: n is place * channels + channel.
@@ -106,8 +132,28 @@ Status check_concat(const ir::Graph& g, const std::vector<bool>& constant, const
   return Ok{};
 }
 
+Status check_factors(const ir::Graph& g, const std::vector<bool>& constant, const Joined& j) {
+  const ir::Value &image = *j.factors->in(j.image), &factors = *j.factors->in(1 - j.image);
+  for (const ir::Value* v : {&image, &factors}) {
+    const int k = input_index(g, v);
+    if (k < 0 || constant[static_cast<size_t>(k)]) return refused("an image or factors that are not arguments");
+    if (v->type.dtype != j.conv->in(0)->type.dtype) return refused("operands of several types");
+  }
+  const std::vector<int64_t> d = dims_of(image), f = dims_of(factors);
+  if (d != dims_of(*j.factors->out()) || f.size() != d.size() || f[1] != d[1] || (f[0] != d[0] && f[0] != 1) ||
+      std::any_of(f.begin() + 2, f.end(), [](int64_t size) { return size != 1; }))
+    return refused("not a factor for each channel of an image");
+  return Ok{};
+}
+
 // The operand of the image. Of a problem whose values state their layouts.
 Result<std::string> image_of(const Problem& p, const Joined& j, Signature* s) {
+  if (j.factors) {
+    const ir::Value &x = *j.factors->in(j.image), &f = *j.factors->in(1 - j.image);
+    PERI_ASSIGN(const std::string image, s->value(p, x));
+    PERI_ASSIGN(const std::string factors, s->value(p, f));
+    return factors_text(image, factors, s->size(dims_of(f)[0] == 1 ? 0 : dims_of(f)[1]), x.type.dtype);
+  }
   if (!j.concat) {
     PERI_ASSIGN(const std::string image, s->value(p, *j.conv->in(0)));
     return cuda::conv_element_text(image, true);
@@ -141,6 +187,7 @@ Status check(const Problem& p, const Joined& j, const Read& r) {
   if (r.shape.groups != 1) return refused("groups");
   if (r.shape.channels % 8 != 0 || r.deep() % 8 != 0) return refused("channels that are not a multiple of 8");
   if (j.concat) PERI_TRY(check_concat(g, p.constant, *j.concat));
+  if (j.factors) PERI_TRY(check_factors(g, p.constant, j));
   if (j.shuffle && j.conv->in(0)->type.rank() != 4) return refused("takes images of two dimensions");
   if (const int x = input_index(g, j.conv->in(0)); j.shuffle && (x < 0 || p.constant[static_cast<size_t>(x)]))
     return refused("its image is not an argument");
@@ -152,7 +199,7 @@ Result<Read> read(const Problem& p) {
   if (g.outputs.size() != 1) return refused("more than one result");
   PERI_ASSIGN(const Joined j, joined_of(g));
   const ir::Layout last = cuda::channels_last(g.outputs[0]->type.rank());
-  const End conv = end_from(p, j.concat ? 1 : 0, j.conv->in(0), last);
+  const End conv = end_from(p, j.front() ? 1 : 0, j.conv->in(0), last);
   Read r;
   PERI_ASSIGN(r.shape, cuda::read_conv({&conv.graph, conv.constant}));
   r.weights = input_index(g, j.conv->in(1));
@@ -163,16 +210,9 @@ Result<Read> read(const Problem& p) {
   }
   PERI_TRY(check(p, j, r));
   const ConvShape& c = r.shape;
-  TiledProduct& out = r.product;
-  out.type = j.conv->in(0)->type.dtype;
-  out.m = c.images * c.pixels();
-  out.n = c.outputs;
-  out.k = c.channels * c.taps();
-  out.usual_m = {c.pixels(), 8 * c.pixels(), 64 * c.pixels()};
-  const double each = static_cast<double>(c.in[0] * c.in[1] * c.in[2]) / static_cast<double>(c.pixels() * c.taps());
-  out.a_bytes = 2 * std::min(1.0, each);
-  out.chain_bytes = cuda::chain_bytes(p);
+  TiledProduct& out = r.product = cuda::conv_product(c, j.conv->in(0)->type.dtype, p);
   out.a_wide = out.b_wide = out.c_wide = true;
+  out.a_made = j.factors != nullptr;
   Signature& s = r.signature;
   PERI_ASSIGN(const std::string image, image_of(p, j, &s));
   const std::string weights = s.packed(0);
@@ -182,7 +222,7 @@ Result<Read> read(const Problem& p) {
     const std::string channel = r.channels_first ? "n % PERI_DEEP * (PERI_SIDE * PERI_SIDE) + n / PERI_DEEP" : "n";
     bias = cuda::loaded(j.conv->in(2)->type.dtype, name + "[" + channel + "]");
   }
-  const End end = j.concat ? end_from(p, 1, j.concat->out(), last) : end_from(p, 1, j.conv->out(), last);
+  const End end = end_from(p, 1, j.front() ? j.front()->out() : j.conv->out(), last);
   PERI_ASSIGN(const std::string finish, cuda::finish_held_text({&end.graph, end.constant}, &s));
   out.functions = cuda::conv_defines(c, true, &s) + cuda::conv_image_text(image) + cuda::conv_weights_text(weights) +
                   (j.shuffle ? shuffle_text(j.shuffle->i("blocksize"), r.deep()) : std::string(kPlace)) +
@@ -224,7 +264,8 @@ const Entry cuda_conv_joined_mma_entry{{
     .version = 1,
     .provider = "peri",
     .executor = "cuda",
-    .takes = "convolutions of f16 and bf16 on a GPU's tensor cores of two images' channels, or into depth_to_space",
+    .takes = "convolutions of f16 and bf16 on a GPU's tensor cores of two images' channels, of an image times a "
+             "factor per channel, or into depth_to_space",
     .offer = offer,
     .instantiate = instantiate,
     .samples =
@@ -236,7 +277,12 @@ const Entry cuda_conv_joined_mma_entry{{
          "c = conv(x, w, b) {pads=[1,1,1,1]}; y = depth_to_space(c) {blocksize=2}; output y }",
          "graph { input x: bf16[1,24,5,7]; const w: bf16[72,24,1,1] = seeded(0.1, 1); const b: bf16[72] = seeded(0.5, "
          "2); input z: bf16[1,8,15,21]; c = conv(x, w, b); d = depth_to_space(c) {blocksize=3, mode=\"CRD\"}; y = "
-         "add(d, z); output y }"},
+         "add(d, z); output y }",
+         "graph { input x: f16[2,72,7,6]; input g: f16[2,72,1,1]; const w: f16[40,72,1,1] = seeded(0.1, 1); const b: "
+         "f16[40] = seeded(0.5, 2); input z: f16[2,40,7,6]; m = mul(g, x); y = conv(m, w, b); r = add(y, z); output r "
+         "}",
+         "graph { input x: bf16[3,24,6,7]; input g: bf16[1,24,1,1]; const w: bf16[16,24,3,3] = seeded(0.1, 1); m = "
+         "mul(x, g); y = conv(m, w) {pads=[1,1,1,1], strides=[2,2]}; r = relu(y); output r }"},
     .tunables = cuda::tile_tunables(),
 }};
 

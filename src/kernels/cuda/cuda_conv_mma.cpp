@@ -137,16 +137,7 @@ Result<Read> read(const Problem& p, bool in_pairs) {
   const ir::Layout &from = n.in(0)->type.layout, &to = p.graph->outputs[0]->type.layout;
   const bool last_in = from == cuda::channels_last(rank), last_out = to == cuda::channels_last(rank);
   if ((!last_in && !from.row_major()) || (!last_out && !to.row_major())) return refused("another layout");
-  TiledProduct& out = r.product;
-  out.type = type;
-  out.batch = c.groups;
-  out.m = c.images * c.pixels();
-  out.n = c.outputs;
-  out.k = c.channels * c.taps();
-  out.usual_m = {c.pixels(), 8 * c.pixels(), 64 * c.pixels()};
-  const double each = static_cast<double>(c.in[0] * c.in[1] * c.in[2]) / static_cast<double>(c.pixels() * c.taps());
-  out.a_bytes = 2 * std::min(1.0, each);
-  out.chain_bytes = cuda::chain_bytes(p);
+  TiledProduct& out = r.product = cuda::conv_product(c, type, p);
   out.a_wide = in_pairs || (last_in && c.channels % 8 == 0);
   out.b_wide = true;
   out.c_wide = last_out && c.outputs % 8 == 0;

@@ -249,6 +249,29 @@ void round_values(DType narrowest, RefTensor* t) {
   }
 }
 
+// Whether an operand is rounded to its type before the node reads it (OpDef::reads_stored): one element-wise node of
+// the graph computes it from what is given.
+bool reads_stored(const OpDef& op, const ir::Node& node, size_t port, const RefOptions& options) {
+  const ir::Value* const v = node.inputs[port];
+  if (op.reads_stored != static_cast<int>(port) || !v || !v->producer || options.u == 0 || options.round_each)
+    return false;
+  const auto given = [](const ir::Value* in) { return !in || !in->producer; };
+  return is_float(v->type.dtype) && unit_roundoff(v->type.dtype) > options.u &&
+         ops::is(*v->producer, &OpDef::elementwise) &&
+         std::all_of(v->producer->inputs.begin(), v->producer->inputs.end(), given);
+}
+// What is stored of it: exact where all values within the radius round alike, else with what they differ by.
+RefTensor stored_value(const RefTensor& t) {
+  RefTensor out = t;
+  for (size_t k = 0; k < t.f.size(); ++k) {
+    const double v = out.f[k] = round_to(t.dtype, t.f[k]);
+    if (t.radius.empty() || t.radius[k] == 0) continue;
+    const double low = round_to(t.dtype, t.f[k] - t.radius[k]), high = round_to(t.dtype, t.f[k] + t.radius[k]);
+    out.radius[k] = low == high ? 0 : std::max(high - v, v - low);
+  }
+  return out;
+}
+
 Status eval_node(const ir::Graph& graph, const ir::Node& node, Environment& env, DimBinding* binding,
                  const RefOptions& options, const Wanted& wanted) {
   ir::Graph scratch;
@@ -264,7 +287,12 @@ Status eval_node(const ir::Graph& graph, const ir::Node& node, Environment& env,
   const DType made = shaped->out()->type.dtype;
   call.options = &options;
   if (!op->stores.empty() && options.u > 0 && unit_roundoff(made) > options.u) call.stored = made;
-  for (const ir::Value* v : node.inputs) call.in.push_back(v ? &env.at(v) : nullptr);
+  RefTensor stored;
+  for (size_t port = 0; port < node.inputs.size(); ++port) {
+    const ir::Value* const v = node.inputs[port];
+    call.in.push_back(v ? &env.at(v) : nullptr);
+    if (reads_stored(*op, node, port, options)) call.in.back() = &(stored = stored_value(*call.in.back()));
+  }
   bool nothing = true;  // is asked for: an op need not know that one of several long axes may have no elements
   for (const ir::Value* v : shaped->outputs) {
     std::vector<int64_t> dims;

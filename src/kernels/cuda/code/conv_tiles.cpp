@@ -1,6 +1,8 @@
 // Texts of a convolution's operands.
 #include "kernels/cuda/code/conv_tiles.hpp"
 
+#include <algorithm>
+
 namespace peri::kernels::cuda {
 
 namespace {
@@ -9,8 +11,8 @@ int64_t round_up_8(int64_t v) { return (v + 7) / 8 * 8; }
 constexpr std::string_view kImage = R"(
 // A line's pixels under the taps: bit t is set where tap t lies inside; of windows of more taps the corner is kept.
 enum { kTaps = PERI_KERNEL_D * PERI_KERNEL_H * PERI_KERNEL_W, kBits = kTaps < 32 };
-struct peri_a_line { PERI_INDEX at; unsigned under; int d, h, w; bool there; };
-struct peri_a_step { PERI_INDEX at; int tap, d, h, w; bool there; };
+struct peri_a_line { PERI_INDEX at, image; unsigned under; int d, h, w; bool there; };
+struct peri_a_step { PERI_INDEX at; int channel, tap, d, h, w; bool there; };
 PERI_DEVICE unsigned peri_under(const peri_a_line& line, PERI_PARAMETERS) {
   unsigned row = 0, plane = 0, all = 0;
 #pragma unroll
@@ -30,6 +32,7 @@ PERI_DEVICE peri_a_line peri_a_line_of(const PERI_INDEX batch, const PERI_INDEX 
   out.w = (int)(pixel % PERI_OUT_W) * PERI_STRIDE_W - PERI_PAD_W; pixel /= PERI_OUT_W;
   out.h = (int)(pixel % PERI_OUT_H) * PERI_STRIDE_H - PERI_PAD_H; pixel /= PERI_OUT_H;
   out.d = (int)(pixel % PERI_OUT_D) * PERI_STRIDE_D - PERI_PAD_D; pixel /= PERI_OUT_D;
+  out.image = pixel;
   out.at = pixel * (PERI_GROUPS * PERI_CHANNELS) * PERI_IN_D * PERI_IN_H * PERI_IN_W + batch * PERI_CHANNELS * PERI_PLANE +
            (((PERI_INDEX)out.d * PERI_IN_H + out.h) * PERI_IN_W + out.w) * PERI_PIXEL;
   out.under = PERI_PADDED && kBits ? peri_under(out, PERI_PASS) : 0u;
@@ -40,6 +43,7 @@ PERI_DEVICE peri_a_step peri_a_step_of(const PERI_INDEX batch, const PERI_INDEX 
   const int channel = (int)k - tap * PERI_CHANNELS;
   peri_a_step out;
   out.there = PERI_WHOLE_K || k < PERI_K;
+  out.channel = channel;
   out.tap = out.there ? tap : 31;
   out.w = tap % PERI_KERNEL_W * PERI_DILATION_W; tap /= PERI_KERNEL_W;
   out.h = tap % PERI_KERNEL_H * PERI_DILATION_H; tap /= PERI_KERNEL_H;
@@ -55,6 +59,20 @@ PERI_DEVICE bool peri_inside(const peri_a_line& line, const peri_a_step& step, P
 }
 )";
 }  // namespace
+
+TiledProduct conv_product(const ConvShape& c, DType type, const Problem& p) {
+  TiledProduct out;
+  out.type = type;
+  out.batch = c.groups;
+  out.m = c.images * c.pixels();
+  out.n = c.outputs;
+  out.k = c.channels * c.taps();
+  out.usual_m = {c.pixels(), 8 * c.pixels(), 64 * c.pixels()};
+  const double each = static_cast<double>(c.in[0] * c.in[1] * c.in[2]) / static_cast<double>(c.pixels() * c.taps());
+  out.a_bytes = 2 * std::min(1.0, each);
+  out.chain_bytes = chain_bytes(p);
+  return out;
+}
 
 std::string conv_defines(const ConvShape& c, bool last, Signature* s) {
   std::string out;

@@ -5,10 +5,12 @@
 #include <functional>
 
 #include "kernels/cuda/code/conv_shape.hpp"
-#include "kernels/cuda/code/signature.hpp"
+#include "kernels/cuda/code/tiles.hpp"
 
 namespace peri::kernels::cuda {
 
+// Sizes of the product, and what its estimate needs to know of the problem; neither operands nor functions.
+TiledProduct conv_product(const ConvShape& shape, DType type, const Problem& problem);
 // Sizes of images as parameters, what attributes and weights fix as numbers of the text. `last`: channels of the image.
 std::string conv_defines(const ConvShape& shape, bool last, Signature* signature);
 // Lines and steps of operand a, then `element`, which defines peri_a_from (wide) or peri_a.

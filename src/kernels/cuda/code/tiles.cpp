@@ -50,12 +50,15 @@ double guess(const Tile& t, int64_t split, bool cluster, const TiledProduct& p, 
   constexpr double kLaunch = 1217, kWait = 128, kMacsPerNs = 1410, kBytesPerNs = 53, kEnd = 1236, kEndOfElement = 0.089;
   constexpr double kJoin = 1631, kJoinBytesPerNs = 3800, kMemoryBytesPerNs = 2210, kGoodReuse = 18.6;
   constexpr double kMeetings = 400, kMeetingOfPart = 120, kPeerBytesPerNs = 60, kCrowded = 0.1;
+  constexpr double kMade = 1.3;  // not fitted: through registers, but sixteen bytes at a time
   const int64_t depth = derived_depth(p), ahead = derived_stages(p, t, depth);
   const auto tk = static_cast<double>(depth), parts = static_cast<double>(split);
   const double m = t.m, n = t.n, threads = t.threads(), warp_m = m / t.down, warp_n = n / t.across;
   // Small tiles of a warp read each operand more often from shared memory than they multiply it.
   const double reuse = warp_m * warp_n / (warp_m + warp_n);
-  const double rate = kMacsPerNs * std::sqrt(std::min(1.0, reuse / kGoodReuse)), slow = p.a_wide && p.b_wide ? 1 : 2;
+  const double rate = kMacsPerNs * std::sqrt(std::min(1.0, reuse / kGoodReuse)), slow = !p.a_wide || !p.b_wide ? 2
+                                                                                        : p.a_made             ? kMade
+                                                                                                               : 1;
   const double registers = std::min(255.0, 50 + warp_m * warp_n / 32 + warp_m / 4 + warp_n / 4);
   // Of 227 KiB on the H200 that it is fitted to, 227e3 bytes.
   const double shared = static_cast<double>(gpu.shared_bytes) * 1000 / 1024;
@@ -106,6 +109,7 @@ std::string numbers(const TiledProduct& p, const Tile& t, int64_t tk, int64_t st
   number("A_ALONG_M", p.a_along_m);
   number("B_ALONG_N", p.b_along_n);
   number("A_WIDE", p.a_wide);
+  number("A_MADE", p.a_made);
   number("B_WIDE", p.b_wide);
   number("C_WIDE", p.c_wide);
   out += std::string("#define PERI_MULTIPLY ") + (p.type == DType::kBF16 ? "peri_mma_bf16\n" : "peri_mma_f16\n");

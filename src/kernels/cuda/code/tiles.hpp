@@ -14,12 +14,14 @@ struct TiledProduct {
   bool a_along_m = false, b_along_n = false;  // contiguous along m (along n); else both along k
   // Eight elements from a multiple of eight on are contiguous at a multiple of 16 bytes, or all out of range.
   bool a_wide = false, b_wide = false, c_wide = false;
+  bool a_made = false;  // what is read of a is not yet its elements: peri_a_made makes them; only with a_wide
   // Functions of the text (all take PERI_PARAMETERS at the end), for X = a with m, X = b with n:
   //   struct peri_X_line;  peri_X_line peri_X_line_of(PERI_INDEX batch, PERI_INDEX m)    any m
   //   struct peri_X_step;  peri_X_step peri_X_step_of(PERI_INDEX batch, PERI_INDEX k)    any k
   //   wide:  const unsigned short* peri_X_from(line, step, bool* there)       the eight; a multiple of 16 bytes even
   //                                                                           if out of range (!*there)
   //   else:  unsigned short peri_X(line, step)                                one element; 0 out of range
+  //   made:  peri_16 peri_a_made(line, step, const peri_16& read)             the eight of a; 0 out of range
   // PERI_WHOLE_N, PERI_WHOLE_K: 1 if no n or k is out of range.
   //   peri_sum_8(float* v, PERI_INDEX batch, m, n), float peri_sum(float v, batch, m, n)      bias and factors
   //   and where PERI_COLUMN is 1:  peri_column_8(float* c, batch, n), float peri_scaled(float v)     with v + c instead

@@ -16,7 +16,10 @@ enum { k@Rows = @ALONG ? PERI_TK : @LINES, k@Chunks = (@ALONG ? @LINES : PERI_TK
 enum { k@Bytes = k@Rows * k@Chunks * 16, k@Each = (k@Rows * k@Chunks + kThreads - 1) / kThreads };
 struct peri_@_copy {
   peri_@_line line[@ALONG ? (@WIDE ? 1 : 8) : k@Each];
-  peri_16 held[@WIDE ? 1 : k@Each];
+  peri_16 held[@HELD ? k@Each : 1];
+#if @MADE
+  peri_@_step step;  // of what is held
+#endif
 };
 PERI_DEVICE int peri_@_row(const int j) { return threadIdx.x / k@Chunks + j * (kThreads / k@Chunks); }
 // Eight rows on, chunks turn alike.
@@ -55,7 +58,13 @@ PERI_DEVICE void peri_@_fetch(peri_@_copy* c, const unsigned at, const PERI_INDE
 #if @WIDE
     bool there;
     const unsigned short* const from = peri_@_from(c->line[@ALONG ? 0 : j], step, &there, PERI_PASS);
+#if @MADE
+    const peri_16 zero = {{0, 0, 0, 0}};
+    c->held[j] = there && peri_@_has(j) ? *(const peri_16*)from : zero;
+    c->step = step;
+#else
     if (peri_@_has(j)) peri_fetch(at + peri_@_place(j), from, there);
+#endif
 #else
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
@@ -68,8 +77,12 @@ PERI_DEVICE void peri_@_fetch(peri_@_copy* c, const unsigned at, const PERI_INDE
 #endif
   }
 }
-PERI_DEVICE void peri_@_put(const peri_@_copy* c, const unsigned at) {
-#if !@WIDE
+PERI_DEVICE void peri_@_put(const peri_@_copy* c, const unsigned at, PERI_PARAMETERS) {
+#if @MADE
+#pragma unroll
+  for (int j = 0; j < k@Each; ++j)
+    if (peri_@_has(j)) peri_put(at + peri_@_place(j), peri_@_made(c->line[j], c->step, c->held[j], PERI_PASS));
+#elif !@WIDE
 #pragma unroll
   for (int j = 0; j < k@Each; ++j)
     if (peri_@_has(j)) peri_put(at + peri_@_place(j), c->held[j]);
@@ -83,8 +96,10 @@ std::string replaced(std::string text, std::string_view what, std::string_view w
   return text;
 }
 // `@NAME` are the side's macros, `@` its name.
-std::string side(const char* name, const char* along, const char* wide, const char* lines) {
+std::string side(const char* name, const char* along, const char* wide, const char* made, const char* lines) {
   std::string out(kSide);
+  out = replaced(std::move(out), "@HELD", std::string("(!") + wide + " || " + made + ")");
+  out = replaced(std::move(out), "@MADE", made);
   out = replaced(std::move(out), "@ALONG", along);
   out = replaced(std::move(out), "@WIDE", wide);
   out = replaced(std::move(out), "@LINES", lines);
@@ -244,8 +259,8 @@ PERI_KERNEL __launch_bounds__(kThreads, 1) peri_tiles(PERI_PARAMETERS) {
       const unsigned at = base + s * kStage;
       peri_b_fetch(&b, at + kaBytes, batch, begin + s * PERI_TK, PERI_PASS);
       peri_a_fetch(&a, at, batch, begin + s * PERI_TK, PERI_PASS);
-      peri_a_put(&a, at);
-      peri_b_put(&b, at + kaBytes);
+      peri_a_put(&a, at, PERI_PASS);
+      peri_b_put(&b, at + kaBytes, PERI_PASS);
     }
     peri_fetched();
   }
@@ -261,7 +276,7 @@ PERI_KERNEL __launch_bounds__(kThreads, 1) peri_tiles(PERI_PARAMETERS) {
     }
     peri_fetched();
     peri_multiply(sum, now, now + kaBytes);
-    if (more) peri_a_put(&a, next), peri_b_put(&b, next + kaBytes);
+    if (more) peri_a_put(&a, next, PERI_PASS), peri_b_put(&b, next + kaBytes, PERI_PASS);
     now = now == base + (PERI_STAGES - 1) * kStage ? base : now + kStage;
     next = next == base + (PERI_STAGES - 1) * kStage ? base : next + kStage;
   }
@@ -354,8 +369,9 @@ std::string_view tiles_head() {
 }
 
 std::string_view tiles_text() {
-  static const std::string kText = std::string(kCommon) + side("a", "PERI_A_ALONG_M", "PERI_A_WIDE", "PERI_TM") +
-                                   side("b", "PERI_B_ALONG_N", "PERI_B_WIDE", "PERI_TN") + std::string(kKernel);
+  static const std::string kText = std::string(kCommon) +
+                                   side("a", "PERI_A_ALONG_M", "PERI_A_WIDE", "PERI_A_MADE", "PERI_TM") +
+                                   side("b", "PERI_B_ALONG_N", "PERI_B_WIDE", "0", "PERI_TN") + std::string(kKernel);
   return kText;
 }
 
