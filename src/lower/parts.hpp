@@ -1,6 +1,7 @@
 // The possible parts of a cover: the regions of the greedy cut; prefixes of their chains and the rests; neighbours
-// joined to one region, of which the first may be a rest and the second a prefix, up to four in a row; and siblings
-// over one input, each whole or by a prefix.
+// joined to one region, of which the first may be a rest and the second a prefix, up to four in a row; siblings over
+// one input, each whole or by a prefix; and a region with an element-wise one behind it where others read its result
+// too, which is then a result of both.
 #pragma once
 
 #include "lower/region.hpp"
@@ -37,7 +38,8 @@ struct PartRules {
   bool every = false;
 };
 
-// Parts of the regions of a cut, in their order, except that siblings are adjacent (see siblings.hpp). Two regions are
+// Parts of the regions of a cut, in their order, except that siblings, and a region and its branch, are adjacent (see
+// siblings.hpp, branches.hpp). Two regions are
 // neighbours where the only result of one is read by the other and by nothing else. Of up to kMaxAnySiblings siblings
 // any two or more are an option, of more only adjacent ones: all of each, and where that is not allowed, as much of
 // each as may run with the others, with its rest separate. Whatever parts cover the atoms, there is no cycle among

@@ -42,8 +42,8 @@ std::vector<std::string> planned(const std::string& text) {
   return out;
 }
 
-// Parts that a measuring build of the graph would try with the kernel.
-int64_t parts_with(std::string_view kernel, const std::string& text) {
+// Parts with so many results that a measuring build of the graph would try with the kernel.
+int64_t parts_with(std::string_view kernel, const std::string& text, size_t results = 1) {
   const auto work = started(text);
   const auto backend = compile::backend_named("cuda");
   tune::Options tune = work->options().tune;
@@ -61,7 +61,7 @@ int64_t parts_with(std::string_view kernel, const std::string& text) {
   for (const lower::Part& part :
        lower::parts_of(graph, lower::cut_regions(graph, lower::accepts_of(terms)), lower::measured_rules(terms)).list) {
     const auto here = exec::bind_region(lower::region_graph(part.region), sizes);
-    if (!here.ok()) continue;
+    if (!here.ok() || part.region.outputs.size() != results) continue;
     const auto& list = tuner.offers(*here, lower::constant_inputs(part.region)).list;
     count += std::any_of(list.begin(), list.end(), [&](const tune::Candidate& c) { return c.kernel->name == kernel; });
   }
@@ -128,6 +128,15 @@ TEST(JoinedOnGpu, EstimatesChooseItWhereCopiesAreLarge) {
               "const w: f16[128,64,3,3] = seeded(0.1, 2); f = conv(b, w) {pads=[1,1,1,1]}; y = depth_to_space(f) "
               "{blocksize=4, mode=\"CRD\"}; output y }");
   EXPECT_EQ(std::count(shuffle.begin(), shuffle.end(), "cuda_pick"), 0) << testing::PrintToString(shuffle);
+}
+
+// A sum that the next block reads too and its activation, which a convolution reads: one launch may store both.
+TEST(JoinedOnGpu, AConvolutionStoresItsSumAndWhatTheChainMakesOfIt) {
+  const std::string text =
+      "graph { input x: f16[1,64,32,32]; const w: f16[64,64,3,3] = seeded(0.1, 2); c = conv(x, w) "
+      "{pads=[1,1,1,1]}; s = add(c, x); z = hard_swish(s); d = conv(z, w) {pads=[1,1,1,1]}; y = "
+      "add(d, s); output y }";
+  EXPECT_EQ(parts_with("cuda_conv_mma", text, 2), 1);
 }
 
 }  // namespace

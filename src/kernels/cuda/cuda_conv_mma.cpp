@@ -251,7 +251,9 @@ const Entry cuda_conv_mma_entry{{
                 "graph { input x: f16[1,32,9]; const w: f16[16,16,3] = seeded(0.2, 1); y = conv(x, w) {pads=[2,2], "
                 "dilations=[2], group=2}; output y }",
                 "graph { input x: f16[2,3,10,12]; const w: f16[16,3,7,7] = seeded(0.1, 1); const b: f16[16] = "
-                "seeded(0.5, 2); y = conv(x, w, b) {pads=[3,3,3,3], strides=[2,2]}; z = relu(y); output z }"},
+                "seeded(0.5, 2); y = conv(x, w, b) {pads=[3,3,3,3], strides=[2,2]}; z = relu(y); output z }",
+                "graph { input x: f16[2,24,7,6]; input r: f16[2,40,7,6]; const w: f16[40,24,1,1] = seeded(0.2, 1); y = "
+                "conv(x, w); s = add(y, r); z = relu(s); output s; output z }"},
     .tunables = cuda::tile_tunables(),
 }};
 

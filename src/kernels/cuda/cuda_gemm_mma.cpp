@@ -220,7 +220,9 @@ const Entry cuda_gemm_mma_entry{{
                 "2); y = gemm(x, w, b) {transB=1}; z = gelu(y); output z }",
                 "graph { input x: f16[3,17,40]; input w: f16[3,40,9]; y = matmul(x, w); output y }",
                 "graph { input x: f16[19,24]; input w: f16[24,16]; input r: f16[19,16]; y = matmul(x, w); z = add(y, "
-                "r); output z }"},
+                "r); output z }",
+                "graph { input x: bf16[19,24]; const w: bf16[24,16] = seeded(0.2, 1); input r: bf16[19,16]; y = "
+                "matmul(x, w); z = gelu(y); u = add(z, r); output y; output u }"},
     .tunables = cuda::tile_tunables(),
 }};
 

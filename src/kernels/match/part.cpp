@@ -6,6 +6,11 @@
 namespace peri::kernels {
 
 ir::Graph part_of(const ir::Graph& g, size_t begin, size_t end, const ir::Value* middle, const ir::Value* result) {
+  return part_of(g, begin, end, middle, std::span(&result, 1));
+}
+
+ir::Graph part_of(const ir::Graph& g, size_t begin, size_t end, const ir::Value* middle,
+                  std::span<const ir::Value* const> results) {
   ir::Graph out;
   std::unordered_map<const ir::Value*, ir::Value*> map;
   const auto input = [&](const ir::Value* v, const std::string& name) {
@@ -29,7 +34,8 @@ ir::Graph part_of(const ir::Graph& g, size_t begin, size_t end, const ir::Value*
       map[v]->type.layout = {};
     }
   }
-  out.mark_output(map.at(result), "y");
+  for (const ir::Value* v : results)
+    out.mark_output(map.at(v), "y" + (out.outputs.empty() ? "" : std::to_string(out.outputs.size())));
   return out;
 }
 

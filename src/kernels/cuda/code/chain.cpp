@@ -142,6 +142,11 @@ struct Writer {
   int held = 0;           // such units
   std::string hold = {};  // lines that read them
 
+  // Where neighbours of a result stay until they are stored: those of an anchor's only one where its own were.
+  std::string kept(size_t output) const {
+    return anchor == SIZE_MAX || translated.program.outputs.size() > 1 ? "y" + std::to_string(output) : "v";
+  }
+
   // Coordinates c0, c1, ... of the element.
   void decompose() {
     if (decomposed) return;
@@ -226,8 +231,7 @@ struct Writer {
       const auto k = static_cast<size_t>(i.index);
       PERI_ASSIGN(const std::string name, signature->output(problem, k));
       const std::string value = "r" + std::to_string(i.src[0]);
-      const std::string kept = anchor == SIZE_MAX ? "y" + std::to_string(k) : "v";
-      lines += width > 1 ? "    " + kept + "[j] = " + value + ";\n"
+      lines += width > 1 ? "    " + kept(k) + "[j] = " + value + ";\n"
                          : "  " + name + "[i] = " + stored(translated.program.outputs[k], value) + ";\n";
       return Ok{};
     }
@@ -269,9 +273,9 @@ Result<std::string> wide_text(Writer& w, int width) {
   for (const block::Instruction& i : w.translated.program.code) PERI_TRY(w.instruction(i, &types));
   std::string arrays, stores;
   for (size_t k = 0; k < outputs.size(); ++k) {
-    const std::string kept = w.anchor == SIZE_MAX ? "y" + std::to_string(k) : "v";
+    const std::string kept = w.kept(k);
     PERI_ASSIGN(const std::string name, w.signature->output(w.problem, k));
-    if (w.anchor == SIZE_MAX) arrays += format("  float %s[%d];\n", kept.c_str(), width);
+    if (kept != "v") arrays += format("  float %s[%d];\n", kept.c_str(), width);
     stores += "  " + store_wide(width, outputs[k], name + " + i", kept) + ";\n";
   }
   return arrays + w.before + format("#pragma unroll\n  for (int j = 0; j < %d; ++j) {\n", width) + w.lines + "  }\n" +
@@ -291,15 +295,15 @@ struct Finish {
   std::string held, hold = {};  // the wide one, of operands that were read before, and how they are
   int units = 0;                // of 16 bytes
 };
-Result<Finish> finish(const Problem& problem, bool is_anchor, const ir::Layout& layout, int width,
-                      Signature* signature) {
+Result<Finish> finish(const Problem& problem, bool is_anchor, const ir::Layout& layout, int width, Signature* signature,
+                      bool several = false) {
   const ir::Graph& g = *problem.graph;
   const ir::Value* result = is_anchor ? problem.anchor().out() : nullptr;
   std::string head = "PERI_DEVICE void peri_finish(const PERI_INDEX i, ";
   if (is_anchor) head += "const " + register_type(result->type.dtype) + " v, ";
-  if (is_anchor && (g.outputs.size() != 1 || problem.anchor().outputs.size() != 1))
+  if (is_anchor && ((g.outputs.size() != 1 && !several) || problem.anchor().outputs.size() != 1))
     return refused("more than one result");
-  if (is_anchor && g.outputs[0] == result) {
+  if (is_anchor && g.outputs.size() == 1 && g.outputs[0] == result) {
     PERI_ASSIGN(const std::string name, signature->output(problem, 0));
     const bool wide = width > 1 && comes_wide(result->type.dtype);
     return Finish{head + "PERI_PARAMETERS) {\n  " + name + "[i] = " + stored(result->type.dtype, "v") + ";\n}\n",
@@ -307,7 +311,8 @@ Result<Finish> finish(const Problem& problem, bool is_anchor, const ir::Layout& 
   }
   size_t begin = 0;
   while (is_anchor && g.nodes[begin++] != &problem.anchor()) {}
-  ir::Graph end = is_anchor ? part_of(g, begin, g.nodes.size(), result, g.outputs[0]) : ir::Graph();
+  const std::vector<const ir::Value*> results(g.outputs.begin(), g.outputs.end());
+  ir::Graph end = is_anchor ? part_of(g, begin, g.nodes.size(), result, results) : ir::Graph();
   if (is_anchor && !(result->type.shape == g.outputs[0]->type.shape)) return refused("the chain grows the result");
   for (size_t k = 0; is_anchor && k < end.inputs.size(); ++k)
     end.inputs[k]->type.layout = k < g.inputs.size() ? g.inputs[k]->type.layout : layout;
@@ -380,7 +385,8 @@ static std::string held_text(int units) {
 std::string nothing_held_text() { return held_text(0); }
 
 Result<std::string> finish_held_text(const Problem& problem, Signature* signature) {
-  PERI_ASSIGN(Finish out, finish(problem, true, problem.graph->outputs[0]->type.layout, 8, signature));
+  PERI_ASSIGN(const ir::Layout layout, layout_of_results(*problem.graph));
+  PERI_ASSIGN(Finish out, finish(problem, true, layout, 8, signature, true));
   const std::string held = out.units > 0 ? out.held : "  peri_finish_8(i, v, PERI_PASS);\n";
   return both_text(out, 8) + held_text(out.units) +
          "PERI_DEVICE void peri_hold_8(peri_held* held, const PERI_INDEX i, PERI_PARAMETERS) {\n" +

@@ -29,7 +29,8 @@ Result<RegionText> region_text(const Problem& problem, Signature* signature);
 // which reads and writes them in one access where the region allows it and REQUIRES every address a multiple of 16.
 Result<std::string> finish_wide_text(const Problem& problem, int width, Signature* signature);
 
-// The text of width 8, and the same in two steps, so that several reads are in flight at once:
+// The text of width 8, also for a region with several results of one layout, the anchor's own among them or not (all of
+// the above refuse that), and the same in two steps, so that several reads are in flight at once:
 //   peri_hold_8(peri_held* held, PERI_INDEX i, PERI_PARAMETERS)                         preloads operands of i to i + 7
 //   peri_finish_held_8(const peri_held* held, PERI_INDEX i, float* v, PERI_PARAMETERS)
 // PERI_HELD: size of peri_held in units of 16 bytes; if 0 peri_hold_8 does nothing.

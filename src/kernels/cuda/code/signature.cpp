@@ -145,6 +145,8 @@ double chain_bytes(const Problem& problem) {
   for (const ir::Value* v : problem.graph->inputs)
     if (std::find(own.begin(), own.end(), v) == own.end() && dims_of(*v) == of_result)
       out += static_cast<double>(dtype_bits(v->type.dtype)) / 8;
+  for (size_t k = 1; k < problem.graph->outputs.size(); ++k)
+    out += static_cast<double>(dtype_bits(problem.graph->outputs[k]->type.dtype)) / 8;
   return out;
 }
 

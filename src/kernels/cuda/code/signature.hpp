@@ -52,7 +52,8 @@ class Signature {
   std::vector<int64_t> sizes_;
 };
 
-// Bytes of operands of the result's size other than the anchor's own, per element of the result.
+// Bytes of operands of the result's size other than the anchor's own, and of results after the first, per element of
+// the first.
 double chain_bytes(const Problem& problem);
 // The largest number of elements of any value of a problem.
 int64_t most_elements(const Problem& problem);
