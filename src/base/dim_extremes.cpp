@@ -28,9 +28,9 @@ Dim extreme(AtomKind kind, int64_t sign, const Dim& a, const Dim& b) {
   const auto passed = [&](const Dim& x, const Dim& y) {
     std::vector<Dim> of_x;
     collect_operands(other, x, &of_x);
-    return provably_at_least(Dim(sign) * (y - x), 0) ||
-           std::any_of(of_x.begin(), of_x.end(),
-                       [&](const Dim& d) { return provably_at_least(Dim(sign) * (y - d), 0); });
+    return provably_at_least(Dim(sign) * (y - x), 0) || std::any_of(of_x.begin(), of_x.end(), [&](const Dim& d) {
+             return provably_at_least(Dim(sign) * (y - d), 0);
+           });
   };
   for (const Dim& d : all) {
     if (std::any_of(kept.begin(), kept.end(), [&](const Dim& k) { return d == k || passed(d, k); })) continue;

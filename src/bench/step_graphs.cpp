@@ -2,6 +2,7 @@
 #include "bench/step_graphs.hpp"
 
 #include "bench/measure.hpp"
+#include "device/capture.hpp"
 #include "stats/stats.hpp"
 
 namespace peri::bench {
@@ -40,15 +41,13 @@ Result<StepGraphs> StepGraphs::open(runtime::Session& session) {
 
 Result<std::unique_ptr<device::Captured>> StepGraphs::first(size_t count) const {
   device::Stream* const stream = work_[0].stream;
-  PERI_TRY(stream->begin_capture());
-  Status done = Ok{};
-  for (size_t k = 0; k < count && done.ok(); ++k) {
-    const runtime::DeviceStep& s = work_[k];
-    done = s.instance->enqueue({s.reads, s.writes, s.workspace, s.fault, stream});
-  }
-  auto captured = stream->end_capture();  // in any case
-  PERI_TRY(std::move(done));
-  return captured;
+  return device::capture(*stream, [&]() -> Status {
+    for (size_t k = 0; k < count; ++k) {
+      const runtime::DeviceStep& s = work_[k];
+      PERI_TRY(s.instance->enqueue({s.reads, s.writes, s.workspace, s.fault, stream}));
+    }
+    return Ok{};
+  });
 }
 
 Result<StepTimes> time_steps(runtime::Session& session, double seconds) {

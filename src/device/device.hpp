@@ -142,6 +142,9 @@ class Stream {
   virtual Status begin_capture() = 0;
   // Ends the capture, also on an error: the recorded work is then discarded.
   virtual Result<std::unique_ptr<Captured>> end_capture() = 0;
+  // Whether other work of the process spoilt the last capture (a thread that waited for the whole device, say), so that
+  // the same work can be captured again: see capture().
+  virtual bool capture_spoilt() const { return false; }
   // Enqueues all captured work, after the current work of this stream, with the same addresses, and the host memory's
   // contents at that time. `captured` may be destroyed before it ran. Not within a capture.
   virtual Status replay(const Captured& captured) = 0;

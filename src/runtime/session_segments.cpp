@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fault.hpp"
+#include "device/capture.hpp"
 #include "runtime/session_state.hpp"
 
 namespace peri::runtime {
@@ -243,12 +244,7 @@ std::string segment_name(const plan::Program& p, const plan::Segment& s) {
 Status Session::State::capture_segment(size_t index) {
   const plan::Segment& segment = devices.segments[index];
   device::Stream& lead = *devices.lanes[segment.device].streams[0];
-  PERI_TRY(lead.begin_capture());
-  Status enqueued = enqueue_segment(segment);
-  auto captured = lead.end_capture();  // in any case
-  PERI_TRY(enqueued);
-  if (!captured.ok()) return std::move(captured).error();
-  now->captured[index] = std::move(*captured);
+  PERI_ASSIGN(now->captured[index], device::capture(lead, [&] { return enqueue_segment(segment); }));
   ++devices.captures;
   return Ok{};
 }

@@ -5,6 +5,7 @@
 
 #include "bench/graph_clock.hpp"
 #include "bench/measure.hpp"
+#include "device/capture.hpp"
 #include "stats/stats.hpp"
 
 namespace peri::tune {
@@ -55,15 +56,13 @@ class Chain {
   }
 
   Result<std::unique_ptr<Captured>> capture(int launches) const {
-    PERI_TRY(step_.stream->begin_capture());
-    Status done = Ok{};
-    for (int k = 0; k < launches && done.ok(); ++k) {
-      const std::vector<EnqueueContext::Argument> reads = reads_of(static_cast<size_t>(k));
-      done = step_.instance->enqueue({reads, step_.writes, step_.workspace, step_.fault, step_.stream});
-    }
-    auto captured = step_.stream->end_capture();  // in any case
-    PERI_TRY(std::move(done));
-    return captured;
+    return device::capture(*step_.stream, [&]() -> Status {
+      for (int k = 0; k < launches; ++k) {
+        const std::vector<EnqueueContext::Argument> reads = reads_of(static_cast<size_t>(k));
+        PERI_TRY(step_.instance->enqueue({reads, step_.writes, step_.workspace, step_.fault, step_.stream}));
+      }
+      return Ok{};
+    });
   }
 
  private:

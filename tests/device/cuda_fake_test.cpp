@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "device/capture.hpp"
 #include "tests/device/cuda_fakes.hpp"
 #include "tests/device/cuda_kernels.hpp"
 
@@ -212,6 +213,52 @@ TEST_F(FakeCuda, WaitingForTheDeviceSpoilsNoCapture) {
   over = true;
   waits.join();
   must(std::move(done));
+}
+
+// Nothing of a capture ran that other work of the process spoilt: it is taken again, and of its own failures it is not.
+TEST_F(FakeCuda, ASpoiltCaptureIsTakenAgain) {
+  const auto spoil = Fakes::control<void(long)>("driver", "fake_spoil");
+  {
+    const auto device = must(cuda::make_cuda_device());
+    const auto compiler = must(cuda::Compiler::open(""));
+    const Kernels k = must(load_kernels(*device, *compiler));
+    const Memory a = must(device->allocate(400)), b = must(device->allocate(400));
+    const auto one = must(device->make_stream()), two = must(device->make_stream());
+    const auto event = must(device->make_event());
+    int calls = 0;
+    const auto work = [&]() -> Status {
+      ++calls;
+      PERI_TRY(one->record(*event));
+      PERI_TRY(two->wait(*event));
+      PERI_TRY(two->launch(k.of(k.scale, a, b, 2)));
+      PERI_TRY(two->record(*event));
+      return one->wait(*event);
+    };
+    spoil(kMaxCaptures - 1);
+    const auto captured = must(capture(*one, work));
+    EXPECT_EQ(calls, kMaxCaptures);
+    EXPECT_EQ(captured->size(), 1U);
+    must(one->replay(*captured));
+    must(one->synchronize());
+
+    calls = 0;
+    spoil(kMaxCaptures);
+    const auto never = capture(*one, work);
+    ASSERT_FALSE(never.ok());
+    EXPECT_NE(never.error().text().find("901"), std::string::npos) << never.error().text();
+    EXPECT_EQ(calls, kMaxCaptures);
+
+    calls = 0;
+    const auto own = capture(*one, [&]() -> Status {
+      ++calls;
+      return refused("not this");
+    });
+    ASSERT_FALSE(own.ok());
+    EXPECT_EQ(own.error().message, "not this");
+    EXPECT_EQ(calls, 1);
+    must(capture(*one, work));
+  }
+  EXPECT_EQ(live(), 0);
 }
 
 // A replay says what ran in it, on whichever of its streams, and of many launches the last.

@@ -1,10 +1,13 @@
 // Whole models on a GPU: the judge of the engine finds nothing, every step is there, runs give the same bits, on memory
 // and a stream of others too.
 // label: gpu
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
 
@@ -174,6 +177,40 @@ TEST(GpuPorts, SessionsCaptureNewSizesWhileAnotherThreadWaitsForTheDevice) {
   waits.join();
   EXPECT_EQ(wrong, "");
   EXPECT_GT(waited, 0);
+}
+
+// Code of others that waits for the whole context, as libraries and frameworks of the same process do, spoils a
+// capture: it is taken again.
+TEST(GpuPorts, SessionsCaptureNewSizesWhileOtherCodeWaitsForTheContext) {
+  const auto engine = digits_engine();
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  auto& gpu = dynamic_cast<device::cuda::CudaDevice&>(*(*engine)->device(1));
+  void* const driver = dlopen(gpu.driver().path.c_str(), RTLD_NOW);
+  ASSERT_NE(driver, nullptr);
+  const auto wait_for_all = reinterpret_cast<int (*)()>(dlsym(driver, "cuCtxSynchronize"));
+  ASSERT_NE(wait_for_all, nullptr);
+  std::atomic<bool> over{false};
+  int waits = 0, refused = 0;  // by the driver, where a capture was under way
+  std::thread other([&] {
+    (void)gpu.within([&]() -> Status {
+      for (; !over; ++waits) {
+        refused += wait_for_all() != 0;
+        std::this_thread::sleep_for(std::chrono::microseconds(300));
+      }
+      return Ok{};
+    });
+  });
+  std::string wrong;
+  for (int64_t n = 1; n <= 200 && wrong.empty(); ++n) {
+    const auto session = runtime::Session::create(*engine).value();
+    const auto out = session->run(std::vector<Tensor>{*Tensor::zeros(DType::kF32, {1 + n % 8, 1, 8, 8})});
+    if (!out.ok()) wrong = out.error().text();
+  }
+  over = true;
+  other.join();
+  EXPECT_EQ(wrong, "");
+  std::printf("%d waits for the context, %d refused during a capture\n", waits, refused);
+  EXPECT_GT(waits, 0);
 }
 
 // The run's error, with its node; the data beside is not touched, and the session runs again.

@@ -77,6 +77,21 @@ TEST_F(FakeSession, GoesBackToAKeptShapeWithCopiesAndOneReplay) {
   EXPECT_EQ(live(), 0);
 }
 
+TEST_F(FakeSession, RunsWhereOtherWorkOfTheProcessSpoiltItsCaptures) {
+  {
+    const auto made = engine();
+    ASSERT_TRUE(made.ok()) << made.error().text();
+    auto session = Session::create(*made, 1).value();
+    Fakes::control<void(long)>("driver", "fake_spoil")(3);
+    const Tensor x = filled(5, 2.5F);
+    EXPECT_TRUE(same(session->run(std::vector<Tensor>{x}), x));
+    EXPECT_EQ(session->captures(), 1);
+    EXPECT_TRUE(same(session->run(std::vector<Tensor>{x}), x));
+    EXPECT_EQ(session->captures(), 1);
+  }
+  EXPECT_EQ(live(), 0);
+}
+
 TEST_F(FakeSession, AnyCallOfTheDriverThatFailsIsToldAndTheNextRunIsRight) {
   int failures = 0;
   for (long call = 1;; ++call) {

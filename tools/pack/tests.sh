@@ -12,7 +12,7 @@ for program in test_device test_tune test_whole engine_runs; do
   strip "$out/bin/$program"
   patchelf --set-rpath "\$ORIGIN/../../$(basename "$bundle")/lib" "$out/bin/$program"
 done
-cp "$source"/tools/gpu/{answers.py,times.py} "$out/bin/"
+cp "$source"/tools/gpu/{answers.py,times.py,sanitized.sh} "$out/bin/"
 cp "$source/tools/gpu/run.sh" "$source/tools/gpu/shards" "$out/"
 cp "$source"/models/{*.onnx,digits_data.npz,materialize.py,README.md} "$out/models/"
 cp -r "$source/examples/triton" "$out/examples/"

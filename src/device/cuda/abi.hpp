@@ -29,8 +29,8 @@ inline constexpr CuResult kCuSuccess = 0, kCuOutOfMemory = 2, kCuStubLibrary = 3
                           kCuContextIsDestroyed = 709, kCuAssert = 710, kCuHardwareStackError = 714,
                           kCuIllegalInstruction = 715, kCuMisalignedAddress = 716, kCuInvalidAddressSpace = 717,
                           kCuInvalidPc = 718, kCuLaunchFailed = 719, kCuTensorMemoryLeak = 721, kCuNotSupported = 801,
-                          kCuSystemNotReady = 802, kCuSystemDriverMismatch = 803, kCuCompatNotSupported = 804,
-                          kCuGraphUpdateFailure = 910, kCuExternalDevice = 911;
+                          kCuCaptureInvalidated = 901, kCuSystemNotReady = 802, kCuSystemDriverMismatch = 803,
+                          kCuCompatNotSupported = 804, kCuGraphUpdateFailure = 910, kCuExternalDevice = 911;
 
 // enum CUdevice_attribute
 inline constexpr int kCuClockKhz = 13, kCuMultiprocessors = 16, kCuMemoryClockKhz = 36, kCuBusBits = 37,

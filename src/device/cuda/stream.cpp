@@ -79,6 +79,7 @@ class CudaStream final : public Stream {
   Status wait(const Event& event) override;
   Status begin_capture() override;
   Result<std::unique_ptr<Captured>> end_capture() override;
+  bool capture_spoilt() const override { return spoilt_; }
   Status replay(const Captured& captured) override;
   Status synchronize() override;
   // From any thread.
@@ -102,7 +103,7 @@ class CudaStream final : public Stream {
   const bool lent_;
   std::shared_ptr<Capture> capture_;
   size_t lane_ = 0;
-  bool began_ = false;
+  bool began_ = false, spoilt_ = false;
   std::atomic<bool> capturing_ = false;
   // Held where the stream enters or ends a capture and while another thread waits for it: to wait for a stream in a
   // capture spoils the capture.
@@ -257,11 +258,13 @@ Status CudaStream::begin_capture() {
   capture_ = std::make_shared<Capture>();
   lane_ = capture_->order.join();
   began_ = capturing_ = true;
+  spoilt_ = false;
   return Ok{};
 }
 
 Status CudaStream::end_native(Capture& capture, CuGraph* graph) {
   const CuResult code = context_->dispose([&](const Driver& d) { return d.capture_end(stream_, graph); });
+  spoilt_ = code == kCuCaptureInvalidated;
   Status ended = context_->health.check(code, "cuStreamEndCapture");
   for (const CuStream orphan : capture.orphans)
     context_->dispose([&](const Driver& d) { return d.stream_destroy(orphan); });

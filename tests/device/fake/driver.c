@@ -189,6 +189,7 @@ int cuMemFreeHost(void* at) {
 
 static int copy(void* to, const void* from, size_t bytes, void* stream) {
   BEGIN;
+  if (spoilt(stream)) return leave(901);
   enqueue(stream, (Op){.kind = 0, .to = to, .from = from, .bytes = bytes});
   END;
 }
@@ -267,7 +268,7 @@ int cuEventElapsedTime(float* ms, void* from, void* to) {
 }
 int cuStreamBeginCapture_v2(void* stream, int mode) {
   BEGIN;
-  ((Stream*)stream)->graph = calloc(1, sizeof(Graph));
+  ((Stream*)stream)->graph = begun();
   ++live;
   END;
 }
@@ -382,7 +383,8 @@ int cuLaunchKernelEx(const void* config, void* kernel, void** parameters, void**
   const Config* const c = config;
   const unsigned* const limit = limit_of(kernel);
   const int cluster = cluster_of(c);
-  if (c->shared > (limit ? *limit : kPlainShared) || cluster == 0) return leave(1);
+  if (spoilt(c->stream) || c->shared > (limit ? *limit : kPlainShared) || cluster == 0)
+    return leave(spoilt(c->stream) ? 901 : 1);
   if ((intptr_t)kernel > 3) {
     Op op = {.kind = 4, .host = kernel, .blocks = c->blocks[0], .threads = (int)c->threads[0], .cluster = cluster};
     for (int k = 0; k < op.host->count && k < kMaxValues; ++k) memcpy(&op.values[k], parameters[k], 8);

@@ -78,6 +78,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int version = 13000, devices = 1, pools = 1;
 static long clusters;                         // of two and more blocks that ran
 static long late;                             // graphs that a launch had to bring to the device
+static long to_spoil;                         // captures that are spoilt from outside as soon as they begin
 static long calls, failing_call, live, done;  // done: microseconds of a clock that goes by work
 static int failing_code, sticky;
 static Stream* streams;
@@ -95,7 +96,7 @@ void fake_reset(void) {
   version = 13000;
   devices = 1;
   pools = 1;
-  calls = failing_call = live = clusters = late = 0;
+  calls = failing_call = live = clusters = late = to_spoil = 0;
   failing_code = sticky = limit_count = 0;
 }
 void fake_fail(long call, int code) {
@@ -107,6 +108,16 @@ long fake_calls(void) { return calls; }
 long fake_live(void) { return live; }
 long fake_clusters(void) { return clusters; }
 long fake_late(void) { return late; }
+static Graph* begun(void) {
+  Graph* const g = calloc(1, sizeof *g);
+  g->spoilt = to_spoil > 0 && to_spoil--;
+  return g;
+}
+static int spoilt(const void* stream) {
+  const Stream* const s = stream;
+  return s && s->graph && s->graph->spoilt;
+}
+void fake_spoil(long captures) { to_spoil = captures; }
 void fake_version(int driver) { version = driver; }
 void fake_devices(int count, int with_pools) {
   devices = count;
