@@ -2,8 +2,8 @@
 // described, engines that are compiled serve, a plan is shared while it is in use, and each call fails without a leak.
 #include "device/cuda/cudnn.hpp"
 #include "tests/device/attention_forms.hpp"
-#include "tests/device/cuda_fakes.hpp"
 #include "tests/device/devices.hpp"
+#include "tests/device/dnn_fakes.hpp"
 
 namespace peri::device::tests {
 namespace {
@@ -13,18 +13,7 @@ using cuda::DnnChoice;
 
 constexpr size_t kWorkspace = 1 << 20;
 
-class FakeAttention : public testing::Test {
- protected:
-  void SetUp() override { reset(); }
-  void TearDown() override { reset(); }
-  static void reset() {
-    Fakes::control<void()>("driver", "fake_reset")();
-    Fakes::control<void()>("cudnn", "fake_dnn_reset")();
-  }
-  static long count(const char* what) { return Fakes::control<long()>("cudnn", what)(); }
-  static void fail(long call, int status) { Fakes::control<void(long, int)>("cudnn", "fake_dnn_fail")(call, status); }
-  const Fakes fakes_{{"libcuda.so.1", "driver"}, {"libcudnn.so.9", "cudnn"}};
-};
+class FakeAttention : public FakeDnn {};
 
 // The fake's device memory is the host's.
 struct Memories : AttentionOperands {

@@ -6,22 +6,20 @@
 #include "exec/entry.hpp"
 #include "exec/region/region_payload.hpp"
 #include "kernels/entry.hpp"
-#include "tests/device/cuda_fakes.hpp"
+#include "tests/device/dnn_fakes.hpp"
 
 namespace peri::build {
 namespace {
 using device::tests::Fakes;
 
-class CudaDnnAttention : public testing::Test {
+class CudaDnnAttention : public device::tests::FakeDnn {
  protected:
   void SetUp() override {
-    Fakes::control<void()>("driver", "fake_reset")();
-    Fakes::control<void()>("cudnn", "fake_dnn_reset")();
+    FakeDnn::SetUp();
     using Enqueue = void(void*, void (*)(void*), void*);
     Fakes::control<void(Enqueue*)>("cudnn", "fake_dnn_queue")(Fakes::control<Enqueue>("driver", "fake_enqueue"));
   }
-  void TearDown() override { Fakes::control<void()>("cudnn", "fake_dnn_reset")(); }
-  static long runs() { return Fakes::control<long()>("cudnn", "fake_dnn_runs")(); }
+  static long runs() { return count("fake_dnn_runs"); }
 
   static Result<Built> build(std::optional<plan::Lock> lock = {}) {
     compile::Imported model;
@@ -50,7 +48,6 @@ class CudaDnnAttention : public testing::Test {
           out.push_back(payload->kernel + " " + payload->config);
     return out;
   }
-  const Fakes fakes_{{"libcuda.so.1", "driver"}, {"libnvrtc.so.13", "nvrtc"}, {"libcudnn.so.9", "cudnn"}};
 };
 
 TEST_F(CudaDnnAttention, AnEngineRunsItAtEverySize) {

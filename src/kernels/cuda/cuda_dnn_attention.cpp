@@ -15,7 +15,6 @@ using cuda::LibraryCall;
 using device::Address;
 using device::cuda::Cudnn;
 using device::cuda::DnnAttention;
-using device::cuda::DnnChoice;
 static_assert(cuda::kWorkspaceAlignment >= device::cuda::kDnnWorkspaceAlignment);
 
 constexpr size_t kMaxWorkspace = size_t{64} << 20;  // of a run
@@ -129,14 +128,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 
 Result<std::vector<std::string>> resolve(const Problem& p, std::string_view, const Target&, device::Device* device) {
   PERI_ASSIGN(const Attention a, read(p));
-  auto* const gpu = dynamic_cast<device::cuda::CudaDevice*>(device);
-  if (!gpu) return refused("cuDNN is asked for a GPU");
-  PERI_ASSIGN(const auto library, Cudnn::of(*gpu));
-  gpu->keep(library);
-  PERI_ASSIGN(const std::vector<DnnChoice> choices, library->choices(a.attention, kMaxChoices));
-  std::vector<std::string> out;
-  for (const DnnChoice& c : choices) out.push_back(cuda::dnn_config(sizes_text(a.attention), library->version(), c));
-  return out;
+  return cuda::dnn_configs(a.attention, sizes_text(a.attention), kMaxChoices, device);
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view text, const InstantiateContext& c) {

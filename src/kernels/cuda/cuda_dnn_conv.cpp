@@ -16,7 +16,6 @@ using cuda::LaunchArgument;
 using cuda::LibraryCall;
 using device::Address;
 using device::cuda::Cudnn;
-using device::cuda::DnnChoice;
 using device::cuda::DnnConv;
 static_assert(cuda::kWorkspaceAlignment >= device::cuda::kDnnWorkspaceAlignment);
 
@@ -218,14 +217,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 
 Result<std::vector<std::string>> resolve(const Problem& p, std::string_view, const Target&, device::Device* device) {
   PERI_ASSIGN(const Conv conv, read(p));
-  auto* const gpu = dynamic_cast<device::cuda::CudaDevice*>(device);
-  if (!gpu) return refused("cuDNN is asked for a GPU");
-  PERI_ASSIGN(const auto library, Cudnn::of(*gpu));
-  gpu->keep(library);
-  PERI_ASSIGN(const std::vector<DnnChoice> choices, library->choices(conv.conv, kMaxChoices));
-  std::vector<std::string> out;
-  for (const DnnChoice& c : choices) out.push_back(cuda::dnn_config(sizes_text(conv.conv), library->version(), c));
-  return out;
+  return cuda::dnn_configs(conv.conv, sizes_text(conv.conv), kMaxChoices, device);
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view text, const InstantiateContext& c) {

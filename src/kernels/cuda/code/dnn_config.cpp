@@ -42,6 +42,18 @@ std::string dnn_config(const std::string& sizes, const device::cuda::Version& ve
          (knobs.empty() ? "none" : knobs);
 }
 
+Result<std::vector<std::string>> dnn_configs(const device::cuda::DnnProblem& problem, const std::string& sizes,
+                                             int most, device::Device* device) {
+  auto* const gpu = dynamic_cast<device::cuda::CudaDevice*>(device);
+  if (!gpu) return refused("cuDNN is asked for a GPU");
+  PERI_ASSIGN(const auto library, device::cuda::Cudnn::of(*gpu));
+  gpu->keep(library);
+  PERI_ASSIGN(const std::vector<device::cuda::DnnChoice> choices, library->choices(problem, most));
+  std::vector<std::string> out;
+  for (const device::cuda::DnnChoice& c : choices) out.push_back(dnn_config(sizes, library->version(), c));
+  return out;
+}
+
 Result<DnnConfig> read_dnn_config(std::string_view config) {
   constexpr size_t kMaxKnobs = 64;  // more than an engine has
   DnnConfig out;

@@ -16,6 +16,11 @@ std::string dnn_sizes(std::span<const int64_t> sizes);
 std::string dnn_config(const std::string& sizes, const device::cuda::Version& version,
                        const device::cuda::DnnChoice& choice);
 
+// Configurations of the first choices, at most `most`, of the library on the device, which keeps it. kRefused: not a
+// GPU; else the library's errors.
+Result<std::vector<std::string>> dnn_configs(const device::cuda::DnnProblem& problem, const std::string& sizes,
+                                             int most, device::Device* device);
+
 struct DnnConfig {
   bool resolved = false;  // false: the library chooses
   std::string sizes;
