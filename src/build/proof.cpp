@@ -192,6 +192,10 @@ void write_step(JsonWriter& w, const lower::StepReport& s, int64_t begun) {
   if (!s.fallback.empty()) w.field("fallback", s.fallback);
   w.key("work");
   tune::write_work(w, s.work);
+  if (s.needs) {
+    w.key("needs");
+    kernels::write_needs(w, *s.needs);
+  }
   w.field("key", s.key).field("problem", s.problem);
   write_list(w, "origins", s.origins);
   write_list(w, "touched_by", s.touched_by);
@@ -260,7 +264,8 @@ void write_on_host(JsonWriter& w, const compile::Compiled& c) {
 
 std::vector<int64_t> workspaces(const compile::Compiled& c) {
   std::vector<int64_t> out;
-  for (const lower::StepReport& s : c.steps) out.push_back(s.evidence.workspace_bytes);
+  for (const lower::StepReport& s : c.steps)
+    out.push_back(s.needs ? static_cast<int64_t>(s.needs->workspace) : s.evidence.workspace_bytes);
   return out;
 }
 

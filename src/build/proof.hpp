@@ -12,7 +12,8 @@ constexpr int kProofForm = 5;
 // Member "on_host": the steps on the host beside the backend's device, the reasons, and the time of copies for them.
 void write_on_host(JsonWriter& w, const compile::Compiled& compiled);
 
-// Measured bytes of workspace of each step on a device; -1: unknown, and not counted.
+// Bytes of workspace of each step, as planned, or, of a library's call on a device, as measured; -1: unknown, and not
+// counted.
 std::vector<int64_t> workspaces(const compile::Compiled& compiled);
 
 // One JSON object. Written beside the engine as ENGINE.proof, whose hash it contains; none: the engine stays in memory.

@@ -192,6 +192,10 @@ void write_replay(JsonWriter& w, const Replay& r) {
   for (const tune::Candidate& c : r.candidates.list) {
     w.begin_object().field("id", c.id()).field("provider", c.kernel->provider).key("evidence");
     tune::write_evidence(w, c.evidence);
+    if (c.offer.needs) {
+      w.key("needs");
+      kernels::write_needs(w, *c.offer.needs);
+    }
     w.end_object();
   }
   w.end_array().key("refusals").begin_array();

@@ -21,6 +21,7 @@ void show(const Page& page, const build::Replay& replay) {
                                   : std::string(10, ' ') + "-";
     page.line("%-10s %s  error %.3g of its bound  %s%s%s", good ? "right" : "REJECTED", times.c_str(), e.max_error,
               c.id().c_str(), good && e.untimed.empty() ? "" : ": ", (good ? e.untimed : e.rejected).c_str());
+    if (c.offer.needs) page.line("           needs %s", kernels::needs_text(*c.offer.needs).c_str());
   }
   for (const tune::Refusal& r : replay.candidates.refusals)
     page.line("refused    %s: %s", r.kernel.c_str(), r.reason.c_str());

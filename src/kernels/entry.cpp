@@ -1,4 +1,4 @@
-// Configuration texts: numbers in them, and settings of tunables.
+// The needs of an offer; configuration texts: numbers in them, and settings of tunables.
 #include <algorithm>
 #include <charconv>
 
@@ -28,6 +28,21 @@ std::vector<std::string_view> words(std::string_view config) {
   return out;
 }
 }  // namespace
+
+ir::Graph placed(const Problem& problem, const Offer& offer) {
+  ir::Graph out = problem.graph->clone();
+  for (size_t k = 0; k < std::min(out.inputs.size(), offer.inputs.size()); ++k)
+    out.inputs[k]->type.layout = offer.inputs[k];
+  for (size_t k = 0; k < std::min(out.outputs.size(), offer.outputs.size()); ++k)
+    out.outputs[k]->type.layout = offer.outputs[k];
+  return out;
+}
+
+Result<Needs> needs_of(const Kernel& kernel, const Problem& problem, const Offer& offer, const Target& target) {
+  if (!kernel.needs) return refused("only its library knows what a run needs");
+  const ir::Graph region = placed(problem, offer);
+  return kernel.needs({&region, problem.constant}, offer.config, target);
+}
 
 bool has_library(const Kernel& kernel, const Target& target) {
   return kernel.library.empty() ||

@@ -6,6 +6,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "base/thread_pool.hpp"
 #include "device/target.hpp"
 #include "ir/graph.hpp"
+#include "kernels/needs.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::device {
@@ -59,24 +61,31 @@ struct Offer {
   // The kernel's estimate of the time on the target, in ms, so that unmeasured candidates are not ranked by their order
   // alone; 0: no estimate.
   double guess_ms = 0;
+  // Memory and division of work at the problem's sizes, as needs_of() says; none: only the library knows, when the
+  // instance is created. Not part of what is stored of an offer.
+  std::optional<Needs> needs = {};
 };
 
 // Pointers in argument order; string tensors do not reach kernels.
 struct Args {
   std::span<const void* const> in;  // null for omitted inputs; for weights see Kernel::takes_constants
   std::span<void* const> out;
-  std::byte* workspace = nullptr;  // workspace_bytes(), shared by all tasks of a run
-  std::byte* scratch = nullptr;    // scratch_bytes() for the worker that runs the task
+  std::byte* workspace = nullptr;  // Needs::workspace bytes, shared by all tasks of a run
+  std::byte* scratch = nullptr;    // Needs::scratch bytes for the worker that runs the task
 };
 
 // A problem with concrete dims, ready to run. Immutable; run_task() may be called by many threads concurrently.
 class Instance {
  public:
+  // `needs`: what planning found. Tasks depend on the problem only; a phase starts when all tasks of the previous one
+  // are complete.
+  explicit Instance(Needs needs) : needs_(std::move(needs)) {}
   virtual ~Instance() = default;
-  virtual size_t workspace_bytes() const { return 0; }
-  virtual size_t scratch_bytes() const { return 0; }  // per worker
-  virtual int phases() const { return 1; }            // a phase starts when all tasks of the previous one are complete
-  virtual int64_t tasks(int phase) const = 0;         // depends on the problem only
+  const Needs& needs() const { return needs_; }
+  size_t workspace_bytes() const { return needs_.workspace; }
+  size_t scratch_bytes() const { return needs_.scratch; }  // per worker
+  int phases() const { return static_cast<int>(needs_.tasks.size()); }
+  int64_t tasks(int phase) const { return needs_.tasks[static_cast<size_t>(phase)]; }
   virtual void run_task(int phase, int64_t task, const Args& args) const = 0;
   // Whether output `output` may reuse the memory of input `input` at this size, as in Offer::in_place. Where offers
   // differ between sizes, this is what an engine is checked against.
@@ -88,6 +97,9 @@ class Instance {
   // Called after all phases: reports an error that a task found in the data (an index out of range) and left in the
   // workspace.
   virtual Status finish(const Args&) const { return Ok{}; }
+
+ private:
+  Needs needs_;
 };
 
 // Weights packed once for all shapes of a step (weights/packed.hpp), shared by instances.
@@ -155,6 +167,9 @@ struct Kernel {
   // untrusted.
   Result<std::unique_ptr<Instance>> (*instantiate)(const Problem& problem, std::string_view config,
                                                    const InstantiateContext& context) = nullptr;
+  // The pure half of instantiate(): the needs of an instance, for a problem in the layouts of the offer. Reads no
+  // weights. Null: only a library knows them.
+  Result<Needs> (*needs)(const Problem& problem, std::string_view config, const Target& target) = nullptr;
   // IR texts of small regions that it solves, where no sample of a single op is one (see tune/sample_regions.hpp).
   std::vector<std::string_view> samples = {};
   std::vector<Tunable> tunables = {};
@@ -173,6 +188,20 @@ struct Kernel {
   // in a narrower type is widened for as long as the instance lives, and Args points to the widened copy.
   bool takes_constants = false;
 };
+// For a kernel whose instance is made of the problem alone: the needs of one without weights.
+template <auto kInstantiate>
+Result<Needs> needs_from(const Problem& problem, std::string_view config, const Target& target) {
+  const std::vector<Tensor> none(problem.graph->inputs.size());
+  Packed packed;
+  PERI_ASSIGN(const auto made, kInstantiate(problem, config, {none, &packed, &target, nullptr, false}));
+  return made->needs();
+}
+// The problem in the layouts of an offer for it.
+ir::Graph placed(const Problem& problem, const Offer& offer);
+// The needs of an offer for the problem. Errors: kRefused where only a library knows them, or a value of the weights
+// decides; else those of instantiate().
+Result<Needs> needs_of(const Kernel& kernel, const Problem& problem, const Offer& offer, const Target& target);
+
 // Whether the target lists the kernel's library, if it needs one.
 bool has_library(const Kernel& kernel, const Target& target);
 

@@ -194,10 +194,9 @@ struct Chooser {
                                      [&](const Way& w) { return w.in == way.in && w.out == way.out; });
       const auto far = [](int place) { return place >= kMaxPlaces; };
       if (std::any_of(way.in.begin(), way.in.end(), far) || std::any_of(way.out.begin(), way.out.end(), far)) continue;
-      const tune::Evidence& e = a.usable[c].evidence;
       const auto at = static_cast<size_t>(same - piece.ways.begin());
       if (at == ways.size()) ways.emplace_back();
-      ways[at].push_back({c, way.ms, e.workspace_bytes, e.timed()});
+      ways[at].push_back({c, way.ms, a.usable[c].workspace_bytes(), a.usable[c].evidence.timed()});
       if (same == piece.ways.end()) piece.ways.push_back(std::move(way));
     }
     for (size_t k = 0; k < ways.size(); ++k) {

@@ -11,6 +11,7 @@
 #include "lower/accepts.hpp"
 #include "lower/control.hpp"
 #include "lower/data_sizes.hpp"
+#include "lower/described.hpp"
 #include "lower/sides.hpp"
 #include "ops/entry.hpp"
 #include "problem/problem.hpp"
@@ -121,20 +122,12 @@ struct Emitter {
     report.problem = problem::text(concrete, {false});
     report.key = key;
     report.conversion = true;
-    report.chosen = list[0].id();
-    describe_offer(list[0].offer, &report);
-    report.evidence = list[0].evidence;
+    describe_chosen(list[0], &concrete, {false}, tuner.target(), &report);
     for (size_t k = 1; k < list.size(); ++k) report.others.emplace_back(list[k].id(), list[k].evidence);
     for (const tune::Refusal& r : known.refusals) report.refusals.emplace_back(r.kernel, r.reason);
     report.work = tune::work_of(concrete, 0);
     out.steps.push_back(std::move(report));
     return Ok{};
-  }
-
-  static void describe_offer(const kernels::Offer& offer, StepReport* report) {
-    report->layouts = layouts_text(offer);
-    report->requires_isa = offer.requires_isa;
-    report->library = offer.library;
   }
 
   StepReport report_of(const Region& r, const Choice& c) {
@@ -147,16 +140,16 @@ struct Emitter {
           report.touched_by.push_back(t);
     }
     report.key = region_key(r);
-    report.chosen = c.reference ? "reference" : c.candidate.id();
-    if (!c.reference) describe_offer(c.candidate.offer, &report);
+    const auto concrete = exec::bind_region(region_graph(r), options.tuned_for, true);
+    report.chosen = "reference";
+    if (!c.reference)
+      describe_chosen(c.candidate, concrete.ok() ? &*concrete : nullptr, constant_inputs(r), tuner.target(), &report);
     if (!c.reference && c.candidate.fallback) {
       report.fallback = c.candidate.fallback->id();
       report.fallback_isa = c.candidate.fallback->offer.requires_isa;
     }
-    if (!c.reference) report.evidence = c.candidate.evidence;
     for (const tune::Candidate& o : c.others) report.others.emplace_back(o.id(), o.evidence);
     for (const tune::Refusal& x : c.refusals) report.refusals.emplace_back(x.kernel, x.reason);
-    auto concrete = exec::bind_region(region_graph(r), options.tuned_for, true);
     if (!concrete.ok()) return report;
     report.problem = problem::text(*concrete, constant_inputs(r));
     report.work = tune::work_of(*concrete, c.reference ? 0 : c.candidate.offer.flops);

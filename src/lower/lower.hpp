@@ -26,6 +26,7 @@ struct StepReport {
   std::string fallback,
       fallback_isa;         // the candidate for other dims, where the chosen one is valid at the tuned ones only
   tune::Evidence evidence;  // of the chosen one
+  std::optional<kernels::Needs> needs;  // at the tuned dims; none: only a library knows, or nothing was chosen
   std::vector<std::pair<std::string, tune::Evidence>> others;  // id, and the evidence about it
   std::vector<std::pair<std::string, std::string>> refusals;   // kernel, reason
   tune::RegionWork work;                                       // at the tuned dims, by the chosen candidate's algorithm

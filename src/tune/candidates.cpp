@@ -6,14 +6,27 @@
 #include <functional>
 #include <map>
 
+#include "base/bytes.hpp"
 #include "base/fault.hpp"
 #include "base/plural.hpp"
+#include "runtime/engine.hpp"
 #include "tune/resolved.hpp"
 
 namespace peri::tune {
 
 std::string Candidate::id() const {
   return std::string(kernel->name) + "@" + std::to_string(kernel->version) + " {" + offer.config + "}";
+}
+
+int64_t Candidate::workspace_bytes() const {
+  return offer.needs ? static_cast<int64_t>(offer.needs->workspace) : evidence.workspace_bytes;
+}
+
+void plan_needs(const ir::Graph& region, const std::vector<bool>& constant, const device::Target& target,
+                Candidate* candidate) {
+  kernels::Offer& offer = candidate->offer;
+  auto needs = contained([&] { return kernels::needs_of(*candidate->kernel, {&region, constant}, offer, target); });
+  offer.needs = needs.ok() ? std::optional(*std::move(needs)) : std::nullopt;
 }
 
 namespace {
@@ -51,6 +64,25 @@ Turn turn_of(size_t place, double best, double best_of_provider) {
   if (best > kHopelessGuess * best_of_provider) return Turn::kLastResort;
   return place == 0 ? Turn::kFirst : Turn::kIfClose;
 }
+
+namespace {
+// Plans the needs of all, and refuses those that need more than a session may have.
+void refuse_large(const ir::Graph& region, const std::vector<bool>& constant, const device::Target& target,
+                  const Options& options, Candidates* all) {
+  runtime::EngineOptions engine;
+  engine.memory_bytes = options.memory_bytes;
+  const auto limit = static_cast<size_t>(engine.memory_limit());
+  std::erase_if(all->list, [&](Candidate& c) {
+    plan_needs(region, constant, target, &c);
+    const auto& needs = c.offer.needs;
+    if (!needs || (needs->workspace <= limit && needs->scratch <= limit)) return false;
+    all->refusals.push_back(
+        {c.id(), format("a run of it needs more than %s: ", mib_text(engine.memory_limit()).c_str()) +
+                     kernels::needs_text(*needs)});
+    return true;
+  });
+}
+}  // namespace
 
 Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& constant, const Options& options,
                           const device::Target& target) {
@@ -99,6 +131,7 @@ Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& cons
   }
   const auto own = [&](const Candidate& c) { return c.kernel->executor == options.own_executor; };
   if (std::any_of(all.list.begin(), all.list.end(), own)) std::erase_if(all.list, std::not_fn(own));
+  refuse_large(region, constant, target, options, &all);
   // A build may end in the middle of a problem, or take the first that is right (first_right): what is expected to be
   // fast is tried first, what nobody expects, last.
   const auto expected = [](const Candidate& c) { return c.offer.guess_ms > 0 ? c.offer.guess_ms : HUGE_VAL; };

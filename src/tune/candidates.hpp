@@ -14,6 +14,10 @@ size_t guesses_tried(std::span<const kernels::Offer> offers);
 // and of all kernels of its provider, for the problem; 0: there is none.
 Turn turn_of(size_t place, double best, double best_of_provider);
 
+// Sets Offer::needs of a candidate of the problem; none where they are not known before an instance is.
+void plan_needs(const ir::Graph& region, const std::vector<bool>& constant, const device::Target& target,
+                Candidate* candidate);
+
 // The offers of the executors and the provider in the options; where a kernel of Options::own_executor supports the
 // problem, only those of that executor. With the reasons of refusals.
 Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& constant, const Options& options,

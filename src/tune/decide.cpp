@@ -301,6 +301,7 @@ void Tuner::State::turn(const ir::Graph& region, const std::vector<bool>& consta
        kernels::settings_of(*fastest.kernel, fastest.offer.config, static_cast<size_t>(options.settings))) {
     all->list.push_back({fastest.kernel, fastest.offer});
     all->list.back().offer.config = std::move(config);
+    plan_needs(region, constant, target, &all->list.back());
   }
   decide_new(region, constant, key, known, all);
   if (stopped()) leave_untried(all);

@@ -30,6 +30,8 @@ struct Candidate {
   Turn turn = Turn::kFirst;
   bool waits = false;      // not tried: without times the first correct one is chosen; `rejected` says so
   std::string id() const;  // "gemm_f32@1 {mr=12 nr=32}": its name in lock files and reports
+  // Of a run; -1: only its library knows, and it was not measured.
+  int64_t workspace_bytes() const;
 };
 struct Refusal {
   std::string kernel, reason;
@@ -64,6 +66,9 @@ struct Options {
   // Kernels, of this executor if one is named, are tried before their samples ran: the caller checks wrong_on_samples()
   // for its choices. Code is compiled while candidates are tried, and samples of kernels that are not chosen never run.
   bool late_samples = false;
+  // Offers whose workspace, or memory for each thread, takes more bytes are refused, as a session would refuse them; 0:
+  // this machine's memory (runtime::EngineOptions::memory_bytes).
+  int64_t memory_bytes = 0;
   double budget_seconds = 0;   // of the tuner's life; afterwards as if `stop` returned true; 0: no limit
   int settings = 0;            // largest number of settings of the fastest kernel's tunables that are tried
   std::function<bool()> stop;  // once true nothing more is verified or measured: the choice uses what is known by then

@@ -185,6 +185,20 @@ std::vector<Case> cuda_cases(std::vector<SampleProblem>& problems, bool own, Sha
   return out;
 }
 
+std::vector<Case> cases_of_settings(const kernels::Kernel& kernel, SampleProblem& problem, size_t most) {
+  std::vector<Case> out;
+  auto offers = kernel.offer({&problem.region, problem.constant}, some_gpu());
+  if (!offers.ok() || !prepared(&problem)) return out;
+  kernels::Offer offer = offers->front();
+  std::vector<std::string> configs = {offer.config};
+  for (std::string& config : kernels::settings_of(kernel, offer.config, most)) configs.push_back(std::move(config));
+  for (std::string& config : configs) {
+    offer.config = std::move(config);
+    if (auto made = case_of(kernel, problem, offer)) out.push_back(std::move(*made));
+  }
+  return out;
+}
+
 void expect_cases(const std::vector<Case>& cases, bool own, int least, const Share& share) {
   std::map<std::string_view, int> count;
   for (const Case& c : cases) ++count[c.kernel->name];
@@ -207,7 +221,8 @@ struct Guarded {
   }
 };
 
-void check(const Case& c, const HostGpu& gpu) {
+// The results.
+std::vector<Tensor> check(const Case& c, const HostGpu& gpu) {
   SCOPED_TRACE(c.name());
   const ir::Graph& g = c.region;
   std::vector<Tensor> inputs, out;
@@ -244,11 +259,11 @@ void check(const Case& c, const HostGpu& gpu) {
     out[k] = *exec::from_layout(out[k], g.outputs[k]->type.layout, kernels::dims_of(*g.outputs[k]));
   const auto error = compare(*c.problem->expected, out);
   EXPECT_TRUE(error.ok()) << error.error().text();
+  return out;
 }
-}  // namespace
 
-void run_cases(const std::vector<Case>& cases) {
-  HostGpu gpu;
+void compile(const std::vector<Case>& cases, HostGpu* into) {
+  HostGpu& gpu = *into;
   for (const Case& c : cases)
     for (const KernelLaunch& l : c.launches()) gpu.add(l.text, l.entry);
   static int runs = 0;  // a library of a name that is loaded already would be that one
@@ -258,7 +273,30 @@ void run_cases(const std::vector<Case>& cases) {
   const Status compiled = gpu.compile(folder);
   fs::remove_all(folder);
   ASSERT_TRUE(compiled.ok()) << compiled.error().text();
-  for (const Case& c : cases) check(c, gpu);
+}
+}  // namespace
+
+void run_alike(const std::vector<Case>& cases) {
+  HostGpu gpu;
+  compile(cases, &gpu);
+  if (::testing::Test::HasFatalFailure()) return;
+  std::vector<Tensor> before;
+  for (size_t k = 0; k < cases.size(); ++k) {
+    std::vector<Tensor> now = check(cases[k], gpu);
+    const bool alike = k > 0 && cases[k].problem == cases[k - 1].problem && cases[k].kernel == cases[k - 1].kernel;
+    for (size_t r = 0; alike && r < now.size(); ++r) {
+      const auto a = before[r].bytes(), b = now[r].bytes();
+      EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin(), b.end())) << cases[k].name() << ": other bits";
+    }
+    before = std::move(now);
+  }
+}
+
+void run_cases(const std::vector<Case>& cases) {
+  HostGpu gpu;
+  compile(cases, &gpu);
+  if (::testing::Test::HasFatalFailure()) return;
+  for (const Case& c : cases) (void)check(c, gpu);
   ::testing::Test::RecordProperty("cases", static_cast<int>(cases.size()));
   ::testing::Test::RecordProperty("texts", static_cast<int>(gpu.texts()));
 }

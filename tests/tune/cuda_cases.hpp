@@ -44,5 +44,9 @@ std::vector<Case> cuda_cases(std::vector<SampleProblem>& problems, bool own = fa
 void expect_cases(const std::vector<Case>& cases, bool own, int least, const Share& share = {});
 // Compiles the texts of all cases and runs each: results are correct, and nothing is written outside them.
 void run_cases(const std::vector<Case>& cases);
+// The same; consecutive cases of one kernel and problem also give the same bits.
+void run_alike(const std::vector<Case>& cases);
+// A kernel's first offer for a problem, then at most `most` settings of its tunables; none if it refuses the problem.
+std::vector<Case> cases_of_settings(const kernels::Kernel& kernel, SampleProblem& problem, size_t most = 64);
 
 }  // namespace peri::tune

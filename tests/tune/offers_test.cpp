@@ -1,5 +1,6 @@
 // Planning offers nothing that making refuses: every offer of every kernel, on every sample that it takes, becomes an
-// instance of an engine in the layouts that it asked for. Without it a build that tries nothing fails as it loads.
+// instance of an engine in the layouts that it asked for. Without it a build that tries nothing fails as it loads. An
+// instance with its weights asks a session for the memory, tasks and launches that were planned without them.
 #include <gtest/gtest.h>
 
 #include "device/target.hpp"
@@ -12,9 +13,13 @@
 namespace peri::tune {
 namespace {
 
-// The offers of a kernel for a problem that cannot be made, in words; counts all.
+struct Count {
+  int64_t offered = 0, planned = 0;  // offers; those with needs
+};
+
+// The offers of a kernel for a problem that cannot be made, or need other things than planned, in words; counts all.
 std::vector<std::string> unmade(const kernels::Kernel& kernel, const device::Target& target, const SampleProblem& p,
-                                int64_t* offered) {
+                                Count* count) {
   std::vector<std::string> out;
   const auto offers = kernel.offer({&p.region, p.constant}, target);
   if (!offers.ok() || offers->empty()) return out;
@@ -25,14 +30,23 @@ std::vector<std::string> unmade(const kernels::Kernel& kernel, const device::Tar
     if (p.constant[k]) constants[k] = (*arguments)[k];
   for (const kernels::Offer& o : *offers) {
     if (!target.has(o.requires_isa)) continue;
-    ++*offered;
-    ir::Graph region = p.region.clone();
-    for (size_t k = 0; k < o.inputs.size(); ++k) region.inputs[k]->type.layout = o.inputs[k];
-    for (size_t k = 0; k < o.outputs.size(); ++k) region.outputs[k]->type.layout = o.outputs[k];
+    ++count->offered;
+    const ir::Graph region = kernels::placed({&p.region, p.constant}, o);
     kernels::Packed packed;
     const auto made =
         kernel.instantiate({&region, p.constant}, o.config, {constants, &packed, &target, nullptr, false});
-    if (!made.ok()) out.push_back("{" + o.config + "} " + made.error().text() + " in " + ir::print(region));
+    const auto where = [&] { return " {" + o.config + "} in " + ir::print(region); };
+    if (!made.ok()) {
+      out.push_back(made.error().text() + where());
+      continue;
+    }
+    const auto needs = kernels::needs_of(kernel, {&p.region, p.constant}, o, target);
+    count->planned += needs.ok();
+    if (needs.ok() && !(*needs == (*made)->needs()))
+      out.push_back("planned " + kernels::needs_text(*needs) + ", made " + kernels::needs_text((*made)->needs()) +
+                    where());
+    // What only the run's weights decide is refused with that reason.
+    if (!needs.ok() && needs.error().kind != ErrorKind::kRefused) out.push_back(needs.error().text() + where());
   }
   return out;
 }
@@ -41,15 +55,16 @@ std::vector<std::string> unmade(const kernels::Kernel& kernel, const device::Tar
 void expect_made(std::string_view executor, const device::Target& target) {
   for (const kernels::Entry* e : kernels::entries()) {
     if (e->kernel.executor != executor || !e->kernel.library.empty()) continue;
-    int64_t offered = 0;
+    Count count;
     std::vector<std::string> wrong;
     std::vector<SampleProblem> own = own_problems(e->kernel);
     for (const auto* list : {&own, &common_problems()})
       for (const SampleProblem& p : *list)
-        for (std::string& why : unmade(e->kernel, target, p, &offered)) wrong.push_back(std::move(why));
-    EXPECT_GT(offered, 0) << e->kernel.name;
-    EXPECT_TRUE(wrong.empty()) << e->kernel.name << ": " << wrong.size() << " of " << offered << " offers, the first "
-                               << wrong.front();
+        for (std::string& why : unmade(e->kernel, target, p, &count)) wrong.push_back(std::move(why));
+    EXPECT_GT(count.offered, 0) << e->kernel.name;
+    EXPECT_EQ(count.planned > 0, e->kernel.provider == "peri") << e->kernel.name;
+    EXPECT_TRUE(wrong.empty()) << e->kernel.name << ": " << wrong.size() << " of " << count.offered
+                               << " offers, the first " << wrong.front();
   }
 }
 
@@ -64,11 +79,11 @@ TEST(Offers, AnImageThatIsAddedAgainHasOneLayout) {
       "y = add(b, x); output y }");
   ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
   const SampleProblem p{std::move(*g), {false, true}};
-  int64_t offered = 0;
+  Count count;
   for (const kernels::Entry* e : kernels::entries())
     if (e->kernel.executor == "cpu")
-      EXPECT_TRUE(unmade(e->kernel, device::cpu_target(2, exec::libraries()), p, &offered).empty()) << e->kernel.name;
-  EXPECT_GT(offered, 1);
+      EXPECT_TRUE(unmade(e->kernel, device::cpu_target(2, exec::libraries()), p, &count).empty()) << e->kernel.name;
+  EXPECT_GT(count.offered, 1);
 }
 
 }  // namespace

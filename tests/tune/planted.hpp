@@ -32,15 +32,16 @@ enum class Fault {
 class Instance final : public kernels::Instance {
  public:
   Instance(Fault fault, int64_t m, int64_t k, int64_t n, bool residual)
-      : fault_(fault), m_(m), k_(k), n_(n), residual_(residual) {}
+      : kernels::Instance({64, 64, {1, (n + 7) / 8 + (fault == Fault::kOrder ? 1 : 0)}, {}}),
+        fault_(fault),
+        m_(m),
+        k_(k),
+        n_(n),
+        residual_(residual) {}
   // As in its offer.
   bool may_take(size_t output, size_t input) const override {
     return output == 0 && input == (fault_ == Fault::kOwnInput && k_ == n_ ? 0u : 2u);
   }
-  size_t workspace_bytes() const override { return 64; }
-  size_t scratch_bytes() const override { return 64; }
-  int phases() const override { return 2; }
-  int64_t tasks(int phase) const override { return phase == 0 ? 1 : (n_ + 7) / 8 + (fault_ == Fault::kOrder ? 1 : 0); }
   void run_task(int phase, int64_t task, const kernels::Args& args) const override;
   Status finish(const kernels::Args&) const override {
     return fault_ == Fault::kFinish ? Status(invalid("a planted error")) : Status(Ok{});

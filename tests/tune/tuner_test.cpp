@@ -202,6 +202,37 @@ TEST(Tuner, ASettingIsHeldAgainstAWholeAnswer) {
   }
 }
 
+// Refuses what needs too much workspace.
+Result<kernels::Needs> much_workspace(const kernels::Problem&, std::string_view, const device::Target&) {
+  return kernels::Needs{size_t{3} << 20, 0, {1}, {}};
+}
+
+TEST(Tuner, AnOfferThatNeedsMoreMemoryThanARunMayHaveIsRefusedBeforeItIsMade) {
+  const kernels::Kernel greedy = [] {
+    kernels::Kernel k{"greedy", 1, "one", "cpu", "products", offer_product, make_product<kRight>};
+    k.needs = much_workspace;
+    return k;
+  }();
+  const kernels::AddedKernel added(greedy);
+  auto graph = ir::parse_graph(kLarge);
+  ASSERT_TRUE(graph.ok() && ops::infer_graph(*graph).ok());
+  for (const int64_t limit : {int64_t{2} << 20, int64_t{4} << 20}) {
+    Options options;
+    options.measure = options.verify = false;
+    options.memory_bytes = limit;
+    Tuner tuner(options);
+    const kernels::Kernel* only[] = {&greedy};
+    const Candidates& all = tuner.candidates(*graph, {false, false}, {}, only);
+    const bool fits = limit > int64_t{3} << 20;
+    ASSERT_EQ(all.list.size(), fits ? 1u : 0u);
+    if (fits) EXPECT_EQ(all.list[0].workspace_bytes(), int64_t{3} << 20);
+    const auto why = std::find_if(all.refusals.begin(), all.refusals.end(),
+                                  [](const Refusal& r) { return r.kernel == "greedy@1 {}"; });
+    ASSERT_EQ(why == all.refusals.end(), fits);
+    if (!fits) EXPECT_EQ(why->reason, "a run of it needs more than 2.0 MiB: 1 task; 3.0 MiB of workspace");
+  }
+}
+
 TEST(Tuner, WhatComesAfterACandidateThatFailedIsHeldAgainstAWholeAnswerToo) {
   const kernels::Kernel first{"first", 1, "one", "cpu", "products", offer_product, make_product<kRight>},
       throws{"throws", 1, "one", "cpu", "products", offer_product, make_product<kThrows>},

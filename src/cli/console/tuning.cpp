@@ -2,6 +2,7 @@
 #include "cli/console/tuning.hpp"
 
 #include "base/thread_pool.hpp"
+#include "bench/measure.hpp"
 #include "build/machine.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/terminal.hpp"
@@ -25,6 +26,12 @@ Result<serve::Settle> tuner_of(const Arguments& arguments, std::function<void(co
   PERI_ASSIGN(const int threads, thread_count(arguments));
   o.machine = build::cpu_name(build::machine_facts()) + ", " + std::to_string(threads > 0 ? threads : usable_cpus()) +
               " threads";
+  o.time_runs = [](FunctionRef<Status()> run, const std::function<bool()>& stop) -> Result<int64_t> {
+    constexpr int64_t kRuns = 5;
+    const bench::Schedule few{.warm_up_seconds = 0, .seconds = 0, .min_samples = kRuns, .max_samples = kRuns};
+    PERI_ASSIGN(const std::vector<double> ms, bench::time_runs(few, run, stop));
+    return static_cast<int64_t>(stats::median(ms) * 1e6);
+  };
   o.stop = interrupted;
   o.say = std::move(say);
   const auto tuner = std::make_shared<const serve::Tuner>(std::move(o));

@@ -87,6 +87,7 @@ const Entry affine_grid_f32_entry{{
     .takes = "affine grids of f32 of a known size",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input t: f32[2,2,3]; const s: i64[4] = [2, 3, 70, 90]; y = affine_grid(t, s); output y }",
                 "graph { input t: f32[1,3,4]; const s: i64[5] = [1, 1, 5, 30, 40]; y = affine_grid(t, s) "
                 "{align_corners=1}; output y }"},

@@ -52,6 +52,7 @@ const Entry arg_max_f32_entry{{
     .takes = "arg_max and arg_min of f32 along one axis",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .takes_constants = true,
 }};
 

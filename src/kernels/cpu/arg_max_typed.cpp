@@ -110,6 +110,7 @@ const Entry arg_max_typed_entry{{
     .takes = "arg_max and arg_min of f64 and integers along one axis",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: i64[5,70]; y = arg_max(x) {axis=1, keepdims=0}; output y }",
                 "graph { input x: u8[3,9,33]; y = arg_min(x) {axis=1, keepdims=1, select_last_index=1}; output y }",
                 "graph { input x: u32[5,70]; y = arg_max(x) {axis=1}; output y }",

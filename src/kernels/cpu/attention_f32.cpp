@@ -80,6 +80,7 @@ const Entry attention_f32_entry{{
     .takes = "fused attention in f32, any layout of heads, masks, causal",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .tunables = {{"tiles", "tiles of queries of a head that a task does", {2, 4, 8}}},
     .takes_constants = true,
 }};

@@ -48,6 +48,7 @@ const Entry bit_copy_entry{{
     .takes = "bit_cast between types of whole bytes",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f32[300,190]; y = bit_cast(x) {to=13}; output y }"},
     .takes_constants = true,
 }};

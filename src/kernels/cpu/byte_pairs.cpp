@@ -203,6 +203,7 @@ const Entry byte_pairs_entry{{
              "broadcast, row-major or NHWC",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: u8[2,70,5,9]; input w: u8[2,70,5,9]; const s: f32[] = [0.02]; const z: u8[] = [128]; "
          "const t: f32[] = [0.031]; const v: u8[] = [100]; a = from_bytes(x, s, z); b = from_bytes(w, t, v); c = "

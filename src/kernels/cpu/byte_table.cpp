@@ -51,6 +51,7 @@ const Entry byte_table_entry{{
     .takes = "bytes looked up in a table, row-major or NHWC",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: u8[2,35,70,9]; const t: u8[256] = seeded(50, 1); y = byte_table(x, t); output y }"},
     .takes_constants = true,
 }};

@@ -98,6 +98,7 @@ const Entry cache_write_entry{{
     .takes = "tensor_scatter of any type of whole bytes",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input p: f32[2,3,9,5]; input x: f32[2,3,2,5]; input i: i64[2]; y = tensor_scatter(p, x, i); "
                 "output y }",
                 "graph { input p: i8[2,7,5]; input x: i8[2,3,5]; const i: i64[2] = [6, 2]; y = tensor_scatter(p, x, i) "

@@ -82,6 +82,7 @@ const Entry col2im_f32_entry{{
     .takes = "col2im of f32 in two dimensions with constant sizes",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: f32[2,27,35]; const i: i64[2] = [7, 9]; const b: i64[2] = [3, 3]; y = col2im(x, i, "
          "b); output y }",

@@ -1,11 +1,11 @@
 // Kernel conv_bytes: convolutions of bytes in NHWC, exact, as int32, as float32 with scales, bias and activation, or
 // rounded to bytes. Windows become rows of a product; depthwise ones are summed in float32, exactly.
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "kernels/cpu/integer/channels.hpp"
 #include "kernels/cpu/integer/matched.hpp"
+#include "kernels/cpu/integer/window.hpp"
 #include "kernels/cpu/isa.hpp"
 #include "kernels/entry.hpp"
 #include "kernels/match/conv_match.hpp"
@@ -26,6 +26,7 @@ using cpu::integer::offers_of;
 using cpu::integer::Operands;
 using cpu::integer::pack;
 using cpu::integer::packed_bytes;
+using cpu::integer::Pixel;
 using cpu::integer::Plan;
 using cpu::integer::plan_product;
 using cpu::integer::read_dot;
@@ -69,73 +70,14 @@ const uint8_t* image_of(const Read& r, const Args& args) {
   return static_cast<const uint8_t*>(args.in[static_cast<size_t>(r.m.a_input)]);
 }
 
-// A few bytes: two moves that overlap instead of a call.
-inline void copy(uint8_t* to, const uint8_t* from, int64_t n) {
-  const auto ends = [&]<size_t kBytes>(std::array<uint8_t, kBytes> first) {
-    std::array<uint8_t, kBytes> last;
-    std::memcpy(first.data(), from, kBytes);
-    std::memcpy(last.data(), from + n - kBytes, kBytes);
-    std::memcpy(to, first.data(), kBytes);
-    std::memcpy(to + n - kBytes, last.data(), kBytes);
-  };
-  if (n > 32) {
-    std::memcpy(to, from, static_cast<size_t>(n));
-  } else if (n >= 16) {
-    ends(std::array<uint8_t, 16>{});
-  } else if (n >= 8) {
-    ends(std::array<uint8_t, 8>{});
-  } else if (n >= 4) {
-    ends(std::array<uint8_t, 4>{});
-  } else {
-    for (int64_t i = 0; i < n; ++i) to[i] = from[i];
-  }
-}
-
-struct Pixel {
-  int64_t image, oy, ox;
-  Pixel(const ConvShape& c, int64_t at) : image(at / c.ow() / c.oh()), oy(at / c.ow() % c.oh()), ox(at % c.ow()) {}
-  void next(const ConvShape& c) {
-    if (++ox < c.ow()) return;
-    ox = 0;
-    if (++oy < c.oh()) return;
-    oy = 0;
-    ++image;
-  }
-};
-
-// The window of one output pixel in one group: taps row by row, channels innermost. `edge`: the byte of the padding.
-void window(const ConvShape& c, const uint8_t* x, int64_t group, const Pixel& p, uint8_t edge, uint8_t* to) {
-  const int64_t each = c.ic / c.groups, left = p.ox * c.sw - c.left, top = p.oy * c.sh - c.top;
-  const bool whole = c.groups == 1 && c.dw == 1;
-  if (whole && left >= 0 && left + c.kw <= c.iw && top >= 0 && top + (c.kh - 1) * c.dh < c.ih) {
-    const uint8_t* row = x + ((p.image * c.ih + top) * c.iw + left) * c.ic;
-    for (int64_t ky = 0; ky < c.kh; ++ky, to += c.kw * each, row += c.dh * c.iw * c.ic) copy(to, row, c.kw * each);
-    return;
-  }
-  const int64_t first = left < 0 ? (-left + c.dw - 1) / c.dw : 0,
-                end = std::clamp<int64_t>((c.iw - left + c.dw - 1) / c.dw, 0, c.kw), begin = std::min(first, end);
-  for (int64_t ky = 0; ky < c.kh; ++ky, to += c.kw * each) {
-    const int64_t y = top + ky * c.dh;
-    if (y < 0 || y >= c.ih) {
-      std::memset(to, edge, static_cast<size_t>(c.kw * each));
-      continue;
-    }
-    const uint8_t* const row = x + ((p.image * c.ih + y) * c.iw + left) * c.ic + group * each;
-    std::memset(to, edge, static_cast<size_t>(begin * each));
-    if (whole)
-      std::memcpy(to + begin * each, row + begin * c.ic, static_cast<size_t>((end - begin) * each));
-    else
-      for (int64_t kx = begin; kx < end; ++kx) copy(to + kx * each, row + kx * c.dw * c.ic, each);
-    std::memset(to + end * each, edge, static_cast<size_t>((c.kw - end) * each));
-  }
-}
-
 class ConvBytes final : public Instance {
  public:
   ConvBytes(Read r, Plan plan, Fixed fixed, Packed packed)
-      : r_(std::move(r)), plan_(plan), fixed_(std::move(fixed)), packed_(std::move(packed)) {}
-  size_t scratch_bytes() const override { return plan_.scratch; }
-  int64_t tasks(int) const override { return plan_.tasks; }
+      : Instance(needs_of_tasks(plan.tasks, plan.scratch)),
+        r_(std::move(r)),
+        plan_(plan),
+        fixed_(std::move(fixed)),
+        packed_(std::move(packed)) {}
   void run_task(int, int64_t task, const Args& args) const override {
     const uint8_t* const x = image_of(r_, args);
     const int32_t zero = fixed_.a_zero(args);
@@ -170,9 +112,11 @@ class ConvBytes final : public Instance {
 class ByChannelDots final : public Instance {
  public:
   ByChannelDots(const Read& r, const ChannelPlan& plan, Fixed fixed, Packed packed)
-      : r_(r), plan_(plan), fixed_(std::move(fixed)), packed_(std::move(packed)) {}
-  size_t scratch_bytes() const override { return plan_.scratch(); }
-  int64_t tasks(int) const override { return plan_.tasks(); }
+      : Instance(needs_of_tasks(plan.tasks(), plan.scratch())),
+        r_(r),
+        plan_(plan),
+        fixed_(std::move(fixed)),
+        packed_(std::move(packed)) {}
   void run_task(int, int64_t task, const Args& args) const override {
     Operands with{.make = [](int64_t, int64_t, int64_t, uint8_t*, int64_t) {}};
     with.b = packed_as<std::byte>(packed_);
@@ -189,17 +133,20 @@ class ByChannelDots final : public Instance {
   Packed packed_;
 };
 
+Needs needs_by_channel(const ConvShape& c) {
+  return needs_of_tasks(c.n * c.oh(), static_cast<size_t>(c.oc) * sizeof(int32_t));
+}
+
 // One row of pixels a task, all channels of a pixel at a time.
 class ByChannel final : public Instance {
  public:
   ByChannel(Read r, cpu::Isa isa, Fixed fixed, Packed packed)
-      : r_(std::move(r)),
+      : Instance(needs_by_channel(r.conv)),
+        r_(std::move(r)),
         isa_(isa),
         fixed_(std::move(fixed)),
         packed_(std::move(packed)),
         zeros_(static_cast<size_t>(r_.conv.oc)) {}
-  size_t scratch_bytes() const override { return static_cast<size_t>(r_.conv.oc) * sizeof(int32_t); }
-  int64_t tasks(int) const override { return r_.conv.n * r_.conv.oh(); }
   void run_task(int, int64_t task, const Args& args) const override {
     const ConvShape& c = r_.conv;
     const Loops& loops = loops_of(isa_);
@@ -263,12 +210,16 @@ Result<std::unique_ptr<Instance>> by_channel(const Problem& p, Read r, const Fix
   return std::unique_ptr<Instance>(std::make_unique<ByChannel>(std::move(r), isa, fixed, *c.packed));
 }
 
+ChannelPlan plan_channels(const Read& r, const Fixed& fixed, cpu::Isa isa) {
+  const ConvShape& v = r.conv;
+  return ChannelPlan({v.n, v.oc, v.ih, v.iw, v.oh(), v.ow(), v.kh, v.kw, v.sh, v.sw, v.dh, v.dw, v.top, v.left,
+                      r.m.a_signed, fixed.row_sums(), r.m.to},
+                     isa);
+}
+
 Result<std::unique_ptr<Instance>> by_channel_dots(const Problem& p, const Read& r, Fixed fixed, cpu::Isa isa,
                                                   const InstantiateContext& c) {
-  const ConvShape& v = r.conv;
-  const ChannelPlan plan({v.n, v.oc, v.ih, v.iw, v.oh(), v.ow(), v.kh, v.kw, v.sh, v.sw, v.dh, v.dw, v.top, v.left,
-                          r.m.a_signed, fixed.row_sums(), r.m.to},
-                         isa);
+  const ChannelPlan plan = plan_channels(r, fixed, isa);
   PERI_TRY(pack_bytes_once(c, "channels", plan.packed_bytes(), [&](std::byte* to) {
     Tensor keep;
     plan.pack(static_cast<const uint8_t*>(known(p, r.m.b, c, &keep)->data()), !r.m.b_signed, to);
@@ -289,29 +240,58 @@ void pack_weights(const Read& r, const uint8_t* w, std::byte* to) {
   }
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+struct Planned {
+  Read r;
+  Fixed fixed;
+  cpu::Isa isa;
+  enum class Way : uint8_t { kProduct, kByChannel, kByChannelDots } way = Way::kProduct;
+  Plan plan = {};  // of a product
+};
+Result<Planned> planned(const Problem& p, std::string_view config, const InstantiateContext& c) {
   PERI_ASSIGN(Read r, read(p));
   if (!(r.m.a->type.layout == ir::nhwc()) || !(p.graph->outputs[0]->type.layout == ir::nhwc()))
     return invalid("the region's layouts are not NHWC");
   PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
   const int64_t k = r.taps() * r.each();
   PERI_ASSIGN(Fixed fixed, Fixed::make(p, r.m, r.conv.oc, k, c));
-  if (r.by_channel() && config.empty()) return by_channel(p, std::move(r), fixed, isa, c);
+  if (r.by_channel() && config.empty())
+    return Planned{std::move(r), std::move(fixed), isa, Planned::Way::kByChannel, {}};
   PERI_ASSIGN(const Dot dot, read_dot(config, *c.target));
   if (r.by_channel()) {
     if (dot != Dot::kVnni) return invalid("channel-wise sums have no such configuration");
-    return by_channel_dots(p, r, std::move(fixed), isa, c);
+    return Planned{std::move(r), std::move(fixed), isa, Planned::Way::kByChannelDots, {}};
   }
   Shape s{.images = r.conv.groups, .m = r.conv.n * r.conv.oh() * r.conv.ow(), .n = r.columns(), .k = k};
   s.makes_rows = !r.in_place();
   s.row_sums = fixed.row_sums();
   s.to = r.m.to;
-  PERI_TRY(pack_bytes_once(c, "bytes", r.conv.groups * packed_bytes(k, s.n), [&](std::byte* to) {
+  const Plan plan = plan_product(s, dot, isa);
+  return Planned{std::move(r), std::move(fixed), isa, Planned::Way::kProduct, plan};
+}
+
+Result<Needs> needs(const Problem& p, std::string_view config, const Target& target) {
+  PERI_ASSIGN(const Read r, read(p));
+  PERI_TRY(check_zero_known(p, r.m));
+  const std::vector<Tensor> none(p.graph->inputs.size());
+  PERI_ASSIGN(const Planned made, planned(p, config, {none, nullptr, &target}));
+  if (made.way == Planned::Way::kByChannel) return needs_by_channel(made.r.conv);
+  if (made.way == Planned::Way::kProduct) return needs_of_tasks(made.plan.tasks, made.plan.scratch);
+  const ChannelPlan plan = plan_channels(made.r, made.fixed, made.isa);
+  return needs_of_tasks(plan.tasks(), plan.scratch());
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(Planned made, planned(p, config, c));
+  Read& r = made.r;
+  if (made.way == Planned::Way::kByChannel) return by_channel(p, std::move(r), made.fixed, made.isa, c);
+  if (made.way == Planned::Way::kByChannelDots) return by_channel_dots(p, r, std::move(made.fixed), made.isa, c);
+  const Shape& s = made.plan.shape;
+  PERI_TRY(pack_bytes_once(c, "bytes", r.conv.groups * packed_bytes(s.k, s.n), [&](std::byte* to) {
     Tensor keep;
     pack_weights(r, static_cast<const uint8_t*>(known(p, r.m.b, c, &keep)->data()), to);
   }));
   return std::unique_ptr<Instance>(
-      std::make_unique<ConvBytes>(std::move(r), plan_product(s, dot, isa), std::move(fixed), *c.packed));
+      std::make_unique<ConvBytes>(std::move(r), made.plan, std::move(made.fixed), *c.packed));
 }
 }  // namespace
 
@@ -325,6 +305,7 @@ const Entry conv_bytes_entry{{
         "scales, bias and activation in float32 behind sums, and a clip, a sum with bytes and a table behind bytes",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs,
     .samples =
         {"graph { input x: u8[2,35,7,6]; const z: u8[] = [200]; const w: i8[70,35,1,1] = seeded(50, 1); y = "
          "conv_integer(x, w, z); output y }",

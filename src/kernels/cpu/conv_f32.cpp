@@ -50,16 +50,19 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return out;
 }
 
+Needs needs_from_plan(const ConvPlan& plan) {
+  return needs_of_tasks(plan.tasks, static_cast<size_t>(plan.scratch_floats) * sizeof(float));
+}
+
 class ConvInstance final : public Instance {
  public:
   ConvInstance(MatchedConv setup, ConvPlan plan, Packed packed, std::vector<Tensor> constants, int taken)
-      : taken_(taken),
+      : Instance(needs_from_plan(plan)),
+        taken_(taken),
         setup_(std::move(setup)),
         plan_(plan),
         packed_(std::move(packed)),
         constants_(std::move(constants)) {}
-  size_t scratch_bytes() const override { return static_cast<size_t>(plan_.scratch_floats) * sizeof(float); }
-  int64_t tasks(int) const override { return plan_.tasks; }
   bool may_take(size_t output, size_t input) const override {
     return output == 0 && taken_ >= 0 && input == static_cast<size_t>(taken_);
   }
@@ -80,7 +83,11 @@ class ConvInstance final : public Instance {
   std::vector<Tensor> constants_;
 };
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+struct Planned {
+  MatchedConv conv;
+  ConvPlan plan;
+};
+Result<Planned> planned(const Problem& p, std::string_view config, const Target& target) {
   PERI_ASSIGN(MatchedConv s, match_conv(p));
   const Kernel& kernel = conv_f32_entry.kernel;
   const std::string form = derived_config(kernel, config);
@@ -91,19 +98,31 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(cut.lines, setting(kernel, config, "lines"));
   PERI_ASSIGN(cut.panels, setting(kernel, config, "panels"));
   if (const std::string why = refuse_conv(s.shape); !why.empty()) return refused("%s", why.c_str());
-  PERI_ASSIGN(const auto isa, best_isa(*c.target));
+  PERI_ASSIGN(const auto isa, best_isa(target));
   const ir::Layout want = s.shape.x_form == XForm::kNchw ? ir::Layout{} : ir::nhwc();
   if (!(p.graph->inputs[static_cast<size_t>(s.x)]->type.layout == want) ||
       !(p.graph->outputs[0]->type.layout == ir::nhwc()))
     return invalid("the region has other layouts than its configuration says");
+  const ConvPlan plan = plan_conv(s.shape, isa, cut);
+  return Planned{std::move(s), plan};
+}
+
+Result<Needs> needs(const Problem& p, std::string_view config, const Target& target) {
+  PERI_ASSIGN(const Planned made, planned(p, config, target));
+  return needs_from_plan(made.plan);
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(Planned made, planned(p, config, *c.target));
+  MatchedConv& s = made.conv;
+  const auto isa = made.plan.isa;
   PERI_TRY(pack_once(c, "", packed_conv_floats(s.shape, isa), [&](float* to) {
     pack_conv_weights(c.constants[static_cast<size_t>(s.w)].as<float>().data(), s.shape, isa, to);
   }));
   std::vector<Tensor> constants = c.constants.all_but({s.w});
-  const ConvPlan plan = plan_conv(s.shape, isa, cut);
-  const int take = taken(p, s, plan);
+  const int take = taken(p, s, made.plan);
   return std::unique_ptr<Instance>(
-      std::make_unique<ConvInstance>(std::move(s), plan, *c.packed, std::move(constants), take));
+      std::make_unique<ConvInstance>(std::move(s), made.plan, *c.packed, std::move(constants), take));
 }
 }  // namespace
 
@@ -114,6 +133,7 @@ const Entry conv_f32_entry{{
     .takes = "float32 convolution in two dimensions, NHWC, constant weights, with bias, residual and activation",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs,
     .tunables = {{"panels", "panels of output channels that a task computes, but depthwise", {1, 2, 4, 8}},
                  {"lines", "lines of the image that a task computes, depthwise and in a first layer", {1, 2, 4}},
                  {"pixels", "pixels that a task computes, otherwise", {64, 32, 16}}},

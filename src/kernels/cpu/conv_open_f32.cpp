@@ -110,6 +110,7 @@ const Entry conv_open_f32_entry{{
     .takes = "float32 convolution in two dimensions whose weights or bias are not constants",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: f32[2,4,9,37]; input w: f32[6,4,3,3]; y = conv(x, w) {pads=[1,1,1,1]}; output y }",
          "graph { input x: f32[1,6,11,19]; input w: f32[9,2,3,2]; input b: f32[9]; y = conv(x, w, b) {group=3, "

@@ -72,12 +72,18 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return out;
 }
 
+Needs needs_from_plan(const PairPlan& plan) {
+  return needs_of_tasks(plan.tasks, static_cast<size_t>(plan.scratch_floats) * sizeof(float));
+}
+
 class PairInstance final : public Instance {
  public:
   PairInstance(MatchedPair pair, PairPlan plan, Packed packed, std::vector<Tensor> constants)
-      : pair_(std::move(pair)), plan_(std::move(plan)), packed_(std::move(packed)), constants_(std::move(constants)) {}
-  size_t scratch_bytes() const override { return static_cast<size_t>(plan_.scratch_floats) * sizeof(float); }
-  int64_t tasks(int) const override { return plan_.tasks; }
+      : Instance(needs_from_plan(plan)),
+        pair_(std::move(pair)),
+        plan_(std::move(plan)),
+        packed_(std::move(packed)),
+        constants_(std::move(constants)) {}
   void run_task(int, int64_t task, const Args& args) const override {
     PairArgs a;
     a.x = static_cast<const float*>(args.in[static_cast<size_t>(pair_.first.x)]);
@@ -95,16 +101,33 @@ class PairInstance final : public Instance {
   std::vector<Tensor> constants_;
 };
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+struct Planned {
+  MatchedPair pair;
+  PairPlan plan;
+};
+Result<Planned> planned(const Problem& p, std::string_view config, const Target& target) {
   PERI_ASSIGN(MatchedPair m, match(p));
   PERI_ASSIGN(const int64_t channels, config_int(config, "channels", 16, 1024, 32));
   PERI_ASSIGN(const int64_t strip, config_int(config, "strip", 1, 1 << 20, 256));
   if (channels % 16 != 0) return invalid("bad configuration").but_found(std::string(config));
-  PERI_ASSIGN(const auto isa, best_isa(*c.target));
+  PERI_ASSIGN(const auto isa, best_isa(target));
   if (!(p.graph->inputs[static_cast<size_t>(m.first.x)]->type.layout == ir::nhwc()) ||
       !(p.graph->outputs[0]->type.layout == ir::nhwc()))
     return invalid("the region has other layouts than its configuration says");
   PairPlan plan = cpu::plan_pair(m.shape(), channels, strip << 10, isa);
+  return Planned{std::move(m), std::move(plan)};
+}
+
+Result<Needs> needs(const Problem& p, std::string_view config, const Target& target) {
+  PERI_ASSIGN(const Planned made, planned(p, config, target));
+  return needs_from_plan(made.plan);
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(Planned made, planned(p, config, *c.target));
+  MatchedPair& m = made.pair;
+  PairPlan& plan = made.plan;
+  PERI_ASSIGN(const auto isa, best_isa(*c.target));
   PERI_TRY(pack_once(c, "", cpu::packed_pair_floats(plan.shape, plan.block, isa), [&](float* to) {
     cpu::pack_pair_weights(c.constants[static_cast<size_t>(m.first.w)].as<float>().data(),
                            c.constants[static_cast<size_t>(m.second.w)].as<float>().data(), plan.shape, plan.block, isa,
@@ -125,6 +148,7 @@ const Entry conv_pair_f32_entry{{
              "activation",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs,
     .samples =
         {"graph { input x: f32[2,24,9,7]; const w: f32[40,24,1,1] = seeded(0.2, 1); const b: f32[40] = seeded(0.5, 2); "
          "const v: f32[40,1,3,3] = seeded(0.3, 3); const c: f32[40] = seeded(0.5, 4); m = conv(x, w, b); t = relu(m); "

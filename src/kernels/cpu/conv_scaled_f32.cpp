@@ -66,24 +66,30 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return std::vector<Offer>{std::move(o)};
 }
 
+int64_t floats_of(const ConvPlan& one) { return (packed_conv_floats(one.shape, one.isa) + 15) / 16 * 16; }
+
+// `one`: of one image. A phase scales the weights for each image.
+Needs needs_from_plan(const ConvPlan& one, int64_t images) {
+  return {static_cast<size_t>(images * floats_of(one)) * sizeof(float),
+          static_cast<size_t>(one.scratch_floats) * sizeof(float),
+          {images, images * one.tasks},
+          {}};
+}
+
 class ScaledInstance final : public Instance {
  public:
   ScaledInstance(Match match, const ConvPlan& one, int64_t images, Packed packed, std::vector<Tensor> constants,
                  int taken)
-      : taken_(taken),
+      : Instance(needs_from_plan(one, images)),
+        taken_(taken),
         match_(std::move(match)),
         one_(one),
-        images_(images),
-        floats_((packed_conv_floats(one.shape, one.isa) + 15) / 16 * 16),
+        floats_(floats_of(one)),
         packed_(std::move(packed)),
         constants_(std::move(constants)) {}
-  size_t workspace_bytes() const override { return static_cast<size_t>(images_ * floats_) * sizeof(float); }
-  size_t scratch_bytes() const override { return static_cast<size_t>(one_.scratch_floats) * sizeof(float); }
-  int phases() const override { return 2; }
   bool may_take(size_t output, size_t input) const override {
     return output == 0 && taken_ >= 0 && input == static_cast<size_t>(taken_);
   }
-  int64_t tasks(int phase) const override { return phase == 0 ? images_ : images_ * one_.tasks; }
   void run_task(int phase, int64_t task, const Args& args) const override {
     const int64_t image = phase == 0 ? task : task / one_.tasks;
     const ConvShape& s = one_.shape;
@@ -105,15 +111,20 @@ class ScaledInstance final : public Instance {
   int taken_;
   Match match_;
   ConvPlan one_;  // of one image
-  int64_t images_, floats_;
+  int64_t floats_;
   Packed packed_;
   std::vector<Tensor> constants_;
 };
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+struct Planned {
+  Match match;
+  ConvPlan one;
+  int64_t images;
+};
+Result<Planned> planned(const Problem& p, std::string_view config, const Target& target) {
   PERI_ASSIGN(Match m, match(p));
   if (!config.empty()) return invalid("bad configuration").but_found(std::string(config));
-  PERI_ASSIGN(const auto isa, best_isa(*c.target));
+  PERI_ASSIGN(const auto isa, best_isa(target));
   for (size_t k = 0; k < p.graph->inputs.size(); ++k)
     if (!p.constant[k] && p.graph->inputs[k]->type.rank() == 4 && !(p.graph->inputs[k]->type.layout == ir::nhwc()))
       return invalid("the region has other layouts than its configuration says");
@@ -122,14 +133,26 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   const int64_t images = m.conv.shape.n;
   ConvShape one = m.conv.shape;
   one.n = 1;
+  return Planned{std::move(m), cpu::plan_conv(one, isa), images};
+}
+
+Result<Needs> needs(const Problem& p, std::string_view config, const Target& target) {
+  PERI_ASSIGN(const Planned made, planned(p, config, target));
+  return needs_from_plan(made.one, made.images);
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(Planned made, planned(p, config, *c.target));
+  Match& m = made.match;
+  const ConvShape& one = made.one.shape;
+  const auto isa = made.one.isa;
   PERI_TRY(pack_once(c, "", packed_conv_floats(one, isa), [&](float* to) {
     pack_conv_weights(c.constants[static_cast<size_t>(m.conv.w)].as<float>().data(), one, isa, to);
   }));
   std::vector<Tensor> constants = c.constants.all_but({m.conv.w});
-  const ConvPlan plan = cpu::plan_conv(one, isa);
   const int taken = shared_residual(p, m.conv.epilogue);
   return std::unique_ptr<Instance>(
-      std::make_unique<ScaledInstance>(std::move(m), plan, images, *c.packed, std::move(constants), taken));
+      std::make_unique<ScaledInstance>(std::move(m), made.one, made.images, *c.packed, std::move(constants), taken));
 }
 }  // namespace
 
@@ -142,6 +165,7 @@ const Entry conv_scaled_f32_entry{{
              "and activation",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs,
     .samples = {"graph { input x: f32[3,24,9,7]; input s: f32[3,24,1,1]; const w: f32[40,24,1,1] = seeded(0.2, 1); "
                 "const b: f32[40] = seeded(0.5, 2); m = mul(x, s); y = conv(m, w, b); output y }",
                 "graph { input x: f32[2,72,17,18]; input s: f32[2,72,1,1]; const w: f32[19,72,1,1] = seeded(0.1, 1); "

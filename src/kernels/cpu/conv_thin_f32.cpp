@@ -171,6 +171,7 @@ const Entry conv_thin_f32_entry{{
     .takes = "float32 convolution over two or three axes with up to 8 channels a group, row-major",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: f32[2,6,5,9,37]; const w: f32[6,1,3,3,3] = seeded(0.2, 1); const b: f32[6] = seeded(0.5, "
          "2); "

@@ -113,16 +113,19 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return std::vector<Offer>{std::move(o)};
 }
 
+Needs needs_from_plan(const TransposedPlan& plan) {
+  return needs_of_tasks(plan.tasks, static_cast<size_t>(plan.scratch_floats) * sizeof(float));
+}
+
 class TransposedInstance final : public Instance {
  public:
   TransposedInstance(Setup setup, TransposedPlan plan, Packed packed, std::vector<Tensor> constants, int taken)
-      : taken_(taken),
+      : Instance(needs_from_plan(plan)),
+        taken_(taken),
         setup_(std::move(setup)),
         plan_(plan),
         packed_(std::move(packed)),
         constants_(std::move(constants)) {}
-  size_t scratch_bytes() const override { return static_cast<size_t>(plan_.scratch_floats) * sizeof(float); }
-  int64_t tasks(int) const override { return plan_.tasks; }
   bool may_take(size_t output, size_t input) const override {
     return output == 0 && taken_ >= 0 && input == static_cast<size_t>(taken_);
   }
@@ -143,22 +146,38 @@ class TransposedInstance final : public Instance {
   std::vector<Tensor> constants_;
 };
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+struct Planned {
+  Setup setup;
+  TransposedPlan plan;
+};
+Result<Planned> planned(const Problem& p, std::string_view config, const Target& target) {
   PERI_ASSIGN(Setup s, read(p));
   if (!config.empty()) return invalid("bad configuration").but_found(std::string(config));
-  PERI_ASSIGN(const auto isa, best_isa(*c.target));
+  PERI_ASSIGN(const auto isa, best_isa(target));
   if (!(p.graph->inputs[static_cast<size_t>(s.x)]->type.layout == ir::nhwc()) ||
       !(p.graph->outputs[0]->type.layout == ir::nhwc())) {
     return invalid("the region has other layouts than its configuration says");
   }
+  const TransposedPlan plan = plan_transposed(s.shape, isa);
+  return Planned{std::move(s), plan};
+}
+
+Result<Needs> needs(const Problem& p, std::string_view config, const Target& target) {
+  PERI_ASSIGN(const Planned made, planned(p, config, target));
+  return needs_from_plan(made.plan);
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(Planned made, planned(p, config, *c.target));
+  Setup& s = made.setup;
+  const auto isa = made.plan.isa;
   PERI_TRY(pack_once(c, "", packed_transposed_floats(s.shape, isa), [&](float* to) {
     pack_transposed_weights(c.constants[static_cast<size_t>(s.w)].as<float>().data(), s.shape, isa, to);
   }));
   std::vector<Tensor> constants = c.constants.all_but({s.w});
-  const TransposedPlan plan = plan_transposed(s.shape, isa);
   const int taken = shared_residual(p, s.epilogue);
   return std::unique_ptr<Instance>(
-      std::make_unique<TransposedInstance>(std::move(s), plan, *c.packed, std::move(constants), taken));
+      std::make_unique<TransposedInstance>(std::move(s), made.plan, *c.packed, std::move(constants), taken));
 }
 
 }  // namespace
@@ -172,6 +191,7 @@ const Entry conv_transpose_f32_entry{{
         "float32 transposed convolution in two dimensions, NHWC, constant weights, with bias, residual, activation",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs,
     .takes_constants = true,
 }};
 

@@ -45,16 +45,19 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return out;
 }
 
+Needs needs_from_plan(const WinogradPlan& plan) {
+  return needs_of_tasks(plan.tasks, static_cast<size_t>(plan.scratch_floats) * sizeof(float));
+}
+
 class WinogradInstance final : public Instance {
  public:
   WinogradInstance(MatchedConv conv, WinogradPlan plan, Packed packed, std::vector<Tensor> constants, int taken)
-      : taken_(taken),
+      : Instance(needs_from_plan(plan)),
+        taken_(taken),
         conv_(std::move(conv)),
         plan_(plan),
         packed_(std::move(packed)),
         constants_(std::move(constants)) {}
-  size_t scratch_bytes() const override { return static_cast<size_t>(plan_.scratch_floats) * sizeof(float); }
-  int64_t tasks(int) const override { return plan_.tasks; }
   bool may_take(size_t output, size_t input) const override {
     return output == 0 && taken_ >= 0 && input == static_cast<size_t>(taken_);
   }
@@ -75,26 +78,44 @@ class WinogradInstance final : public Instance {
   std::vector<Tensor> constants_;
 };
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+struct Planned {
+  MatchedConv conv;
+  WinogradPlan plan;
+  int64_t m;  // of a tile's results
+};
+Result<Planned> planned(const Problem& p, std::string_view config, const Target& target) {
   PERI_ASSIGN(MatchedConv s, match_conv(p));
   const std::string tile = derived_config(conv_winograd_f32_entry.kernel, config);
   if (tile != "m=2" && tile != "m=4") return invalid("bad configuration").but_found(std::string(config));
   const int64_t m = tile == "m=4" ? 4 : 2;
   PERI_ASSIGN(const int64_t panels, setting(conv_winograd_f32_entry.kernel, config, "panels"));
   if (const std::string why = refuse_winograd(s.shape, m); !why.empty()) return refused("%s", why.c_str());
-  PERI_ASSIGN(const auto isa, best_isa(*c.target));
+  PERI_ASSIGN(const auto isa, best_isa(target));
   if (!(p.graph->inputs[static_cast<size_t>(s.x)]->type.layout == ir::nhwc()) ||
       !(p.graph->outputs[0]->type.layout == ir::nhwc())) {
     return invalid("the region has other layouts than its configuration says");
   }
+  const WinogradPlan plan = plan_winograd(s.shape, m, isa, panels);
+  return Planned{std::move(s), plan, m};
+}
+
+Result<Needs> needs(const Problem& p, std::string_view config, const Target& target) {
+  PERI_ASSIGN(const Planned made, planned(p, config, target));
+  return needs_from_plan(made.plan);
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(Planned made, planned(p, config, *c.target));
+  MatchedConv& s = made.conv;
+  const auto isa = made.plan.isa;
+  const int64_t m = made.m;
   PERI_TRY(pack_once(c, "", packed_winograd_floats(s.shape, m, isa), [&](float* to) {
     pack_winograd_weights(c.constants[static_cast<size_t>(s.w)].as<float>().data(), s.shape, m, isa, to);
   }));
   std::vector<Tensor> constants = c.constants.all_but({s.w});
-  const WinogradPlan plan = plan_winograd(s.shape, m, isa, panels);
   const int taken = shared_residual(p, s.epilogue);
   return std::unique_ptr<Instance>(
-      std::make_unique<WinogradInstance>(std::move(s), plan, *c.packed, std::move(constants), taken));
+      std::make_unique<WinogradInstance>(std::move(s), made.plan, *c.packed, std::move(constants), taken));
 }
 
 }  // namespace
@@ -106,6 +127,7 @@ const Entry conv_winograd_f32_entry{{
     .takes = "float32 3x3 convolution at stride 1, NHWC, constant weights, with bias, residual and activation",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs,
     .tunables = {{"panels", "panels of output channels that a task computes of a block of tiles", {1, 2, 4, 8}}},
     .takes_constants = true,
 }};

@@ -35,10 +35,8 @@ class CopyInstance final : public Instance {
     Source from;
     size_t output;
   };
-  explicit CopyInstance(std::vector<Part> parts) : parts_(std::move(parts)) {
-    for (const Part& p : parts_) tasks_ += move::task_count(p.plan);
-  }
-  int64_t tasks(int) const override { return tasks_; }
+  explicit CopyInstance(std::vector<Part> parts)
+      : Instance(needs_of_tasks(tasks_of(parts))), parts_(std::move(parts)) {}
   void run_task(int, int64_t task, const Args& args) const override {
     for (const Part& p : parts_) {
       const int64_t n = move::task_count(p.plan);
@@ -48,8 +46,12 @@ class CopyInstance final : public Instance {
   }
 
  private:
+  static int64_t tasks_of(const std::vector<Part>& parts) {
+    int64_t out = 0;
+    for (const Part& p : parts) out += move::task_count(p.plan);
+    return out;
+  }
   std::vector<Part> parts_;
-  int64_t tasks_ = 0;
 };
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
@@ -72,6 +74,7 @@ const Entry copy_entry{{
     .takes = "transpose, slice, expand, split, concat and changes of layout, elements of any byte-sized type",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .takes_constants = true,
 }};
 

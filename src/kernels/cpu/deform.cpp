@@ -230,17 +230,13 @@ void run_task(const Shape& s, const Data<T>& d, const T* turned, int64_t task, T
 template <class T>
 class Deform final : public Instance {
  public:
-  Deform(const Shape& s, std::vector<Source> from) : s_(s), from_(std::move(from)) {}
-  size_t workspace_bytes() const override {
-    return static_cast<size_t>(s_.batch * s_.image() + s_.packed()) * sizeof(T);
-  }
-  size_t scratch_bytes() const override {
-    return static_cast<size_t>((kPlaces * s_.taps() + 1) * s_.row()) * sizeof(T);
-  }
-  int phases() const override { return 2; }
-  int64_t tasks(int phase) const override {
-    return phase == 0 ? s_.batch * s_.turns() + s_.groups : s_.batch * s_.blocks();
-  }
+  Deform(const Shape& s, std::vector<Source> from)
+      : Instance({static_cast<size_t>(s.batch * s.image() + s.packed()) * sizeof(T),
+                  static_cast<size_t>((kPlaces * s.taps() + 1) * s.row()) * sizeof(T),
+                  {s.batch * s.turns() + s.groups, s.batch * s.blocks()},
+                  {}}),
+        s_(s),
+        from_(std::move(from)) {}
   void run_task(int phase, int64_t task, const Args& args) const override {
     const auto part = [&](size_t k) { return static_cast<const T*>(from_[k].data(args)); };
     const Data<T> d = {part(0), part(1), part(2), part(3), part(4), static_cast<T*>(args.out[0])};
@@ -285,6 +281,7 @@ const Entry deform_entry{{
     .takes = "deformable convolutions of images of f32 and f64, with groups, sets of offsets and masks",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f32[1,3,20,21]; input w: f32[5,3,3,3]; input o: f32[1,18,18,19]; y = deform_conv(x, "
                 "w, o); output y }",
                 "graph { input x: f32[2,6,9,11]; const w: f32[14,3,3,2] = seeded(0.3, 1); input o: f32[2,36,9,10]; "

@@ -79,6 +79,7 @@ const Entry det_f32_entry{{
     .takes = "determinants of matrices of f32",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f32[5,7,4,4]; y = det(x); output y }"},
     .takes_constants = true,
 }};

@@ -29,10 +29,14 @@ Status check(const Problem& p) {
 class DynamicQuantize final : public Instance {
  public:
   DynamicQuantize(int64_t elements, const Loops& loops, Source x, std::vector<int> outputs)
-      : elements_(elements), loops_(loops), x_(std::move(x)), outputs_(std::move(outputs)) {}
-  size_t workspace_bytes() const override { return static_cast<size_t>(tasks(0)) * 2 * sizeof(float); }
-  int phases() const override { return 2; }
-  int64_t tasks(int) const override { return (elements_ + kTaskElements - 1) / kTaskElements; }
+      : Instance({static_cast<size_t>(tasks_of(elements)) * 2 * sizeof(float),
+                  0,
+                  {tasks_of(elements), tasks_of(elements)},
+                  {}}),
+        elements_(elements),
+        loops_(loops),
+        x_(std::move(x)),
+        outputs_(std::move(outputs)) {}
   void run_task(int phase, int64_t task, const Args& args) const override {
     const int64_t first = task * kTaskElements, n = std::min(kTaskElements, elements_ - first);
     const float* const x = x_.f32(args);
@@ -54,6 +58,7 @@ class DynamicQuantize final : public Instance {
   }
 
  private:
+  static int64_t tasks_of(int64_t elements) { return (elements + kTaskElements - 1) / kTaskElements; }
   // Where result `port` goes; null: nobody reads it.
   template <class T>
   T* out(const Args& args, size_t port) const {
@@ -96,6 +101,7 @@ const Entry dynamic_quantize_f32_entry{{
     .takes = "f32 into u8 by the range of all of it (dynamic_quantize_linear)",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f32[5,30,700]; y, s, z = dynamic_quantize_linear(x); output y; output s; output z }",
                 "graph { input x: f32[2,30,7,9]; y, s, z = dynamic_quantize_linear(x); output y; output s; output z }"},
     .takes_constants = true,

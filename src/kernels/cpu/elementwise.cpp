@@ -61,13 +61,17 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 class BlockInstance final : public Instance {
  public:
   BlockInstance(block::Translated t, cpu::block::Plan plan, std::vector<Tensor> constants, std::vector<bool> taken)
-      : t_(std::move(t)), plan_(std::move(plan)), constants_(std::move(constants)), taken_(std::move(taken)) {}
+      : Instance({static_cast<size_t>(cpu::block::workspace_bytes(plan)),
+                  static_cast<size_t>(cpu::block::scratch_bytes(plan)),
+                  {cpu::block::task_count(plan)},
+                  {}}),
+        t_(std::move(t)),
+        plan_(std::move(plan)),
+        constants_(std::move(constants)),
+        taken_(std::move(taken)) {}
   bool may_take(size_t output, size_t input) const override {
     return output == 0 && input < taken_.size() && taken_[input];
   }
-  size_t workspace_bytes() const override { return static_cast<size_t>(cpu::block::workspace_bytes(plan_)); }
-  size_t scratch_bytes() const override { return static_cast<size_t>(cpu::block::scratch_bytes(plan_)); }
-  int64_t tasks(int) const override { return cpu::block::task_count(plan_); }
   void run_task(int, int64_t task, const Args& args) const override {
     const void* in[block::kMaxArguments];
     for (size_t a = 0; a < t_.arguments.size(); ++a) {
@@ -110,6 +114,7 @@ const Entry elementwise_entry{{
              "row-major or NHWC",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: u8[2,70,5,9]; input w: u8[2,70,5,9]; const s: f32[] = [0.02]; const z: u8[] = [128]; "
          "const t: f32[] = [0.031]; const v: u8[] = [100]; a = from_bytes(x, s, z); b = from_bytes(w, t, v); c = "

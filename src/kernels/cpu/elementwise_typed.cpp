@@ -44,6 +44,7 @@ const Entry elementwise_typed_entry{{
     .takes = "regions of element-wise ops on integers of any width, bool, f64, and casts between all numbers",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .takes_constants = true,
 }};
 

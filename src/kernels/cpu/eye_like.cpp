@@ -68,6 +68,7 @@ const Entry eye_like_entry{{
     .takes = "eye_like of any type of whole bytes",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f32[300,90]; y = eye_like(x) {k=-7}; output y }"},
     .takes_constants = true,
 }};

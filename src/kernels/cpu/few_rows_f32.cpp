@@ -98,6 +98,7 @@ const Entry few_rows_f32_entry{{
     .takes = "products of up to four rows with a matrix that is not a constant",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f32[2,700]; input w: f32[700,64]; y = matmul(x, w); output y }",
                 "graph { input x: f32[4,33]; input w: f32[33,200]; y = matmul(x, w); output y }",
                 "graph { input x: f32[70]; input w: f32[70,64]; y = matmul(x, w); output y }",

@@ -43,10 +43,10 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 class GatherInstance final : public Instance {
  public:
   GatherInstance(move::GatherPlan plan, Source x, Source indices)
-      : plan_(plan), x_(std::move(x)), indices_(std::move(indices)) {}
-  size_t workspace_bytes() const override { return sizeof(std::atomic<int64_t>); }
-  int phases() const override { return 2; }
-  int64_t tasks(int phase) const override { return phase == 0 ? 1 : move::task_count(plan_); }
+      : Instance({sizeof(std::atomic<int64_t>), 0, {1, move::task_count(plan)}, {}}),
+        plan_(plan),
+        x_(std::move(x)),
+        indices_(std::move(indices)) {}
   void run_task(int phase, int64_t task, const Args& args) const override {
     auto* bad = reinterpret_cast<std::atomic<int64_t>*>(args.workspace);
     if (phase == 0) return bad->store(0);
@@ -83,6 +83,7 @@ const Entry gather_entry{{
     .takes = "gather of rows along one axis, any byte-sized type",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .takes_constants = true,
 }};
 

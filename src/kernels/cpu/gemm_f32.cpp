@@ -33,16 +33,19 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return std::vector<Offer>{std::move(o)};
 }
 
+Needs needs_from_plan(const GemmPlan& plan) {
+  return needs_of_tasks(plan.tasks, static_cast<size_t>(plan.scratch_floats) * sizeof(float));
+}
+
 class GemmInstance final : public Instance {
  public:
   GemmInstance(Product product, GemmPlan plan, Packed packed, std::vector<Tensor> constants, int taken)
-      : taken_(taken),
+      : Instance(needs_from_plan(plan)),
+        taken_(taken),
         product_(std::move(product)),
         plan_(plan),
         packed_(std::move(packed)),
         constants_(std::move(constants)) {}
-  size_t scratch_bytes() const override { return static_cast<size_t>(plan_.scratch_floats) * sizeof(float); }
-  int64_t tasks(int) const override { return plan_.tasks; }
   bool may_take(size_t output, size_t input) const override {
     return output == 0 && taken_ >= 0 && input == static_cast<size_t>(taken_);
   }
@@ -59,13 +62,30 @@ class GemmInstance final : public Instance {
   std::vector<Tensor> constants_;
 };
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+struct Planned {
+  Product product;
+  GemmPlan plan;
+};
+Result<Planned> planned(const Problem& p, std::string_view config, const Target& target) {
   PERI_ASSIGN(const int64_t rows, setting(gemm_f32_entry.kernel, config, "rows"));
   PERI_ASSIGN(const int64_t panels, setting(gemm_f32_entry.kernel, config, "panels"));
   for (const ir::Value* v : p.graph->inputs)
     if (!v->type.layout.row_major()) return invalid("takes row-major tensors only");
   PERI_ASSIGN(Product s, read_product(p));
-  PERI_ASSIGN(const auto isa, best_isa(*c.target));
+  PERI_ASSIGN(const auto isa, best_isa(target));
+  const GemmPlan plan = plan_gemm(s.shape, isa, {rows, panels});
+  return Planned{std::move(s), plan};
+}
+
+Result<Needs> needs(const Problem& p, std::string_view config, const Target& target) {
+  PERI_ASSIGN(const Planned made, planned(p, config, target));
+  return needs_from_plan(made.plan);
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(Planned made, planned(p, config, *c.target));
+  Product& s = made.product;
+  const auto isa = made.plan.isa;
   Packed packed;
   if (s.shape.b_form == BForm::kPacked) {
     PERI_TRY(pack_once(c, "", packed_b_floats(s.shape.k, s.shape.n, isa), [&](float* to) {
@@ -75,10 +95,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
     packed = *c.packed;
   }
   std::vector<Tensor> constants = c.constants.all_but({packed ? s.b : -1});
-  GemmPlan plan = plan_gemm(s.shape, isa, {rows, panels});
-  const int take = taken(p, s, plan);
+  const int take = taken(p, s, made.plan);
   return std::unique_ptr<Instance>(
-      std::make_unique<GemmInstance>(std::move(s), plan, std::move(packed), std::move(constants), take));
+      std::make_unique<GemmInstance>(std::move(s), made.plan, std::move(packed), std::move(constants), take));
 }
 }  // namespace
 
@@ -89,6 +108,7 @@ const Entry gemm_f32_entry{{
     .takes = "float32 matrix products, constant right sides packed once, with bias, residual and activation",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs,
     .tunables = {{"rows", "rows of the result that a task computes", {64, 32, 16}},
                  {"panels", "panels of columns that a task computes", {1, 2, 4, 8}}},
     .takes_constants = true,

@@ -58,30 +58,39 @@ struct Sibling {
   int64_t first_task = 0, packed_at = 0;
 };
 
+// Pieces are the tasks of each single product; small ones are combined into a task, since waking a thread for them
+// does not pay off.
+// Measured: benchmarks/results/2026-11-23_constants_rest.md.
+constexpr double kTaskFlops = 1e6;
+int64_t pieces_of(const std::vector<Sibling>& siblings) {
+  return siblings.back().first_task + siblings.back().plan.tasks;
+}
+int64_t pieces_of_a_task(const std::vector<Sibling>& siblings) {
+  double flops = 0;
+  for (const Sibling& s : siblings)
+    flops += 2.0 * static_cast<double>(s.product.shape.m * s.product.shape.k) * static_cast<double>(s.product.shape.n);
+  const int64_t pieces = pieces_of(siblings);
+  return std::clamp<int64_t>(
+      static_cast<int64_t>(std::ceil(kTaskFlops * static_cast<double>(pieces) / std::max(1.0, flops))), 1, pieces);
+}
+Needs needs_from_plan(const std::vector<Sibling>& siblings) {
+  const int64_t each = pieces_of_a_task(siblings);
+  return needs_of_tasks((pieces_of(siblings) + each - 1) / each);
+}
+
 class SiblingsInstance final : public Instance {
  public:
   SiblingsInstance(std::vector<Sibling> siblings, Packed packed, std::vector<Tensor> constants)
-      : siblings_(std::move(siblings)), packed_(std::move(packed)), constants_(std::move(constants)) {}
-  int64_t tasks(int) const override { return (pieces() + each_ - 1) / each_; }
+      : Instance(needs_from_plan(siblings)),
+        siblings_(std::move(siblings)),
+        packed_(std::move(packed)),
+        constants_(std::move(constants)) {}
   void run_task(int, int64_t task, const Args& args) const override {
     for (int64_t piece = task * each_; piece < std::min(pieces(), (task + 1) * each_); ++piece) run_piece(piece, args);
   }
 
  private:
-  // Pieces are the tasks of each single product; small ones are combined into a task, since waking a thread for them
-  // does not pay off.
-  // Measured: benchmarks/results/2026-11-23_constants_rest.md.
-  static constexpr double kTaskFlops = 1e6;
-  int64_t pieces() const { return siblings_.back().first_task + siblings_.back().plan.tasks; }
-  int64_t pieces_of_a_task() const {
-    double flops = 0;
-    for (const Sibling& s : siblings_)
-      flops +=
-          2.0 * static_cast<double>(s.product.shape.m * s.product.shape.k) * static_cast<double>(s.product.shape.n);
-    return std::clamp<int64_t>(
-        static_cast<int64_t>(std::ceil(kTaskFlops * static_cast<double>(pieces()) / std::max(1.0, flops))), 1,
-        pieces());
-  }
+  int64_t pieces() const { return pieces_of(siblings_); }
   void run_piece(int64_t task, const Args& args) const {
     size_t k = siblings_.size() - 1;
     while (siblings_[k].first_task > task) --k;
@@ -93,26 +102,43 @@ class SiblingsInstance final : public Instance {
   std::vector<Sibling> siblings_;
   Packed packed_;
   std::vector<Tensor> constants_;
-  int64_t each_ = pieces_of_a_task();
+  int64_t each_ = pieces_of_a_task(siblings_);
 };
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+struct Planned {
+  std::vector<Sibling> plan;
+  int64_t floats = 0;  // of their packed weights
+};
+Result<Planned> planned(const Problem& p, std::string_view config, const Target& target) {
   PERI_ASSIGN(const int64_t rows, setting(gemm_siblings_f32_entry.kernel, config, "rows"));
   PERI_ASSIGN(const int64_t panels, setting(gemm_siblings_f32_entry.kernel, config, "panels"));
   for (const auto* list : {&p.graph->inputs, &p.graph->outputs})
     for (const ir::Value* v : *list)
       if (!v->type.layout.row_major()) return invalid("takes row-major tensors only");
   PERI_ASSIGN(std::vector<Product> products, read(p));
-  PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
-  std::vector<Sibling> siblings;
-  int64_t tasks = 0, floats = 0;
+  PERI_ASSIGN(const auto isa, cpu::best_isa(target));
+  Planned out;
+  int64_t tasks = 0;
   for (Product& product : products) {
-    Sibling s = {std::move(product), {}, tasks, floats};
+    Sibling s = {std::move(product), {}, tasks, out.floats};
     s.plan = cpu::plan_gemm(s.product.shape, isa, {rows, panels});
     tasks += s.plan.tasks;
-    floats += (cpu::packed_b_floats(s.product.shape.k, s.product.shape.n, isa) + 15) / 16 * 16;
-    siblings.push_back(std::move(s));
+    out.floats += (cpu::packed_b_floats(s.product.shape.k, s.product.shape.n, isa) + 15) / 16 * 16;
+    out.plan.push_back(std::move(s));
   }
+  return out;
+}
+
+Result<Needs> needs(const Problem& p, std::string_view config, const Target& target) {
+  PERI_ASSIGN(const Planned made, planned(p, config, target));
+  return needs_from_plan(made.plan);
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(Planned made, planned(p, config, *c.target));
+  std::vector<Sibling>& siblings = made.plan;
+  const int64_t floats = made.floats;
+  const auto isa = siblings.front().plan.isa;
   PERI_TRY(pack_once(c, "siblings", floats, [&](float* to) {
     std::fill_n(to, floats, 0.0f);
     for (const Sibling& s : siblings) {
@@ -136,6 +162,7 @@ const Entry gemm_siblings_f32_entry{{
     .takes = "float32 matrix products of one left side with several weights, each with its epilogue",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs,
     .samples =
         {"graph { input x: f32[5,24]; const a: f32[24,40] = seeded(0.2, 1); const b: f32[24,7] = seeded(0.2, 2); q = "
          "matmul(x, a); k = matmul(x, b); output q; output k }",

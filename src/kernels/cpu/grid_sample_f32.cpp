@@ -222,6 +222,7 @@ const Entry grid_sample_f32_entry{{
     .takes = "grid_sample of f32 or f64 in every mode over one to three spatial axes",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .takes_constants = true,
 }};
 

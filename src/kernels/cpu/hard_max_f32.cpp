@@ -53,6 +53,7 @@ const Entry hard_max_f32_entry{{
     .takes = "hardmax of f32 along one axis",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f32[5,37]; y = hardmax(x); output y }",
                 "graph { input x: f32[3,9,1100]; y = hardmax(x) {axis=1}; output y }"},
     .takes_constants = true,

@@ -24,16 +24,15 @@ class IndexedInstance final : public Instance {
   };
   // `expected`: the valid range as text. `taken`: the input whose memory the result may reuse; -1: none.
   IndexedInstance(std::vector<Phase> phases, std::string expected, int taken = -1, size_t scratch = 0)
-      : phases_(std::move(phases)), expected_(std::move(expected)), taken_(taken), scratch_(scratch) {}
+      : Instance(needs_of(phases, scratch)),
+        phases_(std::move(phases)),
+        expected_(std::move(expected)),
+        taken_(taken) {}
   static Result<std::unique_ptr<Instance>> make(std::vector<Phase> phases, std::string expected, int taken = -1,
                                                 size_t scratch = 0) {
     return std::unique_ptr<Instance>(
         std::make_unique<IndexedInstance>(std::move(phases), std::move(expected), taken, scratch));
   }
-  size_t scratch_bytes() const override { return scratch_; }
-  size_t workspace_bytes() const override { return sizeof(std::atomic<int64_t>); }
-  int phases() const override { return 1 + static_cast<int>(phases_.size()); }
-  int64_t tasks(int phase) const override { return phase == 0 ? 1 : phases_[static_cast<size_t>(phase) - 1].tasks; }
   void run_task(int phase, int64_t task, const Args& args) const override {
     auto* bad = reinterpret_cast<std::atomic<int64_t>*>(args.workspace);
     if (phase == 0) return bad->store(0);
@@ -48,10 +47,14 @@ class IndexedInstance final : public Instance {
   }
 
  private:
+  static Needs needs_of(const std::vector<Phase>& phases, size_t scratch) {
+    Needs out{sizeof(std::atomic<int64_t>), scratch, {1}, {}};
+    for (const Phase& p : phases) out.tasks.push_back(p.tasks);
+    return out;
+  }
   std::vector<Phase> phases_;
   std::string expected_;
   int taken_;
-  size_t scratch_;
 };
 
 }  // namespace peri::kernels

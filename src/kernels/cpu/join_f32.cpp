@@ -95,6 +95,7 @@ const Entry join_f32_entry{{
     .takes = "sums, means, maxima and minima of f32 over neighbouring axes, global pooling",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .takes_constants = true,
 }};
 

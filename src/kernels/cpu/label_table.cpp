@@ -112,6 +112,7 @@ const Entry label_table_entry{{
     .takes = "label_encoder from i64 to i64 or f32",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: i64[20000]; y = label_encoder(x) {keys_int64s=[0, 1, 2, 3, 4, 5, 6, 7], "
                 "values_int64s=[7, 6, 5, 4, 3, 2, 1, 0]}; output y }",
                 "graph { input x: i64[9,3]; y = label_encoder(x) {keys_int64s=[5], values_int64s=[-1]}; output y }",

@@ -65,10 +65,11 @@ bool run_task(const Shape& s, const float* x, const void* target, const float* w
 class LossInstance final : public Instance {
  public:
   LossInstance(Shape s, Source x, Source target, Source weight)
-      : s_(s), x_(std::move(x)), target_(std::move(target)), weight_(std::move(weight)) {}
-  size_t workspace_bytes() const override { return 64 + sizeof(Sums) * static_cast<size_t>(s_.tasks()); }
-  int phases() const override { return 3; }
-  int64_t tasks(int phase) const override { return phase == 1 ? s_.tasks() : 1; }
+      : Instance({64 + sizeof(Sums) * static_cast<size_t>(s.tasks()), 0, {1, s.tasks(), 1}, {}}),
+        s_(s),
+        x_(std::move(x)),
+        target_(std::move(target)),
+        weight_(std::move(weight)) {}
   void run_task(int phase, int64_t task, const Args& args) const override {
     auto* const bad = reinterpret_cast<std::atomic<int64_t>*>(args.workspace);
     auto* const sums = reinterpret_cast<Sums*>(args.workspace + 64);
@@ -121,6 +122,7 @@ const Entry losses_f32_entry{{
     .takes = "negative log likelihoods of f32, with weights and an ignored class, by any reduction",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f32[90,7,70]; input t: i64[90,70]; input w: f32[7]; y = "
                 "negative_log_likelihood_loss(x, t, w) {ignore_index=2}; output y }",
                 "graph { input x: f32[9,7]; input t: i32[9]; y = negative_log_likelihood_loss(x, t) "

@@ -91,6 +91,7 @@ const Entry lrn_f32_entry{{
     .takes = "local response normalisation of f32",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f32[2,19,17,23]; y = lrn(x) {alpha=0.01, size=5}; output y }",
                 "graph { input x: f32[1,6,300]; y = lrn(x) {alpha=0.5, beta=0.6, bias=2.0, size=4}; output y }"},
     .takes_constants = true,

@@ -67,16 +67,28 @@ Result<Read> read(const Problem& p) {
   return r;
 }
 
+// Bytes of an image's packed right side.
+int64_t bytes_of_an_image(const Plan& plan) { return (packed_bytes(plan.shape.k, plan.shape.n) + 63) / 64 * 64; }
+// Tasks that pack it, each some tens of thousands of bytes.
+int64_t parts_of_an_image(const Plan& plan) {
+  return std::clamp<int64_t>(plan.shape.k * plan.shape.n / kPackedBytes, 1, panel_count(plan.shape.n));
+}
+Needs needs_from_plan(const Plan& plan, bool packs) {
+  if (!packs) return needs_of_tasks(plan.tasks, plan.scratch);
+  return {static_cast<size_t>(plan.shape.images * bytes_of_an_image(plan)),
+          plan.scratch,
+          {plan.shape.images * parts_of_an_image(plan), plan.tasks},
+          {}};
+}
+
 class MatmulBytes final : public Instance {
  public:
   MatmulBytes(Read r, Plan plan, Fixed fixed, Packed packed)
-      : r_(std::move(r)), plan_(plan), fixed_(std::move(fixed)), packed_(std::move(packed)) {}
-  size_t workspace_bytes() const override { return r_.packs ? static_cast<size_t>(plan_.shape.images * each()) : 0; }
-  size_t scratch_bytes() const override { return plan_.scratch; }
-  int phases() const override { return r_.packs ? 2 : 1; }
-  int64_t tasks(int phase) const override {
-    return r_.packs && phase == 0 ? plan_.shape.images * parts() : plan_.tasks;
-  }
+      : Instance(needs_from_plan(plan, r.packs)),
+        r_(std::move(r)),
+        plan_(plan),
+        fixed_(std::move(fixed)),
+        packed_(std::move(packed)) {}
   void run_task(int phase, int64_t task, const Args& args) const override {
     const Shape& s = plan_.shape;
     if (r_.packs && phase == 0) {
@@ -105,12 +117,8 @@ class MatmulBytes final : public Instance {
   static const uint8_t* bytes(const Args& args, int input) {
     return static_cast<const uint8_t*>(args.in[static_cast<size_t>(input)]);
   }
-  // Tasks that pack an image's right side, each some tens of thousands of bytes.
-  int64_t parts() const {
-    const Shape& s = plan_.shape;
-    return std::clamp<int64_t>(s.k * s.n / kPackedBytes, 1, panel_count(s.n));
-  }
-  int64_t each() const { return (packed_bytes(plan_.shape.k, plan_.shape.n) + 63) / 64 * 64; }
+  int64_t parts() const { return parts_of_an_image(plan_); }
+  int64_t each() const { return bytes_of_an_image(plan_); }
   Read r_;
   Plan plan_;
   Fixed fixed_;
@@ -122,13 +130,34 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return offers_of(p, target);
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+struct Planned {
+  Read r;
+  Fixed fixed;
+  Plan plan;
+};
+Result<Planned> planned(const Problem& p, std::string_view config, const InstantiateContext& c) {
   PERI_TRY(check_row_major(p));
   PERI_ASSIGN(const Dot dot, read_dot(config, *c.target));
   PERI_ASSIGN(Read r, read(p));
   PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
   PERI_ASSIGN(Fixed fixed, Fixed::make(p, r.m, r.shape.n, r.shape.k, c));
   r.shape.row_sums = fixed.row_sums();
+  const Plan plan = plan_product(r.shape, dot, isa);
+  return Planned{std::move(r), std::move(fixed), plan};
+}
+
+Result<Needs> needs(const Problem& p, std::string_view config, const Target& target) {
+  PERI_TRY(check_row_major(p));
+  PERI_ASSIGN(const Read r, read(p));
+  PERI_TRY(check_zero_known(p, r.m));
+  const std::vector<Tensor> none(p.graph->inputs.size());
+  PERI_ASSIGN(const Planned made, planned(p, config, {none, nullptr, &target}));
+  return needs_from_plan(made.plan, made.r.packs);
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(Planned made, planned(p, config, c));
+  Read& r = made.r;
   Packed packed;
   if (!r.packs) {
     Tensor keep;
@@ -138,9 +167,8 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
     }));
     packed = *c.packed;
   }
-  const Plan plan = plan_product(r.shape, dot, isa);
   return std::unique_ptr<Instance>(
-      std::make_unique<MatmulBytes>(std::move(r), plan, std::move(fixed), std::move(packed)));
+      std::make_unique<MatmulBytes>(std::move(r), made.plan, std::move(made.fixed), std::move(packed)));
 }
 }  // namespace
 
@@ -154,6 +182,7 @@ const Entry matmul_bytes_entry{{
         "sums, and a clip and a sum with bytes or a bias behind bytes",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs,
     .samples =
         {"graph { input x: u8[37,83]; const w: i8[83,83] = seeded(40, 1); y = matmul_integer(x, w); output y }",
          "graph { input x: i8[3,21,130]; const z: i8[] = [-7]; const w: u8[130,70] = seeded(60, 1); const v: u8[] = "

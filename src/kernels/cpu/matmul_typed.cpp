@@ -100,6 +100,7 @@ const Entry matmul_typed_entry{{
     .takes = "matrix products of f64 and of integers of 32 and 64 bits",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input a: f64[37,19]; input b: f64[19,70]; y = matmul(a, b); output y }",
                 "graph { input a: i64[3,5,33]; input b: i64[3,33,21]; y = matmul(a, b); output y }",
                 "graph { input a: i32[2,7,9]; input b: i32[9,130]; y = matmul(a, b); output y }",

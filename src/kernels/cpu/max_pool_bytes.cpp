@@ -90,6 +90,7 @@ const Entry max_pool_bytes_entry{{
     .takes = "max pooling of u8 and i8 in two dimensions, NHWC",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: u8[2,70,9,8]; y = max_pool(x) {kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,2]}; "
                 "output y }",
                 "graph { input x: i8[1,5,9,8]; y = max_pool(x) {kernel_shape=[2,3], dilations=[2,1], ceil_mode=1, "

@@ -231,6 +231,7 @@ const Entry max_pool_typed_entry{{
     .takes = "max pooling of 8-bit integers and f64, and of f32 with the places of the maxima",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: f32[2,9,30,31]; v, i = max_pool(x) {kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, "
          "1]}; output v; output i }",

@@ -112,6 +112,7 @@ const Entry max_roi_pool_f32_entry{{
     .takes = "max_roi_pool of f32",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f32[1,40,9,9]; const r: f32[1,5] = [0.0, 0.0, 0.0, 8.0, 8.0]; y = max_roi_pool(x, "
                 "r) {pooled_shape=[3,3]}; output y }",
                 "graph { input x: f32[3,2,5,70]; const r: f32[2,5] = [2.0, 8.0, 0.0, 120.0, 6.0, 0.0, 4.0, 4.0, 4.0, "

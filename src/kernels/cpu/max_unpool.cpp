@@ -41,10 +41,11 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 // one position the later remains.
 class Unpool final : public Instance {
  public:
-  Unpool(const Shape& s, Source x, Source to) : s_(s), x_(std::move(x)), to_(std::move(to)) {}
-  size_t workspace_bytes() const override { return sizeof(std::atomic<uint32_t>); }
-  int phases() const override { return 3; }
-  int64_t tasks(int phase) const override { return phase == 1 ? s_.slices : 1; }
+  Unpool(const Shape& s, Source x, Source to)
+      : Instance({sizeof(std::atomic<uint32_t>), 0, {1, s.slices, 1}, {}}),
+        s_(s),
+        x_(std::move(x)),
+        to_(std::move(to)) {}
   void run_task(int phase, int64_t task, const Args& args) const override {
     auto& found = *reinterpret_cast<std::atomic<uint32_t>*>(args.workspace);
     if (phase == 0) return found.store(0);
@@ -98,6 +99,7 @@ const Entry max_unpool_entry{{
     .takes = "max_unpool of 32-bit types without an output_shape",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: f32[2,3,5,7]; input i: i64[2,3,5,7]; y = max_unpool(x, i) {kernel_shape=[2,2], "
          "strides=[2,2]}; output y }",

@@ -178,6 +178,7 @@ const Entry mean_bytes_entry{{
     .takes = "means and global average pooling of dequantised bytes with one scale, row-major or NHWC",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: u8[2,35,7,9]; const s: f32[] = [0.03]; const z: u8[] = [100]; d = dequantize_linear(x, s, "
          "z); y = global_average_pool(d); output y }",

@@ -101,6 +101,7 @@ const Entry mean_variance_f32_entry{{
     .takes = "MeanVarianceNormalization of f32 over axes in front of and behind those that stay",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f32[2,5,9,33]; y = mean_variance_normalization(x); output y }",
                 "graph { input x: f32[3,4,70]; y = mean_variance_normalization(x) {axes=[-1]}; output y }"},
     .takes_constants = true,

@@ -76,6 +76,7 @@ const Entry norm_f32_entry{{
     .takes = "LayerNorm and RMSNorm of f32 over trailing axes",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .tunables = {{"rows", "rows that a task does", {1, 4, 16, 64}}},
     .takes_constants = true,
 }};

@@ -146,6 +146,7 @@ const Entry norm_groups_f32_entry{{
     .takes = "GroupNorm, InstanceNorm and LpNormalization of f32",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: f32[3,70,130]; y = lp_normalization(x) {axis=1}; output y }",
          "graph { input x: f32[2,12,9,33]; const s: f32[12] = seeded(0.5, 1); const b: f32[12] = seeded(0.5, 2); "

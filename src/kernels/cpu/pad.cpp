@@ -93,6 +93,7 @@ const Entry pad_entry{{
     .takes = "padding in every mode and cropping, elements of any byte-sized type",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: f32[3,40,33]; const p: i64[6] = [0, 2, 7, 1, 0, 9]; y = pad(x, p) {mode=\"reflect\"}; "
          "output y }",

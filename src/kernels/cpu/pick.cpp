@@ -290,6 +290,7 @@ const Entry pick_entry{{
     .takes = "gather_elements, gather_nd, reverse_sequence, one_hot and trilu, elements of any byte-sized type",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .takes_constants = true,
 }};
 

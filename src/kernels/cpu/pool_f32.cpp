@@ -70,6 +70,7 @@ const Entry pool_f32_entry{{
     .takes = "max and average pooling of f32 in one to three dimensions, row-major, in two in NHWC",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .takes_constants = true,
 }};
 

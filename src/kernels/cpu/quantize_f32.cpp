@@ -122,6 +122,7 @@ const Entry quantize_f32_entry{{
     .takes = "f32 into u8, i8, u16, i16, and those and i32 into f32, by one scale, one along an axis or one a block",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: f32[3,300,129]; const s: f32[300] = seeded(0.01, 1); const z: i8[300] = splat(3); y = "
          "quantize_linear(x, s, z); output y }",

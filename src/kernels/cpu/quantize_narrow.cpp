@@ -318,6 +318,7 @@ const Entry quantize_narrow_entry{{
     .takes = "f32, f16 and bf16 into integers of 2 to 16 bits and floats of 4 and 8, and back, by scales of any form",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: f16[3,5,301]; const s: f16[5] = [0.01, 0.1, 0.002, 0.5, 0.03]; const z: i8[5] = splat(3); y "
          "= quantize_linear(x, s, z); output y }",

@@ -98,6 +98,7 @@ const Entry range_entry{{
     .takes = "numbers of f32, i32 and i64 from a start by a step, as many as are known",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { s = dims_constant() {scalar=1, value=dims[5]}; n = dims_constant() {scalar=1, value=dims[300]}; o "
          "= dims_constant() {scalar=1, value=dims[3]}; y = range(s, n, o); output y }",

@@ -105,9 +105,12 @@ void pack_direction(const Form& f, const Weights& from, int64_t d, std::byte* to
 class BytesInstance final : public cell::Walk {
  public:
   BytesInstance(const Shape& s, Isa isa, Dot dot, Packed packed, std::vector<Source> ports, int64_t steps)
-      : Walk(s, isa, std::move(ports), steps), dot_(dot), packed_(std::move(packed)) {}
-  size_t scratch_bytes() const override {
-    return static_cast<size_t>(product_bytes() + shape().batch * width(false, 0) * 4);
+      : Walk(s, isa, std::move(ports), steps, cut_of(s, dot)), dot_(dot), packed_(std::move(packed)) {}
+  static cell::WalkCut cut_of(const Shape& s, Dot dot) {
+    cell::WalkCut out;
+    out.scratch = static_cast<size_t>(product_bytes(s, dot) + s.batch * width(s, false, 0) * 4);
+    out.input_tasks = (s.steps * s.batch + kRows - 1) / kRows;
+    return out;
   }
 
  private:
@@ -118,13 +121,12 @@ class BytesInstance final : public cell::Walk {
   };
   const std::byte* at(int64_t offset) const { return packed_as<std::byte>(packed_) + offset; }
   const float* floats(int64_t offset) const { return reinterpret_cast<const float*>(at(offset)); }
-  int64_t tile_rows() const { return up(2 * kRows, integer::tiles_of(dot_).row_multiple); }
-  int64_t row_bytes(int64_t k) const { return up(k, integer::kDepth); }
-  int64_t product_bytes() const {
-    const int64_t row = row_bytes(std::max(shape().input, shape().hidden));
-    return dot_ == Dot::kAvx2 ? 2 * (kRows + 1) * row : tile_rows() * (row + kGroupColumns * 4);
+  static int64_t tile_rows(Dot dot) { return up(2 * kRows, integer::tiles_of(dot).row_multiple); }
+  static int64_t row_bytes(int64_t k) { return up(k, integer::kDepth); }
+  static int64_t product_bytes(const Shape& s, Dot dot) {
+    const int64_t row = row_bytes(std::max(s.input, s.hidden));
+    return dot == Dot::kAvx2 ? 2 * (kRows + 1) * row : tile_rows(dot) * (row + kGroupColumns * 4);
   }
-  int64_t input_tasks() const override { return (shape().steps * shape().batch + kRows - 1) / kRows; }
 
   // At most kRows rows of `x` by a side, into rows of `y`.
   void multiply(const float* x, int64_t rows, const Side& by, float* y, int64_t ldy, std::byte* scratch) const {
@@ -164,13 +166,13 @@ class BytesInstance final : public cell::Walk {
     tile.panel_bytes = integer::panel_bytes(by.k);
     tile.k = by.k;
     tile.c = reinterpret_cast<int32_t*>(scratch);
-    auto* const bytes = reinterpret_cast<uint8_t*>(scratch + tile_rows() * kGroupColumns * 4);
+    auto* const bytes = reinterpret_cast<uint8_t*>(scratch + tile_rows(dot_) * kGroupColumns * 4);
     tile.a = bytes;
     float steps[kRows];
     for (int64_t r = 0; r < rows; ++r)
       steps[r] = (wide ? cell::avx512::split : cell::avx2::split)(x + r * by.k, by.k, bytes + 2 * r * tile.lda,
                                                                   bytes + (2 * r + 1) * tile.lda);
-    const int64_t filled = std::min(tile_rows(), up(tile.rows, tiles.row_multiple));
+    const int64_t filled = std::min(tile_rows(dot_), up(tile.rows, tiles.row_multiple));
     std::memset(bytes + tile.rows * tile.lda, 0, static_cast<size_t>((filled - tile.rows) * tile.lda));
     const int32_t* const columns = integer::column_sums(by.packed, by.k, by.n);
     for (int64_t col = 0; col < by.n; col += kGroupColumns) {
@@ -196,7 +198,7 @@ class BytesInstance final : public cell::Walk {
   const float* multiply_states(int64_t d, int64_t block, bool, const float* states, const Args& args) const override {
     const Shape& s = shape();
     const Form f{s};
-    float* const product = reinterpret_cast<float*>(args.scratch + product_bytes());
+    float* const product = reinterpret_cast<float*>(args.scratch + product_bytes(s, dot_));
     const int64_t columns = f.columns(block);
     const Side r = {at(f.of_r(d, block)), s.hidden, columns, floats(f.of_r_scale(d, block)), nullptr};
     for (int64_t row = 0; row < s.batch; row += kRows)
@@ -216,12 +218,29 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return cell::with_whole_directions(std::move(offers), s);
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+struct Planned {
+  Shape shape;
+  Isa isa;
+  Dot dot;
+  int64_t steps;
+};
+Result<Planned> planned(const Problem& p, std::string_view config, const Target& target) {
   PERI_TRY(check_row_major(p));
   PERI_ASSIGN(const Shape s, read(p));
   PERI_ASSIGN(const auto steps, cell::read_steps(config));
-  PERI_ASSIGN(const Dot dot, integer::read_dot(steps.second, *c.target));
-  PERI_ASSIGN(const Isa isa, cpu::best_isa(*c.target));
+  PERI_ASSIGN(const Dot dot, integer::read_dot(steps.second, target));
+  PERI_ASSIGN(const Isa isa, cpu::best_isa(target));
+  return Planned{s, isa, dot, steps.first};
+}
+
+Result<Needs> needs(const Problem& p, std::string_view config, const Target& target) {
+  PERI_ASSIGN(const Planned made, planned(p, config, target));
+  return cell::Walk::needs_of(made.shape, made.steps, BytesInstance::cut_of(made.shape, made.dot));
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(const Planned made, planned(p, config, *c.target));
+  const Shape& s = made.shape;
   const ir::Node& n = p.anchor();
   Weights from;
   from.flips = n.in(cell::kW)->type.dtype == DType::kU8;
@@ -239,7 +258,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   for (const size_t port : {cell::kX, cell::kLengths, cell::kInitialH, cell::kInitialC, cell::kPeephole})
     ports[port] = Source::of(p, n.in(port), c.constants);
   return std::unique_ptr<Instance>(
-      std::make_unique<BytesInstance>(s, isa, dot, *c.packed, std::move(ports), steps.first));
+      std::make_unique<BytesInstance>(s, made.isa, made.dot, *c.packed, std::move(ports), made.steps));
 }
 }  // namespace
 
@@ -251,6 +270,7 @@ const Entry recurrent_bytes_entry{{
     .takes = "DynamicQuantizeLSTM with constant weights around the middle of their type",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs,
     // More than a block of units, more than a part of rows.
     .samples =
         {"graph { input x: f32[3,2,70]; const w: i8[2,70,800] = seeded(40, 1); const r: i8[2,200,800] = seeded(40, 2); "

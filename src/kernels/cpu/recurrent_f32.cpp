@@ -93,29 +93,46 @@ void pack_part(const Form& f, const Weights& from, int64_t d, int64_t part, floa
   if (s.two_phases()) pack_rows(f, r, {block, 2, 1}, rows, to + f.of_r(d, block, true));
 }
 
+// The products of a cell: those of inputs, and those of states: of the second phase or not, of the last block or not.
+struct Products {
+  GemmPlan inputs, states[2][2];
+};
+
 class CellInstance final : public cell::Walk {
  public:
   // `packed` null: by each run.
   CellInstance(const Shape& s, Isa isa, Packed packed, std::vector<Source> ports, int64_t steps)
-      : Walk(s, isa, std::move(ports), steps), packed_(std::move(packed)) {
-    inputs_ = cpu::plan_gemm({.m = s.steps * s.batch, .n = s.sums(), .k = s.input}, isa);
-    for (const bool second : {false, true}) {
-      for (const bool last : {false, true}) {
-        // In one task, which is run by the block's own.
-        const int64_t n = width(second, last ? s.blocks() - 1 : 0);
-        states_[second][last] = cpu::plan_gemm({.m = s.batch, .n = n, .k = s.hidden}, isa, {.panels = n});
-      }
-    }
-  }
-  size_t scratch_bytes() const override {
-    const int64_t packing = packed_ ? 0 : form().row_floats();
-    return static_cast<size_t>(std::max(packing, gemm_floats() + shape().batch * width(false, 0))) * sizeof(float);
+      : Walk(s, isa, std::move(ports), steps, cut_of(s, isa, !packed)),
+        packed_(std::move(packed)),
+        products_(plan(s, isa)) {}
+  // `packs`: each run does.
+  static cell::WalkCut cut_of(const Shape& s, Isa isa, bool packs) {
+    const Products products = plan(s, isa);
+    const Form f{s, isa};
+    const int64_t packing = packs ? f.row_floats() : 0;
+    cell::WalkCut out;
+    out.scratch =
+        static_cast<size_t>(std::max(packing, gemm_floats(products) + s.batch * width(s, false, 0))) * sizeof(float);
+    out.pack_floats = packs ? s.directions * f.direction() : 0;
+    out.pack_tasks = packs ? s.directions * f.parts() : 0;
+    out.input_tasks = products.inputs.tasks;
+    return out;
   }
 
  private:
+  static Products plan(const Shape& s, Isa isa) {
+    Products out;
+    out.inputs = cpu::plan_gemm({.m = s.steps * s.batch, .n = s.sums(), .k = s.input}, isa);
+    for (const bool second : {false, true}) {
+      for (const bool last : {false, true}) {
+        // In one task, which is run by the block's own.
+        const int64_t n = width(s, second, last ? s.blocks() - 1 : 0);
+        out.states[second][last] = cpu::plan_gemm({.m = s.batch, .n = n, .k = s.hidden}, isa, {.panels = n});
+      }
+    }
+    return out;
+  }
   Form form() const { return {shape(), isa()}; }
-  int64_t pack_floats() const override { return packed_ ? 0 : shape().directions * form().direction(); }
-  int64_t pack_tasks() const override { return packed_ ? 0 : shape().directions * form().parts(); }
   void pack(int64_t task, float* to, const Args& args) const override {
     const Form f = form();
     const Weights from = {port(cell::kW, args), port(cell::kR, args), port(cell::kBias, args)};
@@ -124,13 +141,12 @@ class CellInstance final : public cell::Walk {
   const float* weights(const Args& args) const {
     return packed_ ? packed_floats(packed_) : reinterpret_cast<const float*>(args.workspace);
   }
-  int64_t gemm_floats() const {
-    int64_t most = inputs_.scratch_floats;
-    for (const auto& plans : states_)
+  static int64_t gemm_floats(const Products& products) {
+    int64_t most = products.inputs.scratch_floats;
+    for (const auto& plans : products.states)
       for (const GemmPlan& plan : plans) most = std::max(most, plan.scratch_floats);
     return rounded(most);
   }
-  int64_t input_tasks() const override { return inputs_.tasks; }
   void multiply_inputs(int64_t d, int64_t part, float* to, const Args& args) const override {
     const Form f = form();
     GemmArgs g;
@@ -140,24 +156,24 @@ class CellInstance final : public cell::Walk {
     g.c = to;
     g.ldc = shape().sums();
     cpu::add_bias(g.epilogue, weights(args) + f.of_bias(d));
-    cpu::run_task(inputs_, g, part, reinterpret_cast<float*>(args.scratch));
+    cpu::run_task(products_.inputs, g, part, reinterpret_cast<float*>(args.scratch));
   }
   const float* multiply_states(int64_t d, int64_t block, bool second, const float* states,
                                const Args& args) const override {
-    const GemmPlan& plan = states_[second][block == shape().blocks() - 1];
+    const GemmPlan& plan = products_.states[second][block == shape().blocks() - 1];
     float* const scratch = reinterpret_cast<float*>(args.scratch);
     GemmArgs g;
     g.a = states;
     g.lda = shape().hidden;
     g.b = weights(args) + form().of_r(d, block, second);
-    g.c = scratch + gemm_floats();
+    g.c = scratch + gemm_floats(products_);
     g.ldc = plan.shape.n;
     for (int64_t k = 0; k < plan.tasks; ++k) cpu::run_task(plan, g, k, scratch);
     return g.c;
   }
 
   Packed packed_;
-  GemmPlan inputs_, states_[2][2];  // those of states: of the second phase or not, of the last block or not
+  Products products_;
 };
 
 // Whether all that is packed is.
@@ -171,12 +187,29 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return cell::with_whole_directions({row_major_offer(p, target)}, s);
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+struct Planned {
+  Shape shape;
+  Isa isa;
+  int64_t steps;
+};
+Result<Planned> planned(const Problem& p, std::string_view config, const Target& target) {
   PERI_TRY(check_row_major(p));
   PERI_ASSIGN(const auto steps, cell::read_steps(config));
   if (!steps.second.empty()) return invalid("unknown configuration '%s'", std::string(config).c_str());
   PERI_ASSIGN(const Shape s, read(p));
-  PERI_ASSIGN(const Isa isa, cpu::best_isa(*c.target));
+  PERI_ASSIGN(const Isa isa, cpu::best_isa(target));
+  return Planned{s, isa, steps.first};
+}
+
+Result<Needs> needs(const Problem& p, std::string_view config, const Target& target) {
+  PERI_ASSIGN(const Planned made, planned(p, config, target));
+  return cell::Walk::needs_of(made.shape, made.steps, CellInstance::cut_of(made.shape, made.isa, !known(p)));
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
+  PERI_ASSIGN(const Planned made, planned(p, config, *c.target));
+  const Shape& s = made.shape;
+  const Isa isa = made.isa;
   const ir::Node& n = p.anchor();
   std::vector<Source> ports(cell::kPorts);
   const auto keep = [&](std::initializer_list<size_t> some) {
@@ -185,7 +218,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   keep({cell::kX, cell::kBias, cell::kLengths, cell::kInitialH, cell::kInitialC, cell::kPeephole});
   if (!known(p)) {
     keep({cell::kW, cell::kR});
-    return std::unique_ptr<Instance>(std::make_unique<CellInstance>(s, isa, nullptr, std::move(ports), steps.first));
+    return std::unique_ptr<Instance>(std::make_unique<CellInstance>(s, isa, nullptr, std::move(ports), made.steps));
   }
   const auto weight = [&](size_t port) { return Source::of(p, n.in(port), c.constants).f32({}); };
   const Form form{s, isa};
@@ -195,7 +228,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
     for (int64_t k = 0; k < s.directions * form.parts(); ++k)
       pack_part(form, from, k / form.parts(), k % form.parts(), rows.data(), to);
   }));
-  return std::unique_ptr<Instance>(std::make_unique<CellInstance>(s, isa, *c.packed, std::move(ports), steps.first));
+  return std::unique_ptr<Instance>(std::make_unique<CellInstance>(s, isa, *c.packed, std::move(ports), made.steps));
 }
 }  // namespace
 
@@ -207,6 +240,7 @@ const Entry recurrent_f32_entry{{
     .takes = "RNN, GRU and LSTM of f32",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs,
     // Those of the ops are one block of units each.
     .samples =
         {"graph { input x: f32[3,2,8]; const w: f32[2,800,8] = seeded(0.3, 1); const r: f32[2,800,200] = "

@@ -207,18 +207,26 @@ class Sequences {
   double *x_, *from_x_, *from_h_, *h_, *memory_, *reset_;
 };
 
+// `packs`: each run packs its weights, in a phase of its own.
+Needs needs_of_cell(const Cell& c, bool packs) {
+  const auto bytes = [](int64_t doubles) { return static_cast<size_t>(doubles) * sizeof(double); };
+  const int64_t sequences = c.shape.directions * c.groups();
+  Needs out{packs ? bytes(c.of_w(c.shape.directions)) : 0, bytes(Sequences::doubles(c)), {}, {}};
+  if (packs) out.tasks.push_back(pack_parts(c));
+  out.tasks.push_back(sequences);
+  return out;
+}
+
 // A phase that packs weights which the run brings, and the sequences.
 class CellInstance final : public Instance {
  public:
   // `packed` null: by each run.
   CellInstance(Cell c, cpu::Isa isa, Packed packed, std::vector<Source> ports)
-      : c_(std::move(c)), isa_(isa), packed_(std::move(packed)), ports_(std::move(ports)) {}
-  size_t workspace_bytes() const override {
-    return packed_ ? 0 : static_cast<size_t>(c_.of_w(c_.shape.directions)) * sizeof(double);
-  }
-  size_t scratch_bytes() const override { return static_cast<size_t>(Sequences::doubles(c_)) * sizeof(double); }
-  int phases() const override { return packed_ ? 1 : 2; }
-  int64_t tasks(int phase) const override { return packs(phase) ? pack_parts(c_) : c_.shape.directions * c_.groups(); }
+      : Instance(needs_of_cell(c, !packed)),
+        c_(std::move(c)),
+        isa_(isa),
+        packed_(std::move(packed)),
+        ports_(std::move(ports)) {}
   void run_task(int phase, int64_t task, const Args& args) const override {
     const auto in = [&](size_t port) { return static_cast<const double*>(ports_[port].data(args)); };
     double* const made = reinterpret_cast<double*>(args.workspace);
@@ -250,13 +258,26 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return std::vector<Offer>{row_major_offer(p, target)};
 }
 
+// Whether all that is packed is known before a run.
+bool known_weights(const Problem& p) {
+  const size_t weights[] = {cell::kW, cell::kR, cell::kBias};
+  return std::ranges::all_of(weights, [&](size_t port) { return cell::is_constant(p, port); });
+}
+
+Result<Needs> needs(const Problem& p, std::string_view, const Target& target) {
+  PERI_TRY(check_row_major(p));
+  PERI_TRY(cpu::best_isa(target));
+  PERI_ASSIGN(const Cell c, read(p));
+  return needs_of_cell(c, !known_weights(p));
+}
+
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& context) {
   PERI_TRY(check_row_major(p));
   PERI_ASSIGN(Cell c, read(p));
   PERI_ASSIGN(const cpu::Isa isa, cpu::best_isa(*context.target));
   const ir::Node& n = p.anchor();
   const size_t weights[] = {cell::kW, cell::kR, cell::kBias};
-  const bool known = std::ranges::all_of(weights, [&](size_t port) { return cell::is_constant(p, port); });
+  const bool known = known_weights(p);
   const auto source = [&](size_t port) { return Source::of(p, n.in(port), context.constants); };
   std::vector<Source> ports;
   for (size_t port = 0; port < cell::kPorts; ++port)
@@ -279,6 +300,7 @@ const Entry recurrent_f64_entry{{
     .takes = "RNN, GRU and LSTM of f64",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs,
     // More sequences than a task has, more steps than are multiplied together, some sequences shorter.
     .samples =
         {"graph { input x: f64[19,10,5]; const w: f64[2,84,5] = seeded(0.3, 1); const r: f64[2,84,21] = seeded(0.2, "

@@ -234,6 +234,7 @@ const Entry reduce_entry{{
     .takes = "reductions of f32, f64 and integers over any axes, extremes of bool, global pooling",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f32[3,5,7,130]; const a: i64[2] = [0, 2]; y = reduce_l2(x, a); output y }",
                 "graph { input x: i64[5,70,3,90]; const a: i64[2] = [1, 3]; y = reduce_max(x, a); output y }",
                 "graph { input x: u8[5,70,3,90]; const a: i64[2] = [1, 3]; y = reduce_min(x, a); output y }",

@@ -14,11 +14,12 @@ constexpr int64_t kTaskElements = 1 << 16;
 template <class T>
 class RelayoutInstance final : public Instance {
  public:
-  RelayoutInstance(int64_t batch, int64_t rows, int64_t cols) : batch_(batch), rows_(rows), cols_(cols) {
-    strip_ = std::max<int64_t>(kTile, kTaskElements / std::max<int64_t>(1, rows) / kTile * kTile);
-    strips_ = (cols + strip_ - 1) / strip_;
-  }
-  int64_t tasks(int) const override { return batch_ * strips_; }
+  RelayoutInstance(int64_t batch, int64_t rows, int64_t cols)
+      : Instance(needs_of_tasks(batch * strips_of(rows, cols))),
+        rows_(rows),
+        cols_(cols),
+        strip_(strip_of(rows)),
+        strips_(strips_of(rows, cols)) {}
   void run_task(int, int64_t task, const Args& args) const override {
     const int64_t b = task / strips_, first = task % strips_ * strip_, last = std::min(cols_, first + strip_);
     const T* in = static_cast<const T*>(args.in[0]) + b * rows_ * cols_;
@@ -30,7 +31,11 @@ class RelayoutInstance final : public Instance {
   }
 
  private:
-  int64_t batch_, rows_, cols_, strip_, strips_;
+  static int64_t strip_of(int64_t rows) {
+    return std::max<int64_t>(kTile, kTaskElements / std::max<int64_t>(1, rows) / kTile * kTile);
+  }
+  static int64_t strips_of(int64_t rows, int64_t cols) { return (cols + strip_of(rows) - 1) / strip_of(rows); }
+  int64_t rows_, cols_, strip_, strips_;
 };
 
 Status check(const Problem& p) {
@@ -73,6 +78,7 @@ const Entry relayout_entry{{
     .takes = "row-major to NHWC and back, 4-byte elements and bytes",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f32[2,3,5,7]; y: f32[2,3,5,7]@0231 = relayout(x); output y }",
                 "graph { input x: f32[2,3,5,7]@0231; y: f32[2,3,5,7] = relayout(x); output y }",
                 "graph { input x: u8[1,33,9,19]; y: u8[1,33,9,19]@0231 = relayout(x); output y }",

@@ -114,6 +114,7 @@ const Entry resize_f32_entry{{
     .takes = "nearest and linear resize of f32 in two dimensions, row-major or NHWC",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .takes_constants = true,
 }};
 

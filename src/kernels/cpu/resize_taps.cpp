@@ -173,10 +173,7 @@ Result<Plan> read(const Problem& p) {
 
 class TapsInstance final : public Instance {
  public:
-  TapsInstance(Plan plan, Source x) : plan_(std::move(plan)), x_(std::move(x)) {}
-  size_t workspace_bytes() const override { return 2 * plan_.middle_bytes; }
-  int phases() const override { return static_cast<int>(plan_.passes.size()); }
-  int64_t tasks(int phase) const override { return plan_.passes[static_cast<size_t>(phase)].tasks(); }
+  TapsInstance(Plan plan, Source x) : Instance(needs_of(plan)), plan_(std::move(plan)), x_(std::move(x)) {}
   void run_task(int phase, int64_t task, const Args& args) const override {
     const auto middle = [&](int k) { return args.workspace + static_cast<size_t>(k % 2) * plan_.middle_bytes; };
     const void* from = phase == 0 ? x_.data(args) : middle(phase - 1);
@@ -185,6 +182,11 @@ class TapsInstance final : public Instance {
   }
 
  private:
+  static Needs needs_of(const Plan& plan) {
+    Needs out{2 * plan.middle_bytes, 0, {}, {}};
+    for (const auto& pass : plan.passes) out.tasks.push_back(pass.tasks());
+    return out;
+  }
   Plan plan_;
   Source x_;
 };
@@ -211,6 +213,7 @@ const Entry resize_taps_entry{{
     .takes = "resize of any number of axes: linear, cubic and antialiased of f32, nearest of any byte-sized type",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .takes_constants = true,
 }};
 

@@ -204,6 +204,7 @@ const Entry roi_align_f32_entry{{
     .takes = "roi_align of f32 or f64 by means",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: f32[2,20,30,40]; input r: f32[9,4]; input b: i64[9]; y = roi_align(x, r, b) "
          "{output_height=5, output_width=7}; output y }",

@@ -98,6 +98,7 @@ const Entry rotary_f32_entry{{
     .takes = "rotary_embedding of f32",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f32[2,3,70,40]; input c: f32[2,70,16]; input s: f32[2,70,16]; y = "
                 "rotary_embedding(x, c, s) {rotary_embedding_dim=32}; output y }",
                 "graph { input x: f32[1,50,96]; input c: f32[1,50,16]; input s: f32[1,50,16]; y = "

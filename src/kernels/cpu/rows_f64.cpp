@@ -249,6 +249,7 @@ const Entry rows_f64_entry{{
              "and instance normalization, of f64",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: f64[70,301]; y = softmax(x); output y }",
          "graph { input x: f64[3,70,99]; y = softmax(x) {axis=1}; output y }",

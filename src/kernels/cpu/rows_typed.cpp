@@ -170,6 +170,7 @@ const Entry rows_typed_entry{{
              "or more",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input a: i64[3,5,70]; input b: i64[3,5,1]; y = sub(a, b); output y }",
                 "graph { input a: i32[3,1,67]; input b: i32[5,67]; y = add(a, b); output y }",
                 "graph { input a: i64[4,3,2,33]; const b: i64[] = [7]; y = mul(b, a); output y }",

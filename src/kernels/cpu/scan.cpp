@@ -126,6 +126,7 @@ const Entry scan_entry{{
     .takes = "running sums and products of f32, f64 and integers along one axis",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f32[3,50,600]; const a: i64[] = [1]; y = cum_sum(x, a) {reverse=1}; output y }",
                 "graph { input x: i64[300,80]; const a: i64[] = [1]; y = cum_sum(x, a) {exclusive=1}; output y }",
                 "graph { input x: u32[300,80]; const a: i64[] = [1]; y = cum_prod(x, a); output y }",

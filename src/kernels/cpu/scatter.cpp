@@ -248,6 +248,7 @@ const Entry scatter_entry{{
     .takes = "scatter_elements and scatter_nd with every reduction, elements of any byte-sized type",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input data: f32[40,3,70]; input i: i64[40,2,70]; input u: f32[40,2,70]; y = "
                 "scatter_elements(data, i, u) {axis=1, reduction=\"add\"}; output y }",
                 "graph { input data: bool[40,3,70]; input i: i64[40,2,70]; input u: bool[40,2,70]; y = "

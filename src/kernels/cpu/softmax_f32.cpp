@@ -62,6 +62,7 @@ const Entry softmax_f32_entry{{
     .takes = "softmax and log-softmax of f32 along any axis",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .tunables = {{"rows", "rows that a task does", {1, 4, 16, 64}}},
     .takes_constants = true,
 }};

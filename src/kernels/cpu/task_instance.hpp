@@ -12,21 +12,17 @@ class TaskInstance final : public Instance {
  public:
   using Run = std::function<void(int64_t task, const Args& args)>;
   TaskInstance(int64_t tasks, size_t scratch, Run run, int taken = -1)
-      : tasks_(tasks), scratch_(scratch), run_(std::move(run)), taken_(taken) {}
+      : Instance(needs_of_tasks(tasks, scratch)), run_(std::move(run)), taken_(taken) {}
   // `taken`: the input whose memory the first result may reuse; -1: none.
   static Result<std::unique_ptr<Instance>> make(int64_t tasks, size_t scratch, Run run, int taken = -1) {
     return std::unique_ptr<Instance>(std::make_unique<TaskInstance>(tasks, scratch, std::move(run), taken));
   }
-  size_t scratch_bytes() const override { return scratch_; }
-  int64_t tasks(int) const override { return tasks_; }
   void run_task(int, int64_t task, const Args& args) const override { run_(task, args); }
   bool may_take(size_t output, size_t input) const override {
     return output == 0 && taken_ >= 0 && input == static_cast<size_t>(taken_);
   }
 
  private:
-  int64_t tasks_;
-  size_t scratch_;
   Run run_;
   int taken_;
 };

@@ -149,6 +149,7 @@ const Entry tf_idf_entry{{
     .takes = "tf_idf_vectorizer of i32 and i64",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: i64[3,40]; y = tf_idf_vectorizer(x) {mode=\"TFIDF\", min_gram_length=1, "
                 "max_gram_length=3, max_skip_count=2, ngram_counts=[0, 3, 7], ngram_indexes=[0, 2, 1, 4, 3, 6, 5], "
                 "pool_int64s=[2, 3, 1, 2, 3, 1, 1, 0, 1, 2, 5, 5, 5], weights=[0.5, 1.5, 2.0, 1.0, 0.25, 3.0, 0.75]}; "

@@ -198,6 +198,7 @@ const Entry top_k_entry{{
     .takes = "top_k of f32, f64 and integers of 8 to 64 bits along any axis",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: f32[3,500]; const k: i64[1] = [40]; y, i = top_k(x, k); output y; output i }",
          "graph { input x: f32[37,300]; const k: i64[1] = [5]; y, i = top_k(x, k) {largest=0}; output y; output i }",

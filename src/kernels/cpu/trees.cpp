@@ -265,6 +265,7 @@ const Entry trees_entry{{
     .takes = "tree ensembles over f32 or f64 whose conditions are all of one kind, with numbers for labels",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f32[50,2]; y, z = tree_ensemble_classifier(x) {classlabels_int64s=[3, 5], "
                 "nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2], nodes_featureids=[1, 0, 0], "
                 "nodes_modes=[\"BRANCH_GT\", \"LEAF\", \"LEAF\"], nodes_values=[0.25, 0.0, 0.0], "

@@ -8,6 +8,8 @@
 #include "kernels/cuda/code/rows.hpp"
 
 namespace peri::kernels {
+extern const Entry cuda_attention_entry;
+
 namespace {
 using cuda::KernelLaunch;
 using cuda::Signature;
@@ -107,6 +109,13 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   return std::vector<KernelLaunch>{std::move(launch)};
 }
 
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
+  PERI_ASSIGN(const int64_t turns, setting(cuda_attention_entry.kernel, config, "turns"));
+  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p));
+  for (KernelLaunch& l : launches) l.blocks = cuda::blocks_in_turns(l.blocks, turns);
+  return cuda::LaunchInstance::make(std::move(launches));
+}
+
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_ASSIGN(std::vector<Offer> out, cuda::offer_of<plan>(p, target));
   PERI_ASSIGN(const MatchedAttention m, match_attention(p.anchor()));
@@ -117,9 +126,11 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 }
 }  // namespace
 
-extern const Entry cuda_attention_entry;
-const Entry cuda_attention_entry =
-    cuda::entry_of("cuda_attention", "fused attention on a GPU, any layout of heads, masks, causal, up to 8192 keys",
-                   offer, cuda::instance_of<plan>);
+const Entry cuda_attention_entry = [] {
+  Entry out = cuda::entry_of<offer, instantiate>(
+      "cuda_attention", "fused attention on a GPU, any layout of heads, masks, causal, up to 8192 keys");
+  out.kernel.tunables = {cuda::turns_tunable("queries that a block computes one after the other")};
+  return out;
+}();
 
 }  // namespace peri::kernels

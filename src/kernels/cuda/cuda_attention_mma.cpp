@@ -15,9 +15,10 @@ namespace {
 using cuda::KernelLaunch;
 using cuda::Signature;
 using View = HeadView;
-constexpr int64_t kBlock = 64;      // keys
-constexpr int64_t kStages = 3;      // blocks in shared memory; 2 where a block of threads may not have more
-constexpr int64_t kMaxDepth = 128;  // of a head: its sums are held in registers
+constexpr int64_t kBlock = 64;                     // keys
+constexpr int64_t kStages = 3;                     // blocks in shared memory, or as many as a block of threads may have
+constexpr int64_t kMinStages = 2;                  // one is read while the next is copied
+constexpr int64_t kMaxDepth = 128;                 // of a head: its sums are held in registers
 constexpr int64_t kQueries[] = {16, 32, 64, 128};  // of a block of threads
 
 int64_t row_of(int64_t depth) { return depth <= 16 ? 16 : depth <= 32 ? 32 : depth <= 64 ? 64 : 128; }
@@ -102,6 +103,12 @@ int64_t shared_bytes(const Read& r, int64_t rows, int64_t stages) {
   return std::max(loop, end);
 }
 
+// As many stages as wanted, or as fit; 0: not even the least.
+int64_t stages_within(const Read& r, int64_t rows, int64_t wanted, int64_t limit) {
+  while (wanted > kMinStages && shared_bytes(r, rows, wanted) > limit) --wanted;
+  return shared_bytes(r, rows, wanted) > limit ? 0 : wanted;
+}
+
 Result<std::vector<KernelLaunch>> plan(const Problem& p, const Read& r, int64_t rows, int64_t stages) {
   const ir::Node& n = p.anchor();
   Signature s;
@@ -165,11 +172,11 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   const cuda::GpuLimits gpu = cuda::limits_of(target);
   std::vector<Offer> out;
   for (const int64_t rows : kQueries) {
-    const int64_t stages = shared_bytes(r, rows, kStages) <= gpu.shared_bytes ? kStages : kStages - 1;
-    if (shared_bytes(r, rows, stages) > gpu.shared_bytes) continue;
+    const int64_t stages = stages_within(r, rows, kStages, gpu.shared_bytes);
+    if (stages == 0) continue;
     PERI_TRY(plan(p, r, rows, stages));
     out.push_back(cuda::plain_offer(p)[0]);
-    out.back().config = format("queries=%d", static_cast<int>(rows)) + (stages == kStages ? "" : " stages=2");
+    out.back().config = format("queries=%d", static_cast<int>(rows));
     out.back().guess_ms = guess_ms(r, rows, gpu.multiprocessors);
   }
   if (out.empty()) return refused("its heads take more shared memory than a block may have");
@@ -177,11 +184,15 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return out;
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
+                                              const InstantiateContext& context) {
   PERI_ASSIGN(const int64_t rows, config_int(config, "queries", 16, 128, 64));
   if (rows != 16 && rows != 32 && rows != 64 && rows != 128) return invalid("no block of so many queries");
-  PERI_ASSIGN(const int64_t stages, config_int(config, "stages", 2, kStages, kStages));
+  PERI_ASSIGN(const int64_t set, setting(cuda_attention_mma_entry.kernel, config, "stages"));
   PERI_ASSIGN(const Read r, read(p));
+  const int64_t limit = cuda::limits_of(*context.target).shared_bytes;
+  const int64_t stages = stages_within(r, rows, set == 0 ? kStages : set, limit);
+  if (stages == 0) return refused("its heads take more shared memory than a block may have");
   PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, r, rows, stages));
   return cuda::LaunchInstance::make(std::move(launches));
 }
@@ -195,6 +206,7 @@ const Entry cuda_attention_mma_entry{{
     .takes = "fused attention of f16 and bf16 on a GPU's tensor cores, heads of 8 to 128, masks, causal, any length",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input q: f16[2,3,20,16]; input k: f16[2,3,70,16]; input v: f16[2,3,70,24]; y = attention(q, "
                 "k, v); output y }",
                 "graph { input q: f16[1,9,2,40]; input k: f16[1,9,2,40]; input v: f16[1,9,2,40]; input m: "
@@ -204,6 +216,7 @@ const Entry cuda_attention_mma_entry{{
                 "attention(q, k, v) {causal=1}; output y }",
                 "graph { input q: f16[1,1,3,8]; input k: f16[1,1,2,8]; input v: f16[1,1,2,8]; y = attention(q, k, v) "
                 "{causal=1, zero_hidden_rows=1}; output y }"},
+    .tunables = {{"stages", "blocks of keys in shared memory, or as many as it holds", {2, 4, 3}}},
 }};
 
 }  // namespace peri::kernels

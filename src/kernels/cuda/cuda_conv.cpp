@@ -196,6 +196,7 @@ const Entry cuda_conv_entry{{
     .takes = "convolutions on a GPU with their epilogue, one to three dimensions, groups, sums in float32",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
 }};
 
 }  // namespace peri::kernels

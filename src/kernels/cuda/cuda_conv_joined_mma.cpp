@@ -268,6 +268,7 @@ const Entry cuda_conv_joined_mma_entry{{
              "factor per channel, or into depth_to_space",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: f16[2,16,7,6]; input z: f16[2,24,7,6]; const w: f16[24,40,3,3] = seeded(0.1, 1); const b: "
          "f16[24] = seeded(0.5, 2); c = concat(x, z) {axis=1}; y = conv(c, w, b) {pads=[1,1,1,1]}; output y }",

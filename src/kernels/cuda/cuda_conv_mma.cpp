@@ -242,6 +242,7 @@ const Entry cuda_conv_mma_entry{{
     .takes = "convolutions of f16 and bf16 on a GPU's tensor cores with their epilogue, sums in float32",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f16[2,24,7,6]; const w: f16[40,24,1,1] = seeded(0.2, 1); const b: f16[40] = "
                 "seeded(0.5, 2); y = conv(x, w, b); output y }",
                 "graph { input x: f16[1,16,9,11]; const w: f16[24,16,3,3] = seeded(0.1, 1); y = conv(x, w) "

@@ -177,6 +177,7 @@ const Entry cuda_conv_transpose_mma_entry{{
     .takes = "transposed convolutions of f16 and bf16 without overlap on a GPU's tensor cores with their epilogue",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f16[2,24,5,4]; const w: f16[24,16,2,2] = seeded(0.2, 1); y = conv_transpose(x, w) "
                 "{strides=[2,2]}; output y }",
                 "graph { input x: bf16[1,16,3,5]; const w: bf16[16,8,3,1] = seeded(0.2, 1); const b: bf16[8] = "

@@ -185,8 +185,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 
 extern const Entry cuda_copy_entry;
 const Entry cuda_copy_entry = [] {
-  Entry e = cuda::entry_of("cuda_copy", "transpose, slice, expand, split, concat and changes of layout on a GPU", offer,
-                           cuda::instance_of<plan>);
+  Entry e = cuda::entry_of<offer, cuda::instance_of<plan>>(
+      "cuda_copy", "transpose, slice, expand, split, concat and changes of layout on a GPU");
   e.kernel.samples = {"graph { input x: f16[2,3,5,7]; y: f16[2,3,5,7]@0231 = relayout(x); output y }",
                       "graph { input x: f32[2,3,5,7]@0231; y: f32[2,3,5,7] = relayout(x); output y }",
                       "graph { input x: i64[1,33,9,19]; y: i64[1,33,9,19]@0231 = relayout(x); output y }",

@@ -10,12 +10,14 @@
 #include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
+extern const Entry cuda_depthwise_entry;
+
 namespace {
 using cuda::ConvShape;
 using cuda::KernelLaunch;
 using cuda::Signature;
 
-constexpr int kThreads = 128;  // four warps: small images make blocks enough
+constexpr int64_t kThreads = 128;  // four warps: small images make blocks enough
 struct Tile {
   int h, w;
 };
@@ -27,13 +29,13 @@ PERI_DEVICE bool peri_under(const int y, const int r) {
   const int k = y - r * PERI_STRIDE_H;
   return k >= 0 && k % PERI_DILATION_H == 0 && k / PERI_DILATION_H < PERI_KERNEL_H;
 }
-PERI_KERNEL __launch_bounds__(128) peri_depthwise(PERI_PARAMETERS) {
+PERI_KERNEL __launch_bounds__(PERI_T) peri_depthwise(PERI_PARAMETERS) {
   enum { kReachH = (PERI_TH - 1) * PERI_STRIDE_H + (PERI_KERNEL_H - 1) * PERI_DILATION_H + 1 };
   enum { kReachW = (PERI_TW - 1) * PERI_STRIDE_W + (PERI_KERNEL_W - 1) * PERI_DILATION_W + 1 };
   const PERI_INDEX tiles_w = (PERI_OUT_W + PERI_TW - 1) / PERI_TW, tiles_h = (PERI_OUT_H + PERI_TH - 1) / PERI_TH;
   PERI_INDEX rest = blockIdx.x;
   const int channel = (int)((rest % PERI_ACROSS) * PERI_LANES + threadIdx.x % PERI_LANES) * 2; rest /= PERI_ACROSS;
-  PERI_INDEX tile = rest * (128 / PERI_LANES) + threadIdx.x / PERI_LANES;
+  PERI_INDEX tile = rest * (PERI_T / PERI_LANES) + threadIdx.x / PERI_LANES;
   if (channel >= PERI_CHANNELS || tile >= PERI_IMAGES * tiles_h * tiles_w) return;
   const int x0 = (int)(tile % tiles_w) * PERI_TW; tile /= tiles_w;
   const int y0 = (int)(tile % tiles_h) * PERI_TH;
@@ -113,7 +115,7 @@ int64_t tiles_of(const ConvShape& c, Tile t) {
   return c.images * ((c.out[1] + t.h - 1) / t.h) * ((c.out[2] + t.w - 1) / t.w);
 }
 
-Result<std::vector<KernelLaunch>> plan(const Problem& p, const ConvShape& c, Tile tile) {
+Result<std::vector<KernelLaunch>> plan(const Problem& p, const ConvShape& c, Tile tile, int64_t threads) {
   const ir::Node& n = p.anchor();
   const ir::Layout last = cuda::channels_last(n.in(0)->type.rank());
   if (!(n.in(0)->type.layout == last) || !(p.graph->outputs[0]->type.layout == last)) return refused("another layout");
@@ -133,6 +135,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const ConvShape& c, Til
     define("OUT_" + a, s.size(c.out[d]));
   }
   const int64_t lanes = lanes_of(c), across = (c.groups / 2 + lanes - 1) / lanes;
+  define("T", std::to_string(threads));
   define("CHANNELS", std::to_string(c.groups));
   define("LANES", std::to_string(lanes));
   define("ACROSS", std::to_string(across));
@@ -153,12 +156,12 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const ConvShape& c, Til
   }
   body += "PERI_DEVICE float peri_bias(const int channel, PERI_PARAMETERS) { return " + bias + "; }\n";
   PERI_ASSIGN(const std::string finish, cuda::finish_wide_text(p, 2, &s));
-  const int64_t rows = kThreads / lanes, blocks = across * ((tiles_of(c, tile) + rows - 1) / rows);
+  const int64_t rows = threads / lanes, blocks = across * ((tiles_of(c, tile) + rows - 1) / rows);
   if (blocks > cuda::kMaxBlocks) return refused("more tiles than a grid has blocks");
   std::vector<KernelLaunch> out;
   if (blocks > 0)
     out.push_back(s.launch("peri_depthwise", s.text(cuda::most_elements(p), body + finish + std::string(kKernel)),
-                           blocks, kThreads));
+                           blocks, static_cast<int>(threads)));
   return out;
 }
 
@@ -182,7 +185,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   Offer o = cuda::plain_offer(p)[0];
   const ir::Layout last = cuda::channels_last(p.anchor().in(0)->type.rank());
   const ir::Graph g = cuda::with_layouts(p, last, last, &o);
-  PERI_TRY(plan({&g, p.constant}, c, kTiles[0]));
+  PERI_TRY(plan({&g, p.constant}, c, kTiles[0], kThreads));
   std::vector<Offer> out;
   for (const Tile t : kTiles) {
     out.push_back(o);
@@ -209,14 +212,15 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(const int64_t tw, config_int(config, "tw", 1, 7, 1));
   const auto known = [&](Tile t) { return t.h == th && t.w == tw; };
   if (std::none_of(std::begin(kTiles), std::end(kTiles), known)) return invalid("no tile of this size");
-  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, c, {static_cast<int>(th), static_cast<int>(tw)}));
+  PERI_ASSIGN(int64_t threads, setting(cuda_depthwise_entry.kernel, config, "threads"));
+  if (threads == 0) threads = kThreads;
+  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, c, {static_cast<int>(th), static_cast<int>(tw)}, threads));
   const auto w = static_cast<size_t>(input_index(*p.graph, p.anchor().in(1)));
   return cuda::LaunchInstance::make(std::move(launches), 0,
                                     {{w, [c](const Tensor& weight) { return packed_weights(weight, c); }}});
 }
 }  // namespace
 
-extern const Entry cuda_depthwise_entry;
 const Entry cuda_depthwise_entry{{
     .name = "cuda_depthwise",
     .version = 1,
@@ -225,6 +229,7 @@ const Entry cuda_depthwise_entry{{
     .takes = "depthwise convolutions of f16 and bf16 with channels last on a GPU with their epilogue",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f16[2,24,9,8]; const w: f16[24,1,3,3] = seeded(0.3, 1); y = conv(x, w) "
                 "{pads=[1,1,1,1], group=24}; output y }",
                 "graph { input x: bf16[1,70,12,11]; const w: bf16[70,1,5,5] = seeded(0.3, 1); const b: bf16[70] = "
@@ -233,6 +238,7 @@ const Entry cuda_depthwise_entry{{
                 "{dilations=[2,1], group=18}; z = hard_swish(y); output z }",
                 "graph { input x: f16[2,20,13]; const w: f16[20,1,3] = seeded(0.3, 1); y = conv(x, w) {pads=[1,0], "
                 "group=20}; output y }"},
+    .tunables = {{"threads", "threads of a block", {256, 64}}},
 }};
 
 }  // namespace peri::kernels

@@ -16,6 +16,8 @@
 #include "kernels/match/part.hpp"
 
 namespace peri::kernels {
+extern const Entry cuda_excite_entry;
+
 namespace {
 using cuda::ConvShape;
 using cuda::KernelLaunch;
@@ -190,15 +192,16 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
                                               const InstantiateContext& context) {
   PERI_ASSIGN(int64_t blocks, config_int(config, "blocks", 1, cuda::kMaxCluster, 1));
   if ((blocks & (blocks - 1)) != 0) return invalid("bad configuration").but_found(std::string(config));
+  PERI_ASSIGN(const int64_t room, setting(cuda_excite_entry.kernel, config, "room"));
   const cuda::GpuLimits gpu = cuda::limits_of(*context.target);
   if (!gpu.clusters) blocks = 1;
   PERI_ASSIGN(const Read r, read(p));
-  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, r, blocks, room_of(r, blocks, gpu.shared_bytes)));
+  const int64_t limit = room == 0 ? gpu.shared_bytes : std::min(room << 10, gpu.shared_bytes);
+  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, r, blocks, room_of(r, blocks, limit)));
   return cuda::LaunchInstance::make(std::move(launches));
 }
 }  // namespace
 
-extern const Entry cuda_excite_entry;
 const Entry cuda_excite_entry{{
     .name = "cuda_excite",
     .version = 1,
@@ -207,6 +210,7 @@ const Entry cuda_excite_entry{{
     .takes = "a squeeze-and-excite block on a GPU as one launch: mean over pixels, two pointwise convolutions, product",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: f16[2,72,9,7]; const w: f16[24,72,1,1] = seeded(0.2, 1); const b: f16[24] = seeded(0.5, 2); "
          "const v: f16[72,24,1,1] = seeded(0.3, 3); const c: f16[72] = seeded(0.5, 4); p = global_average_pool(x); m = "
@@ -225,6 +229,7 @@ const Entry cuda_excite_entry{{
          "seeded(0.2, 3); p = global_average_pool(x); m = conv(p, w); t = swish(m); y = conv(t, v); z = sigmoid(y); o "
          "= "
          "mul(x, z); output o }"},
+    .tunables = {{"room", "KiB of shared memory up to which a block keeps weights and image there", {64, 16, 112}}},
 }};
 
 }  // namespace peri::kernels

@@ -156,6 +156,6 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 
 extern const Entry cuda_gemm_entry;
 const Entry cuda_gemm_entry =
-    cuda::entry_of("cuda_gemm", "matrix products on a GPU with their epilogue, sums in float32", offer, instantiate);
+    cuda::entry_of<offer, instantiate>("cuda_gemm", "matrix products on a GPU with their epilogue, sums in float32");
 
 }  // namespace peri::kernels

@@ -215,6 +215,7 @@ const Entry cuda_gemm_mma_entry{{
     .takes = "matrix products of f16 and bf16 on a GPU's tensor cores with their epilogue, sums in float32",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f16[37,88]; const w: f16[88,72] = seeded(0.1, 1); y = matmul(x, w); output y }",
                 "graph { input x: bf16[21,70]; const w: bf16[33,70] = seeded(0.1, 1); const b: bf16[33] = seeded(0.5, "
                 "2); y = gemm(x, w, b) {transB=1}; z = gelu(y); output z }",

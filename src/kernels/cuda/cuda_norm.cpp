@@ -11,6 +11,8 @@
 #include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
+extern const Entry cuda_norm_entry;
+
 namespace {
 using cuda::KernelLaunch;
 using cuda::Signature;
@@ -326,14 +328,15 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 // At a size whose rows are longer than a warp takes, as a block takes them.
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
   PERI_ASSIGN(const int64_t warps, config_int(config, kWarpsKey, 0, 32, 0));
-  if (warps > 0)
-    if (auto made = plan(p, static_cast<int>(warps)); made.ok()) return cuda::LaunchInstance::make(*std::move(made));
-  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, 0));
+  PERI_ASSIGN(const int64_t turns, setting(cuda_norm_entry.kernel, config, "turns"));
+  auto made = plan(p, static_cast<int>(warps));
+  if (warps > 0 && !made.ok()) made = plan(p, 0);
+  PERI_ASSIGN(std::vector<KernelLaunch> launches, std::move(made));
+  for (KernelLaunch& l : launches) l.blocks = cuda::blocks_in_turns(l.blocks, turns);
   return cuda::LaunchInstance::make(std::move(launches));
 }
 }  // namespace
 
-extern const Entry cuda_norm_entry;
 const Entry cuda_norm_entry{{
     .name = "cuda_norm",
     .version = 1,
@@ -342,6 +345,7 @@ const Entry cuda_norm_entry{{
     .takes = "layer, RMS, group, instance and other normalisation, softmax, log-softmax on a GPU, with their epilogue",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: f16[9,1024]; const w: f16[1024] = seeded(0.5, 1); const b: f16[1024] = seeded(0.5, 2); "
          "y = layer_normalization(x, w, b); output y }",
@@ -349,6 +353,7 @@ const Entry cuda_norm_entry{{
          "output z }",
          "graph { input x: f32[3,6,1016]; y = softmax(x); output y }",
          "graph { input x: bf16[7,8]; y = log_softmax(x); output y }"},
+    .tunables = {cuda::turns_tunable("rows that a block, or a warp, computes one after the other")},
 }};
 
 }  // namespace peri::kernels

@@ -165,6 +165,7 @@ const Entry cuda_pool_entry{{
     .takes = "max and average pooling on a GPU, one to three dimensions, with their epilogue",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f16[2,16,9,10]; y = max_pool(x) {kernel_shape=[3,3], strides=[2,2], "
                 "pads=[1,1,1,1]}; output y }",
                 "graph { input x: bf16[1,24,7,8]; y = average_pool(x) {kernel_shape=[3,2], pads=[1,0,1,1], "

@@ -156,6 +156,7 @@ const Entry cuda_pool_all_entry{{
     .takes = "means and maxima over all pixels with channels last on a GPU, with their epilogue",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f16[2,24,9,8]; y = global_average_pool(x); output y }",
                 "graph { input x: f32[2,136,3,5]; y = global_max_pool(x); output y }",
                 "graph { input x: bf16[1,40,30,21]; y = global_average_pool(x); z = hard_sigmoid(y); output z }",

@@ -8,6 +8,8 @@
 #include "kernels/cuda/code/rows.hpp"
 
 namespace peri::kernels {
+extern const Entry cuda_reduce_entry;
+
 namespace {
 using cuda::KernelLaunch;
 using cuda::Signature;
@@ -193,18 +195,20 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
-  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, config));
+  PERI_ASSIGN(const int64_t turns, setting(cuda_reduce_entry.kernel, config, "turns"));
+  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, derived_config(cuda_reduce_entry.kernel, config)));
+  for (KernelLaunch& l : launches) l.blocks = cuda::blocks_in_turns(l.blocks, turns);
   return cuda::LaunchInstance::make(std::move(launches));
 }
 }  // namespace
 
-extern const Entry cuda_reduce_entry;
 const Entry cuda_reduce_entry = [] {
-  Entry out = cuda::entry_of("cuda_reduce", "reductions over any axes and global pooling on a GPU, with their epilogue",
-                             offer, instantiate);
+  Entry out = cuda::entry_of<offer, instantiate>(
+      "cuda_reduce", "reductions over any axes and global pooling on a GPU, with their epilogue");
   out.kernel.samples = {  // axes of a run, of which there are none
       "graph { input x: f32[3,5]; input none: i64[0]; y = reduce_log_sum_exp(x, none); output y }",
       "graph { input x: i32[3,5]; input none: i64[0]; y = reduce_sum(x, none) {keepdims=0}; output y }"};
+  out.kernel.tunables = {cuda::turns_tunable("results that a thread, or a block, computes one after the other")};
   return out;
 }();
 

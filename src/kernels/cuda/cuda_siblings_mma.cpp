@@ -165,6 +165,7 @@ const Entry cuda_siblings_mma_entry{{
     .takes = "products of one left side with several weights of f16 and bf16 on a GPU's tensor cores, as one launch",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples = {"graph { input x: f16[37,88]; const w: f16[88,72] = seeded(0.1, 1); const u: f16[88,40] = seeded(0.1, "
                 "2); a = matmul(x, w); b = matmul(x, u); output a; output b }",
                 "graph { input x: bf16[3,21,64]; const w: bf16[64,64] = seeded(0.1, 1); const u: bf16[64,64] = "

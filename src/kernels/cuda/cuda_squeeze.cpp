@@ -25,6 +25,7 @@ using cuda::kSqueezeThreads;
 using cuda::Signature;
 
 constexpr int64_t kMaxChannels = 4096, kMaxMiddle = 1024;  // floats of shared memory
+// No tunables: every number that could be set decides how many lanes add a product, and so its bits.
 // Results per block, and per block of a cluster of the largest size. The choices in tests/whole/locks are among these;
 // none of them is without the image, for which only the two best estimates are offered.
 constexpr int64_t kEach[] = {8, 128}, kEachOfCluster[] = {16, 32};
@@ -218,6 +219,7 @@ const Entry cuda_squeeze_entry{{
         "or their product with an image",
     .offer = offer,
     .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: f16[2,72,1,1]; const w: f16[24,72,1,1] = seeded(0.2, 1); const b: f16[24] = seeded(0.5, 2); "
          "const v: f16[72,24,1,1] = seeded(0.3, 3); const c: f16[72] = seeded(0.5, 4); m = conv(x, w, b); t = relu(m); "

@@ -153,12 +153,17 @@ Result<std::unique_ptr<Instance>> instantiate(const Outside& o, const Problem& p
 struct Functions {
   decltype(Kernel::offer) offer;
   decltype(Kernel::instantiate) instantiate;
+  decltype(Kernel::needs) needs;
 };
 template <size_t... kSlots>
 constexpr std::array<Functions, sizeof...(kSlots)> functions_of(std::index_sequence<kSlots...>) {
   return {Functions{[](const Problem& p, const Target& target) { return offer(*all()[kSlots], p, target); },
                     [](const Problem& p, std::string_view config, const InstantiateContext& context) {
                       return instantiate(*all()[kSlots], p, config, context);
+                    },
+                    [](const Problem& p, std::string_view config, const Target& target) -> Result<Needs> {
+                      PERI_ASSIGN(const auto made, instantiate(*all()[kSlots], p, config, {.target = &target}));
+                      return made->needs();
                     }}...};
 }
 constexpr auto kFunctions = functions_of(std::make_index_sequence<kMaxKernels>());
@@ -209,6 +214,7 @@ void fill(Outside* o, size_t slot) {
   k.takes = o->text_of_takes;
   k.offer = kFunctions[slot].offer;
   k.instantiate = kFunctions[slot].instantiate;
+  k.needs = kFunctions[slot].needs;
   for (const std::string& text : o->samples) k.samples.push_back(text);
   for (const Choice& t : m.tunables) k.tunables.push_back({t.name, "a macro of its source", t.values});
 }

@@ -89,34 +89,37 @@ class OnednnConv final : public Instance {
  public:
   static Result<std::unique_ptr<Instance>> make(MatchedConv m, vendor::OnednnEpilogue epilogue, Cut cut, int shared,
                                                 const InstantiateContext& c) {
-    auto out = std::make_unique<OnednnConv>();
+    std::vector<Piece> pieces = cut_pieces(m.shape, cut);
+    std::vector<float> bias = vendor::onednn_bias(epilogue, c.constants);
+    (void)vendor::onednn_stream();
+    vendor::OnednnPacked* packed = vendor::onednn_packed(c.packed);
+    const dnnl::primitive_attr attributes = vendor::onednn_attributes(epilogue);
+    std::map<PieceShape, Part> parts;
+    size_t scratch = 0;
+    for (const Piece& p : pieces) {
+      if (p.in_rows <= 0) return refused("a slice that sees padding only");
+      if (parts.contains(p.shape())) continue;
+      Desc desc = describe(m.shape, p, !bias.empty(), attributes);
+      if (c.choosing) PERI_TRY(vendor::check_implementation(desc.impl_info_str()));
+      const Tensor* weights = packed->get(c, desc.weights_desc(), plain_weights(m.shape), m.w);
+      if (!weights) return Error(ErrorKind::kMemory, "no memory for packed weights");
+      scratch = std::max(scratch, desc.scratchpad_desc().get_size());
+      parts.emplace(p.shape(), Part{desc, dnnl::convolution_forward(desc), weights});
+    }
+    auto out = std::make_unique<OnednnConv>(needs_of_tasks(std::ssize(pieces), scratch));
     out->shared_ = shared;
     out->shape_ = m.shape;
     out->x_ = static_cast<size_t>(m.x);
     out->residual_ = epilogue.residual;
-    out->bias_ = vendor::onednn_bias(epilogue, c.constants);
-    out->pieces_ = cut_pieces(m.shape, cut);
-    (void)vendor::onednn_stream();
-    vendor::OnednnPacked* packed = vendor::onednn_packed(c.packed);
+    out->bias_ = std::move(bias);
     out->packed_ = *c.packed;
-    const dnnl::primitive_attr attributes = vendor::onednn_attributes(epilogue);
-    for (const Piece& p : out->pieces_) {
-      if (p.in_rows <= 0) return refused("a slice that sees padding only");
-      if (!out->parts_.contains(p.shape())) {
-        Desc desc = describe(m.shape, p, !out->bias_.empty(), attributes);
-        if (c.choosing) PERI_TRY(vendor::check_implementation(desc.impl_info_str()));
-        const Tensor* weights = packed->get(c, desc.weights_desc(), plain_weights(m.shape), m.w);
-        if (!weights) return Error(ErrorKind::kMemory, "no memory for packed weights");
-        out->scratch_ = std::max(out->scratch_, desc.scratchpad_desc().get_size());
-        out->parts_.emplace(p.shape(), Part{desc, dnnl::convolution_forward(desc), weights});
-      }
-      out->part_of_.push_back(&out->parts_.at(p.shape()));
-    }
+    out->pieces_ = std::move(pieces);
+    out->parts_ = std::move(parts);
+    for (const Piece& p : out->pieces_) out->part_of_.push_back(&out->parts_.at(p.shape()));
     return std::unique_ptr<Instance>(std::move(out));
   }
 
-  size_t scratch_bytes() const override { return scratch_; }
-  int64_t tasks(int) const override { return static_cast<int64_t>(pieces_.size()); }
+  explicit OnednnConv(Needs needs) : Instance(std::move(needs)) {}
   bool may_take(size_t output, size_t input) const override {
     return output == 0 && shared_ >= 0 && input == static_cast<size_t>(shared_);
   }
@@ -154,7 +157,7 @@ class OnednnConv final : public Instance {
  private:
   using PieceShape = decltype(Piece().shape());
   ConvShape shape_;
-  size_t x_ = 0, scratch_ = 0;
+  size_t x_ = 0;
   int residual_ = -1, shared_ = -1;
   std::vector<float> bias_;
   std::vector<Piece> pieces_;
@@ -169,14 +172,14 @@ class OnednnConv final : public Instance {
 class OwnConv final : public Instance {
  public:
   OwnConv(std::unique_ptr<Instance> inner, int residual, int shared, size_t residual_bytes)
-      : inner_(std::move(inner)), residual_(residual), shared_(shared), residual_bytes_(residual_bytes) {}
+      : Instance(needs_of(*inner, residual_bytes)),
+        inner_(std::move(inner)),
+        residual_(residual),
+        shared_(shared),
+        residual_bytes_(residual_bytes) {}
   bool may_take(size_t output, size_t input) const override {
     return output == 0 && shared_ >= 0 && input == static_cast<size_t>(shared_);
   }
-  size_t workspace_bytes() const override { return copy_bytes() + inner_->workspace_bytes(); }
-  size_t scratch_bytes() const override { return inner_->scratch_bytes(); }
-  int phases() const override { return 1 + inner_->phases(); }
-  int64_t tasks(int phase) const override { return phase == 0 ? 1 : inner_->tasks(phase - 1); }
   void run_task(int phase, int64_t task, const Args& args) const override {
     if (phase == 0) {
       if (residual_ >= 0) __builtin_memcpy(args.workspace, args.in[static_cast<size_t>(residual_)], residual_bytes_);
@@ -184,12 +187,18 @@ class OwnConv final : public Instance {
     }
     std::vector<const void*> in(args.in.begin(), args.in.end());
     if (residual_ >= 0) in[static_cast<size_t>(residual_)] = args.workspace;
-    inner_->run_task(phase - 1, task, {in, args.out, args.workspace + copy_bytes(), args.scratch});
+    inner_->run_task(phase - 1, task, {in, args.out, args.workspace + rounded(residual_bytes_), args.scratch});
   }
   Status finish(const Args& args) const override { return inner_->finish(args); }
 
  private:
-  size_t copy_bytes() const { return (residual_bytes_ + 63) / 64 * 64; }
+  static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
+  static Needs needs_of(const Instance& inner, size_t residual_bytes) {
+    Needs out = inner.needs();
+    out.workspace += rounded(residual_bytes);
+    out.tasks.insert(out.tasks.begin(), 1);
+    return out;
+  }
   std::unique_ptr<Instance> inner_;
   int residual_, shared_;
   size_t residual_bytes_;

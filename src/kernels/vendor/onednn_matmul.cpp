@@ -106,37 +106,41 @@ struct Part {
 class OnednnProduct final : public Instance {
  public:
   static Result<std::unique_ptr<Instance>> make(Product s, int64_t slices, const InstantiateContext& c) {
-    auto out = std::make_unique<OnednnProduct>();
-    out->slices_ = std::min(slices, s.m);
-    out->bias_ = vendor::onednn_bias(s.epilogue, c.constants);
+    slices = std::min(slices, s.m);
+    std::vector<float> bias = vendor::onednn_bias(s.epilogue, c.constants);
     (void)vendor::onednn_stream();
     vendor::OnednnPacked* packed = vendor::onednn_packed(c.packed);
-    out->packed_ = *c.packed;
+    std::map<int64_t, Part> parts;
+    size_t scratch = 0;
     const dnnl::primitive_attr attributes = vendor::onednn_attributes(s.epilogue);
     const memory::desc plain({s.n, s.k}, memory::data_type::f32,
                              s.transposed ? memory::format_tag::ab : memory::format_tag::ba);
-    for (int64_t k = 0; k < out->slices_; ++k) {
-      const int64_t rows = out->first(s.m, k + 1) - out->first(s.m, k);
-      if (out->parts_.contains(rows)) continue;
-      Desc desc = describe_packed(s, rows, !out->bias_.empty(), attributes, packed);
+    for (int64_t k = 0; k < slices; ++k) {
+      const int64_t rows = first(s.m, slices, k + 1) - first(s.m, slices, k);
+      if (parts.contains(rows)) continue;
+      Desc desc = describe_packed(s, rows, !bias.empty(), attributes, packed);
       if (c.choosing) PERI_TRY(vendor::check_implementation(desc.impl_info_str()));
       const Tensor* weights = packed->get(c, desc.weights_desc(), plain, s.b);
       if (!weights) return Error(ErrorKind::kMemory, "no memory for packed weights");
-      out->scratch_ = std::max(out->scratch_, desc.scratchpad_desc().get_size());
-      out->parts_.emplace(rows, Part{desc, dnnl::inner_product_forward(desc), weights});
+      scratch = std::max(scratch, desc.scratchpad_desc().get_size());
+      parts.emplace(rows, Part{desc, dnnl::inner_product_forward(desc), weights});
     }
+    auto out = std::make_unique<OnednnProduct>(needs_of_tasks(slices, scratch));
+    out->slices_ = slices;
+    out->bias_ = std::move(bias);
+    out->packed_ = *c.packed;
+    out->parts_ = std::move(parts);
     out->product_ = std::move(s);
     return std::unique_ptr<Instance>(std::move(out));
   }
 
-  size_t scratch_bytes() const override { return scratch_; }
-  int64_t tasks(int) const override { return slices_; }
+  explicit OnednnProduct(Needs needs) : Instance(std::move(needs)) {}
   bool may_take(size_t output, size_t input) const override {
     return output == 0 && product_.shared >= 0 && input == static_cast<size_t>(product_.shared);
   }
   void run_task(int, int64_t task, const Args& args) const override {
     const Product& s = product_;
-    const int64_t row = first(s.m, task), rows = first(s.m, task + 1) - row;
+    const int64_t row = first(s.m, slices_, task), rows = first(s.m, slices_, task + 1) - row;
     const Part& part = parts_.at(rows);
     const float* x = static_cast<const float*>(args.in[static_cast<size_t>(s.a)]) + row * s.k;
     float* y = static_cast<float*>(args.out[0]) + row * s.n;
@@ -165,11 +169,10 @@ class OnednnProduct final : public Instance {
   }
 
  private:
-  int64_t first(int64_t rows, int64_t slice) const { return rows * slice / slices_; }
+  static int64_t first(int64_t rows, int64_t slices, int64_t slice) { return rows * slice / slices; }
 
   Product product_;
   int64_t slices_ = 1;
-  size_t scratch_ = 0;
   std::vector<float> bias_;
   std::map<int64_t, Part> parts_;  // by rows
   Packed packed_;

@@ -45,7 +45,7 @@ struct Tally {
 void sleep_until(int64_t when_ns) {
   const int64_t left = when_ns - now_ns();
   if (left > 100000) std::this_thread::sleep_for(std::chrono::nanoseconds(left - 60000));
-  while (now_ns() < when_ns) std::this_thread::yield();
+  while (now_ns() < when_ns) std::this_thread::yield();  // Clock: it waits for a time
 }
 
 Seen load_model(Model& model, const std::vector<Tensor>& row, double per_second, double seconds, uint64_t seed,
@@ -55,6 +55,7 @@ Seen load_model(Model& model, const std::vector<Tensor>& row, double per_second,
   Rng rng(seed);
   const int64_t begin = now_ns(), end = begin + static_cast<int64_t>(seconds * 1e9);
   // A rate above what this thread can send shows as latency; twice the duration is enough to detect that.
+  // Clock: requests are due at times, and latency is counted from them.
   for (int64_t due = begin; due < end && now_ns() < 2 * end - begin && !(stop && stop());) {
     sleep_until(due);
     const auto call = std::make_shared<Call>();
@@ -64,7 +65,7 @@ Seen load_model(Model& model, const std::vector<Tensor>& row, double per_second,
       if (a.error)
         tally->seen.kept_up = false;
       else
-        tally->seen.latency.add(now_ns() - due);
+        tally->seen.latency.add(now_ns() - due);  // Clock: as above
       --tally->open;
     };
     ++tally->open;
@@ -95,25 +96,23 @@ Result<std::vector<Tensor>> first_row(const std::vector<Tensor>& sample) {
 }
 }  // namespace
 
-Result<RunTimes> run_times(runtime::Servable& model, const std::vector<Tensor>& row, std::span<const int64_t> sizes) {
+Result<RunTimes> run_times(runtime::Servable& model, const std::vector<Tensor>& row, std::span<const int64_t> sizes,
+                           const TimeRuns& time_runs) {
   RunTimes out;
   int64_t last = 0;
   for (const int64_t size : sizes) {
     if (size < 2 * last && size != sizes.back()) continue;
     last = size;
     const std::vector<const std::vector<Tensor>*> parts(static_cast<size_t>(size), &row);
-    std::vector<int64_t> took;
-    for (int k = 0; k < 6; ++k) {
-      if (stop_asked()) return Error(ErrorKind::kCancelled, "interrupted");
-      PERI_ASSIGN(auto joined, size == 1 ? Result<std::vector<Tensor>>(row) : join_rows(parts));
+    PERI_ASSIGN(const auto joined, size == 1 ? Result<std::vector<Tensor>>(row) : join_rows(parts));
+    const auto run = [&]() -> Status {
       const auto waiter = std::make_shared<Waiter>();
-      const int64_t start = now_ns();
-      model.submit(0, std::move(joined), waiter);
-      PERI_TRY(waiter->wait());
-      if (k > 0) took.push_back(now_ns() - start);  // the first run allocates instances and memory
-    }
-    std::nth_element(took.begin(), took.begin() + 2, took.end());
-    out[size] = std::max<int64_t>(took[2], 1);
+      model.submit(0, joined, waiter);
+      return waiter->wait();
+    };
+    PERI_ASSIGN(const int64_t took, time_runs(run, stop_asked));
+    if (stop_asked()) return Error(ErrorKind::kCancelled, "interrupted");
+    out[size] = std::max<int64_t>(took, 1);
   }
   return out;
 }
@@ -141,7 +140,7 @@ Result<KeptTuning> Tuner::search(const LoadOrder& order, const Loaded& loaded, c
   s.policy = options.queue;
   s.policy.sizes = loaded.batch_sizes;
   s.slots = loaded.servable->slots();
-  PERI_ASSIGN(s.times, run_times(*loaded.servable, row, loaded.batch_sizes));
+  PERI_ASSIGN(s.times, run_times(*loaded.servable, row, loaded.batch_sizes, options_.time_runs));
   ModelOptions mine = options;
   mine.queue.sizes = loaded.batch_sizes;
   mine.queue.level = {longest_queue(s), 0, false, false};

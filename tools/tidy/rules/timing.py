@@ -1,9 +1,9 @@
 """One timing loop: nothing reads the clock in a loop but src/bench/measure.cpp. Where a loop does so for another reason (a deadline, a
-lap of a profile), a comment `// Clock: REASON` says so, on the line or on the one before it. Serving, which is below the timing loop,
-waits, and measures requests as they come, is not looked at."""
+lap of a profile), a comment `// Clock: REASON` says so, on the line or on the one before it. Of serving, which is below the timing loop,
+waits, and measures requests as they come, only the search for settings is looked at: it is given the loop."""
 import re
 
-PLACES = ("base", "bench", "tune", "lower", "compile", "judge", "build", "api", "exec", "runtime", "passes", "kernels", "backends")
+PLACES = ("base", "bench", "tune", "lower", "compile", "judge", "build", "api", "exec", "runtime", "passes", "kernels", "backends", "serve/tune")
 ALLOWED = ("src/bench/measure.cpp",)
 LOOP = re.compile(r"\b(?:for|while)\s*(?=\()|\bdo\s*(?=\{)")
 READ = re.compile(r"\b(?:now_ns\(\)|seconds_since\(|clock_gettime\(|rdtsc\w*\(|\w+_clock::now\(\))")
@@ -54,5 +54,6 @@ PLANTS = [
     _plant("void f() {\n  const int64_t start = now_ns();\n  while (seconds_since(start) < 1) run();\n}", "src/tune/bad.cpp"),
     _plant("void f() {\n  do {\n    run();\n  } while (seconds_since(start) < 1);\n}", "src/build/bad.cpp"),
     _plant("void f() {\n  for (;;)\n    if (seconds_since(start) > 1) break;\n}  // Clock:", "src/judge/bad.cpp"),
+    _plant("void f() {\n  for (int k = 0; k < 6; ++k) took.push_back(run() - now_ns());\n}", "src/serve/tune/bad.cpp"),
     _plant("void f() {\n  for (;;) best = std::min(best, once(std::chrono::steady_clock::now()));\n}", "src/exec/bad.cpp"),
 ]

@@ -125,8 +125,18 @@ Result<std::pair<int64_t, std::string>> read_steps(std::string_view config) {
   return std::pair(steps, std::string(config.substr(0, at == 0 ? 0 : at - 1)));
 }
 
+Needs Walk::needs_of(const Shape& s, int64_t steps, const WalkCut& cut) {
+  const bool whole = is_whole(s, steps);
+  const int64_t walked = whole ? (s.steps + kStepsAtOnce - 1) / kStepsAtOnce : s.steps * s.phases_a_step();
+  Needs out{static_cast<size_t>(of_direction(s, cut, s.directions)) * sizeof(float), cut.scratch, {}, {}};
+  if (cut.pack_tasks > 0) out.tasks.push_back(cut.pack_tasks);
+  out.tasks.push_back(s.directions * (cut.input_tasks + 1));
+  out.tasks.resize(out.tasks.size() + static_cast<size_t>(walked), s.directions * (whole ? 1 : s.blocks()));
+  return out;
+}
+
 void Walk::run_task(int phase, int64_t task, const Args& args) const {
-  if (pack_tasks() > 0 && phase-- == 0) return pack(task, reinterpret_cast<float*>(args.workspace), args);
+  if (cut_.pack_tasks > 0 && phase-- == 0) return pack(task, reinterpret_cast<float*>(args.workspace), args);
   if (phase > 0 && whole_) return steps((phase - 1) * kStepsAtOnce, task, args);
   if (phase > 0) {
     // There and back, so that a step begins with the weights that the last one left in the cache.
@@ -134,7 +144,7 @@ void Walk::run_task(int phase, int64_t task, const Args& args) const {
     return step(at, (phase - 1) % s_.phases_a_step() == 1, at % 2 == 0 ? task : s_.directions * s_.blocks() - 1 - task,
                 args);
   }
-  const int64_t parts = input_tasks(), d = task / (parts + 1), part = task % (parts + 1);
+  const int64_t parts = cut_.input_tasks, d = task / (parts + 1), part = task % (parts + 1);
   part == parts ? begin(d, args) : multiply_inputs(d, part, products(d, args), args);
 }
 
@@ -192,7 +202,7 @@ void Walk::step(int64_t at, bool second, int64_t task, const Args& args) const {
     } else {
       const int64_t t = time_of(d, at, length);
       row.pre = products(d, args) + s_.row_of(b, t) * s_.sums() + from;
-      row.product = product + b * width(second, block);
+      row.product = product + b * width(s_, second, block);
       row.y = y ? y + s_.y_of(d, b, t) + from : nullptr;
       isa_ == Isa::kAvx512 ? avx512::run(row) : avx2::run(row);
     }

@@ -62,39 +62,39 @@ std::vector<Offer> with_whole_directions(std::vector<Offer> offers, const Shape&
 // What a configuration says of it, 0 or kStepsAtOnce, and the rest of the configuration.
 Result<std::pair<int64_t, std::string>> read_steps(std::string_view config);
 
+// What a kernel's products need in addition to the walk's own memory.
+struct WalkCut {
+  size_t scratch = 0;  // bytes for each thread
+  // Weights that a run packs, in floats at the beginning of the workspace; 0: they are packed before.
+  int64_t pack_floats = 0, pack_tasks = 0;
+  int64_t input_tasks = 0;  // that together compute the products of the inputs of a direction
+};
+
 class Walk : public Instance {
  public:
   // `steps`: of a direction that a task computes, kStepsAtOnce; 0: so many where a step is one block of units, else
   // one.
-  Walk(Shape shape, Isa isa, std::vector<Source> ports, int64_t steps)
-      : s_(shape), isa_(isa), ports_(std::move(ports)), whole_(steps > 1 || shape.blocks() == 1) {}
-  size_t workspace_bytes() const override { return static_cast<size_t>(of_direction(s_.directions)) * sizeof(float); }
-  int phases() const override {
-    const int64_t steps = whole_ ? (s_.steps + kStepsAtOnce - 1) / kStepsAtOnce : s_.steps * s_.phases_a_step();
-    return static_cast<int>((pack_tasks() > 0) + 1 + steps);
-  }
-  int64_t tasks(int phase) const override {
-    if (pack_tasks() > 0 && phase-- == 0) return pack_tasks();
-    return s_.directions * (phase == 0 ? input_tasks() + 1 : whole_ ? 1 : s_.blocks());
-  }
+  Walk(Shape shape, Isa isa, std::vector<Source> ports, int64_t steps, const WalkCut& cut)
+      : Instance(needs_of(shape, steps, cut)),
+        s_(shape),
+        isa_(isa),
+        ports_(std::move(ports)),
+        cut_(cut),
+        whole_(is_whole(shape, steps)) {}
+  static Needs needs_of(const Shape& shape, int64_t steps, const WalkCut& cut);
   void run_task(int phase, int64_t task, const Args& args) const override;
 
  protected:
-  // Weights that a run packs, in floats at the beginning of the workspace; none: they are packed before.
-  virtual int64_t pack_floats() const { return 0; }
-  virtual int64_t pack_tasks() const { return 0; }
   virtual void pack(int64_t /*task*/, float* /*to*/, const Args&) const {}
-  // Number of tasks that together compute the products of the inputs of a direction.
-  virtual int64_t input_tasks() const = 0;
-  // Task `part` of them, with biases: to[row of x][sums].
+  // Task `part` of WalkCut::input_tasks, with biases: to[row of x][sums].
   virtual void multiply_inputs(int64_t d, int64_t part, float* to, const Args& args) const = 0;
   // Products of states [batch][hidden] with the gates of a block, gate after gate, in the task's scratch; `second`: of
   // a GRU that scales the state, those with the new state's part of R.
   virtual const float* multiply_states(int64_t d, int64_t block, bool second, const float* states,
                                        const Args& args) const = 0;
   // Row length of these products; that of the first block is the largest.
-  int64_t width(bool second, int64_t block) const {
-    return (second ? 1 : s_.two_phases() ? 2 : s_.gates) * s_.width_of(block);
+  static int64_t width(const Shape& s, bool second, int64_t block) {
+    return (second ? 1 : s.two_phases() ? 2 : s.gates) * s.width_of(block);
   }
   static int64_t rounded(int64_t floats) { return (floats + 15) / 16 * 16; }
   const Shape& shape() const { return s_; }
@@ -103,15 +103,16 @@ class Walk : public Instance {
 
  private:
   // Weights that the run packs; per direction: products of the inputs, two states, the memory, the scaled state.
-  int64_t state_floats() const { return rounded(s_.batch * s_.hidden); }
-  int64_t of_direction(int64_t d) const {
-    return rounded(pack_floats()) + d * (rounded(s_.steps * s_.batch * s_.sums()) + 4 * state_floats());
+  static int64_t state_floats(const Shape& s) { return rounded(s.batch * s.hidden); }
+  static int64_t of_direction(const Shape& s, const WalkCut& cut, int64_t d) {
+    return rounded(cut.pack_floats) + d * (rounded(s.steps * s.batch * s.sums()) + 4 * state_floats(s));
   }
+  static bool is_whole(const Shape& s, int64_t steps) { return steps > 1 || s.blocks() == 1; }
   float* products(int64_t d, const Args& args) const {
-    return reinterpret_cast<float*>(args.workspace) + of_direction(d);
+    return reinterpret_cast<float*>(args.workspace) + of_direction(s_, cut_, d);
   }
   float* state(int64_t d, int64_t k, const Args& args) const {
-    return products(d, args) + rounded(s_.steps * s_.batch * s_.sums()) + k * state_floats();
+    return products(d, args) + rounded(s_.steps * s_.batch * s_.sums()) + k * state_floats(s_);
   }
   float* result(int k, const Args& args) const {
     return s_.outputs[k] < 0 ? nullptr : static_cast<float*>(args.out[static_cast<size_t>(s_.outputs[k])]);
@@ -128,6 +129,7 @@ class Walk : public Instance {
   Shape s_;
   Isa isa_;
   std::vector<Source> ports_;
+  WalkCut cut_;
   bool whole_;  // a task computes a direction
 };
 

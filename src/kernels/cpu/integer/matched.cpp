@@ -203,6 +203,11 @@ const Tensor* known(const Problem& p, const ir::Value* v, const InstantiateConte
   return keep->defined() ? keep : nullptr;
 }
 
+Status check_zero_known(const Problem& p, const Matched& m) {
+  if (input_index(*p.graph, m.b_zero) < 0) return Ok{};
+  return refused("the zero points of the weights decide what a run needs");
+}
+
 Result<Fixed> Fixed::make(const Problem& p, const Matched& m, int64_t n, int64_t k, const InstantiateContext& c) {
   Fixed f;
   f.m_ = m;

@@ -60,6 +60,8 @@ class Fixed {
 
 // The bytes of a constant weight, inside the region or outside; null: not constant.
 const Tensor* known(const Problem& p, const ir::Value* v, const InstantiateContext& c, Tensor* keep);
+// Refuses where zero points of the weights are an input, since a plan depends on whether they are all 0.
+Status check_zero_known(const Problem& p, const Matched& m);
 
 // One offer for each tile that the target supports.
 Result<std::vector<Offer>> offers_of(const Problem& p, const Target& target);

@@ -32,19 +32,20 @@ Result<std::unique_ptr<Instance>> instance_of(const Problem& problem, std::strin
 }
 
 // An own kernel for the executor "cuda".
-inline Entry entry_of(std::string_view name, std::string_view takes, decltype(Kernel::offer) offer,
-                      decltype(Kernel::instantiate) instantiate) {
+template <auto kOffer, auto kInstantiate>
+Entry entry_of(std::string_view name, std::string_view takes) {
   return {{.name = name,
            .version = 1,
            .provider = "peri",
            .executor = "cuda",
            .takes = takes,
-           .offer = offer,
-           .instantiate = instantiate}};
+           .offer = kOffer,
+           .instantiate = kInstantiate,
+           .needs = needs_from<kInstantiate>}};
 }
 template <auto kPlan>
 Entry entry_of(std::string_view name, std::string_view takes) {
-  return entry_of(name, takes, offer_of<kPlan>, instance_of<kPlan>);
+  return entry_of<offer_of<kPlan>, instance_of<kPlan>>(name, takes);
 }
 
 }  // namespace peri::kernels::cuda

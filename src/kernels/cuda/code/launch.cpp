@@ -26,7 +26,23 @@ int chip_of(const Target& target) {
   for (const std::string& isa : target.isas) out = std::max(out, chip_of(isa));
   return out;
 }
+
+Needs needs_of_launches(const std::vector<KernelLaunch>& launches, size_t workspace) {
+  Needs out{workspace, 0, {}, {}};
+  for (const KernelLaunch& l : launches)
+    out.launches.push_back(
+        {l.entry, {l.blocks, l.more_blocks[0], l.more_blocks[1]}, l.threads, l.shared_bytes, l.cluster});
+  return out;
+}
 }  // namespace
+
+LaunchInstance::LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace, std::vector<Error> faults)
+    : Instance(needs_of_launches(launches, workspace)), launches_(std::move(launches)), faults_(std::move(faults)) {}
+
+LaunchInstance::LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace, std::vector<PackedWeight> packed)
+    : Instance(needs_of_launches(launches, workspace)), launches_(std::move(launches)), packed_(std::move(packed)) {}
+
+LaunchInstance::LaunchInstance(std::vector<LibraryCall> calls) : Instance(Needs()), calls_(std::move(calls)) {}
 
 Result<std::unique_ptr<Instance>> LaunchInstance::make(std::vector<KernelLaunch> launches, size_t workspace,
                                                        std::vector<Error> faults) {
@@ -82,6 +98,12 @@ std::vector<Offer> plain_offer(const Problem& problem) {
   o.inputs.resize(problem.graph->inputs.size());
   o.outputs.resize(problem.graph->outputs.size());
   return {std::move(o)};
+}
+
+Tunable turns_tunable(std::string_view meaning) { return {"turns", meaning, {2, 4, 8}}; }
+
+int64_t blocks_in_turns(int64_t blocks, int64_t turns) {
+  return turns <= 1 ? blocks : std::max<int64_t>(1, (blocks + turns - 1) / turns);
 }
 
 int64_t blocks_for(int64_t elements, int threads) {

@@ -76,12 +76,10 @@ struct PackedWeight {
 // the CPU.
 class LaunchInstance final : public Instance {
  public:
-  explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace, std::vector<Error> faults)
-      : launches_(std::move(launches)), workspace_(workspace), faults_(std::move(faults)) {}
+  explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace, std::vector<Error> faults);
   explicit LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace = 0,
-                          std::vector<PackedWeight> packed = {})
-      : launches_(std::move(launches)), workspace_(workspace), packed_(std::move(packed)) {}
-  explicit LaunchInstance(std::vector<LibraryCall> calls) : calls_(std::move(calls)) {}
+                          std::vector<PackedWeight> packed = {});
+  explicit LaunchInstance(std::vector<LibraryCall> calls);
   static Result<std::unique_ptr<Instance>> make(std::vector<KernelLaunch> launches, size_t workspace,
                                                 std::vector<Error> faults);
   static Result<std::unique_ptr<Instance>> make(std::vector<KernelLaunch> launches, size_t workspace = 0,
@@ -91,14 +89,11 @@ class LaunchInstance final : public Instance {
   const std::vector<Error>& faults() const { return faults_; }  // empty: no launch takes kFault
   // The same bytes at every size of a step.
   const std::vector<PackedWeight>& packed() const { return packed_; }
-  size_t workspace_bytes() const override { return workspace_; }
-  int64_t tasks(int) const override { return 0; }
   void run_task(int phase, int64_t task, const Args& args) const override;
 
  private:
   std::vector<LibraryCall> calls_;
   std::vector<KernelLaunch> launches_;
-  size_t workspace_ = 0;
   std::vector<PackedWeight> packed_;
   std::vector<Error> faults_;
 };
@@ -123,5 +118,9 @@ std::vector<Offer> plain_offer(const Problem& problem);
 // Number of blocks of `threads` threads for `elements` elements; kernels loop where that exceeds a grid.
 int64_t blocks_for(int64_t elements, int threads);
 constexpr int64_t kMaxBlocks = int64_t{1} << 30;  // a grid has up to 2^31 - 1
+// The tunable of kernels whose blocks loop over a grid: how much of it a block does one part after the other. Their
+// texts do not depend on it. blocks_in_turns() is the number of blocks for a setting; 0: each does one.
+Tunable turns_tunable(std::string_view meaning);
+int64_t blocks_in_turns(int64_t blocks, int64_t turns);
 
 }  // namespace peri::kernels::cuda
