@@ -1,5 +1,6 @@
 /* Runs an engine on an array of another library and hands the answer back as one, both without a copy (DLPack); counts
  * the memory that runs take, and prints what the library has to say.   usage: share_arrays ENGINE */
+#define _POSIX_C_SOURCE 200112L /* posix_memalign */
 #include <peri/dlpack.h>
 #include <peri/peri.h>
 #include <stdio.h>
@@ -14,8 +15,10 @@ static int complain(peri_error* error) {
 }
 
 static void* allocate(void* user, size_t bytes, size_t alignment) {
+  void* memory = NULL;
+  if (posix_memalign(&memory, alignment < sizeof memory ? sizeof memory : alignment, bytes) != 0) return NULL;
   *(size_t*)user += bytes;
-  return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  return memory;
 }
 static void release(void* user, void* memory, size_t bytes) {
   *(size_t*)user -= bytes;

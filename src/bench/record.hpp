@@ -1,5 +1,5 @@
 // The result of measuring runs, as `peri bench --json` writes it and `peri compare` reads it: what was run, the samples
-// of each process, and other load on the machine. docs/measuring.md lists the members.
+// of each process, and other load on the machine. docs/json.md lists the members.
 #pragma once
 
 #include <cstdint>

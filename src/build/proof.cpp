@@ -247,7 +247,7 @@ void write_claims(JsonWriter& w, const build::Built& built, const compile::Optio
       .field("steps_measured", done.measured)
       .field("steps_of_earlier_builds", done.earlier)
       .field("not_measured", why_unmeasured(o, built, done))
-      .field("seed", static_cast<int64_t>(o.tune.seed))
+      .field("seed", o.tune.seed)
       .field("worker", c.tuned.worker);
   if (!c.tuned.worker) w.field("no_worker", c.tuned.worker_trouble);
   write_tiers(w, c.tuned, why_untried(o, done));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/dtype_names.hpp"
 #include "base/file.hpp"
 #include "base/knobs.hpp"
 #include "base/path.hpp"
@@ -30,13 +31,8 @@ constexpr double kMaxBudget = 1e6;
 
 Result<DType> given_dtype(const char* flag, const std::string& name) {
   if (name.empty()) return DType::kInvalid;
-  // As other programs call them.
-  static constexpr std::pair<std::string_view, DType> kNames[] = {
-      {"f32", DType::kF32},   {"f16", DType::kF16},      {"bf16", DType::kBF16},   {"fp32", DType::kF32},
-      {"fp16", DType::kF16},  {"half", DType::kF16},     {"float32", DType::kF32}, {"float16", DType::kF16},
-      {"float", DType::kF32}, {"bfloat16", DType::kBF16}};
-  for (const auto& [known, type] : kNames)
-    if (name == known) return type;
+  const auto type = dtype_of_any_name(name);
+  if (type.ok() && (*type == DType::kF32 || *type == DType::kF16 || *type == DType::kBF16)) return *type;
   return usage("%s is not an element type that can be chosen", flag).expecting("f32, f16 or bf16").but_found(name);
 }
 
@@ -112,12 +108,18 @@ Result<int> threads_of(int asked) {
       .but_found(std::to_string(asked));
 }
 
+namespace {
+Status check_dump(const Request& request) {
+  return request.dump_dir.empty() ? Status(Ok{}) : check_folder_of(request.dump_dir + "/.");
+}
+}  // namespace
+
 Status check_request(const Request& request) {
   PERI_ASSIGN(const compile::Options o, options_of(request));
   PERI_ASSIGN(const lower::Backend* const backend, compile::backend_for(o.backend, o.device));
   PERI_TRY(compile::check_provider(request.provider, *backend, std::nullopt));
   PERI_TRY(passes::check_names(request.disabled_passes));
-  return request.dump_dir.empty() ? Status(Ok{}) : check_folder_of(request.dump_dir + "/.");
+  return check_dump(request);
 }
 
 Result<compile::Options> options_of(const Request& request) {
@@ -205,6 +207,7 @@ Result<Made> make_engine(const Request& request) {
   const int64_t start = now_ns();
   for (const std::string& file : {request.engine_path, request.lock_path}) PERI_TRY(check_folder_of(file));
   if (!request.engine_path.empty()) PERI_TRY(check_folder_of(proof_path(request.engine_path)));
+  PERI_TRY(check_dump(request));
   PERI_TRY(check_files(request));
   PERI_ASSIGN(Made out, make(request));
   PERI_TRY(check_files(request));  // a build takes a while, in which others may have made files there

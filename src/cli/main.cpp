@@ -51,15 +51,24 @@ std::string overview(size_t columns) {
 }
 
 // The object for --json: the command, whether it was interrupted, and the members of the outcome or error.
-std::string answer(std::string_view command, const std::string& object) {
+std::string answer(std::string_view command, bool cut, const std::string& object) {
   JsonWriter w;
-  w.begin_object().field("command", command).field("interrupted", interrupted()).end_object();
+  w.begin_object().field("command", command).field("interrupted", cut).end_object();
   std::string out = w.take();
   if (object.size() > 2) {
     out.back() = ',';
     out += object.substr(1);
   }
   return out;
+}
+
+std::string error_object(const Error& e) {
+  JsonWriter w;
+  w.begin_object().key("error").begin_object();
+  w.field("kind", error_kind_name(e.kind)).field("message", e.message).field("file", e.file).field("node", e.node);
+  w.field("expected", e.expected).field("found", e.found).field("remedy", e.remedy);
+  w.end_object().end_object();
+  return std::move(w).take();
 }
 
 // Whether --json may write to the path; if the path itself is the error, nothing is written there.
@@ -86,25 +95,7 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   } else {
     const Error e = with_memory_remedy(result.error());
     code = exit_code(e.kind);
-    JsonWriter w;
-    w.begin_object().key("error").begin_object();
-    w.key("kind")
-        .value(error_kind_name(e.kind))
-        .key("message")
-        .value(e.message)
-        .key("file")
-        .value(e.file)
-        .key("node")
-        .value(e.node);
-    w.key("expected")
-        .value(e.expected)
-        .key("found")
-        .value(e.found)
-        .key("remedy")
-        .value(e.remedy)
-        .end_object()
-        .end_object();
-    object = std::move(w).take();
+    object = error_object(e);
     last = "FAILED " + std::string(command) + ": " + e.text();
   }
   // A result that could not be written is a failure of an otherwise successful command.
@@ -112,7 +103,8 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
     last = code == 0 ? "FAILED " + std::string(command) + ": " + std::string(why) : last + "; " + std::string(why);
     code = code == 0 ? 1 : code;
   };
-  object = answer(command, object);
+  object = answer(command, interrupted(), object);
+  forget_answer();
   if (json_to == "-") {
     std::printf("%s\n", object.c_str());
   } else if (!json_to.empty() && takes_answer(*arguments, command, json_to)) {
@@ -222,6 +214,10 @@ int run(int argc, char** argv) {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   watch_interrupt(command->hidden ? "" : command->name, command->stops);
+  if (const std::string to = arguments->get("--json"); !to.empty() && takes_answer(*arguments, command->name, to)) {
+    const Error cancelled(ErrorKind::kCancelled, "interrupted");
+    answer_interrupt(to, answer(command->name, true, error_object(cancelled)));
+  }
   if (Status added = add_kernels(*arguments); !added.ok())
     return finish(&*arguments, std::move(added).error(), command->name);
   return finish(&*arguments, run_command(*command, *arguments), command->name);

@@ -197,7 +197,7 @@ class CpuPrepared final : public runtime::Prepared {
         target_(device::running_target(context.threads, libraries()).limited_to(context.variant->requires_isa)),
         tuned_(tuned_sizes(context)),
         weights_(weights_of(context, payload.graph, target_, tuned_)),
-        region_(RegionTemplate::create(std::move(payload.graph))),
+        region_(RegionTemplate::create(std::move(payload.graph), {context.program, context.step})),
         choosing_(context.options->choosing) {
     for (const Tensor& w : context.weights) constant_.push_back(w.defined());
     data_sized_ = std::any_of(context.dims.begin(), context.dims.end(),

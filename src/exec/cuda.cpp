@@ -132,7 +132,7 @@ class CudaPrepared final : public runtime::Prepared {
                cuda::CudaDevice* device)
       : kernel_(kernel),
         config_(std::move(payload.config)),
-        region_(RegionTemplate::create(std::move(payload.graph))),
+        region_(RegionTemplate::create(std::move(payload.graph), {context.program, context.step})),
         weights_(context.weights),
         step_(*context.step),
         choosing_(context.options->choosing),

@@ -16,10 +16,17 @@ namespace {
 // What a launch needs of a step at one size.
 class Region {
  public:
-  Region(BoundRegion region, int threads, int64_t most_elements)
-      : region_(std::move(region)), threads_(threads), most_elements_(most_elements) {}
+  Region(BoundRegion region, int threads, int64_t most_elements, ModelNames names)
+      : region_(std::move(region)), threads_(threads), most_elements_(most_elements), names_(names) {}
 
   Status compute(std::span<const std::span<std::byte>> arguments) const {
+    Status done = by_reference(arguments);
+    if (!done.ok()) return names_.of(std::move(done).error(), region_.graph());
+    return done;
+  }
+
+ private:
+  Status by_reference(std::span<const std::span<std::byte>> arguments) const {
     const ir::Graph& g = region_.graph();
     std::vector<ops::RefTensor> in;
     for (size_t k = 0; k < g.inputs.size(); ++k) {
@@ -35,8 +42,6 @@ class Region {
     for (size_t k = 0; k < out.size(); ++k) PERI_TRY(store(out[k], *g.outputs[k], arguments[g.inputs.size() + k]));
     return Ok{};
   }
-
- private:
   static Status store(const ops::RefTensor& r, const ir::Value& v, std::span<std::byte> to) {
     PERI_ASSIGN(const std::vector<int64_t> stated, eval(*v.type.shape, {}));
     PERI_ASSIGN(const Tensor t, to_layout(ops::from_ref(r), v.type.layout));
@@ -52,6 +57,7 @@ class Region {
   BoundRegion region_;
   int threads_;
   int64_t most_elements_;
+  ModelNames names_;
 };
 
 class NullInstance final : public runtime::Instance {
@@ -76,7 +82,7 @@ class NullPrepared final : public runtime::Prepared {
  public:
   NullPrepared(RegionPayload payload, const runtime::PrepareContext& c)
       : name_(c.step->name),
-        region_(RegionTemplate::create(std::move(payload.graph))),
+        region_(RegionTemplate::create(std::move(payload.graph), {c.program, c.step})),
         threads_(c.threads),
         most_elements_(c.options->memory_limit() / static_cast<int64_t>(2 * sizeof(double))) {}
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
@@ -84,8 +90,9 @@ class NullPrepared final : public runtime::Prepared {
     for (const auto* list : {&bound.graph().inputs, &bound.graph().outputs})
       for (const ir::Value* v : *list)
         if (!is_const(*v->type.shape))
-          return invalid("'%s' has an unbound dimension", v->name.c_str()).but_found(ir::type_text(v->type));
-    auto region = std::make_shared<const Region>(std::move(bound), threads_, most_elements_);
+          return region_->named(
+              invalid("'%s' has an unbound dimension", v->name.c_str()).but_found(ir::type_text(v->type)));
+    auto region = std::make_shared<const Region>(std::move(bound), threads_, most_elements_, region_->names());
     return std::unique_ptr<runtime::Instance>(std::make_unique<NullInstance>(name_, std::move(region)));
   }
 

@@ -14,7 +14,7 @@ namespace {
 class ReferencePrepared final : public runtime::Prepared {
  public:
   ReferencePrepared(RegionPayload payload, const runtime::PrepareContext& c)
-      : region_(RegionTemplate::create(std::move(payload.graph))),
+      : region_(RegionTemplate::create(std::move(payload.graph), {c.program, c.step})),
         weights_(c.weights),
         binds_(!c.step->binds.empty()),
         most_elements_(c.options->memory_limit() / static_cast<int64_t>(2 * sizeof(double))) {}
@@ -23,11 +23,13 @@ class ReferencePrepared final : public runtime::Prepared {
     PERI_ASSIGN(BoundRegion region, region_->bind(binding, true));
     const ir::Graph& g = region.graph();
     for (const ir::Value* v : g.inputs)
-      if (!is_const(*v->type.shape)) return invalid("input '%s' of a step has an unbound dimension", v->name.c_str());
+      if (!is_const(*v->type.shape))
+        return region_->named(invalid("input '%s' has an unbound dimension", v->name.c_str()));
     for (const ir::Value* v : g.outputs)
       if (!binds_ && !is_const(*v->type.shape))
-        return invalid("'%s' has an unbound dimension", v->name.c_str()).but_found(ir::type_text(v->type));
-    return by_definition(std::move(region), weights_, binds_, most_elements_);
+        return region_->named(
+            invalid("'%s' has an unbound dimension", v->name.c_str()).but_found(ir::type_text(v->type)));
+    return by_definition(std::move(region), weights_, binds_, most_elements_, region_->names());
   }
 
  private:

@@ -191,7 +191,7 @@ class SizedInstance final : public runtime::Instance {
 class SizedPrepared final : public runtime::Prepared {
  public:
   SizedPrepared(RegionPayload payload, const runtime::PrepareContext& c)
-      : region_(RegionTemplate::create(std::move(payload.graph))),
+      : region_(RegionTemplate::create(std::move(payload.graph), {c.program, c.step})),
         weights_(c.weights),
         target_(device::running_target(c.threads, libraries())),
         most_elements_(c.options->memory_limit() / static_cast<int64_t>(2 * sizeof(double))),
@@ -200,8 +200,9 @@ class SizedPrepared final : public runtime::Prepared {
     PERI_ASSIGN(BoundRegion region, region_->bind(binding, true));
     PERI_ASSIGN(BoundRegion again, region_->bind(binding, true));
     for (const ir::Value* v : region.graph().inputs)
-      if (!is_const(*v->type.shape)) return invalid("input '%s' of a step has an unbound dimension", v->name.c_str());
-    PERI_ASSIGN(auto otherwise, by_definition(std::move(again), weights_, binds_, most_elements_));
+      if (!is_const(*v->type.shape))
+        return region_->named(invalid("input '%s' has an unbound dimension", v->name.c_str()));
+    PERI_ASSIGN(auto otherwise, by_definition(std::move(again), weights_, binds_, most_elements_, region_->names()));
     return std::unique_ptr<runtime::Instance>(
         std::make_unique<SizedInstance>(std::move(region), weights_, target_, most_elements_, std::move(otherwise)));
   }

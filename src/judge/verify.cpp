@@ -348,11 +348,7 @@ std::string verification_json(const Verification& v) {
       .key("outputs")
       .begin_array();
   for (const OutputVerdict& o : v.outputs) {
-    w.begin_object()
-        .field("seed", static_cast<int64_t>(o.seed))
-        .field("output", o.output)
-        .field("type", o.type)
-        .field("inside", o.inside);
+    w.begin_object().field("seed", o.seed).field("output", o.output).field("type", o.type).field("inside", o.inside);
     write_difference(w, o.difference);
     if (o.of_change) w.field("of_change", *o.of_change);
     if (o.followed) w.field("followed", o.followed).field("ties", o.ties);

@@ -28,7 +28,7 @@ grep -q '"verified": true' "$scratch/proof.json" || { echo "prove_engine writes 
 [[ -s $scratch/digits.engine.proof ]] || { echo "classify left no proof beside the engine"; exit 1; }
 # A project in C alone: its compiler, the shared library by pkg-config.
 flags=$(PKG_CONFIG_PATH="$scratch/prefix/lib/pkgconfig" pkg-config --cflags --libs peri)
-for program in from_c run_engine; do
+for program in from_c run_engine share_arrays prove_engine; do
   file=$source/tests/package/$program.c
   [[ -f $file ]] || file=$source/examples/$program.c
   # shellcheck disable=SC2086  # flags are words

@@ -134,6 +134,8 @@ class Errors(Package):
         self.raises(TypeError, lambda: peri.build(DIGITS, settings=2**70, **QUICK), "'settings'")
         for name in ("output", "lock", "locked", "cache_folder", "dtype", "provider", "device", "backend"):
             self.raises(peri.UsageError, lambda: peri.build(DIGITS, **{name: ""}, **{**QUICK, "cache": False}), f"{name} is ")
+        self.raises(peri.FileError, lambda: peri.build(DIGITS, dump_folder=self.folder / "none", **QUICK), "make it first")
+        self.raises(peri.UsageError, lambda: peri.build(DIGITS, dump_folder="", **QUICK), "dump_folder is an empty path")
         for call in (lambda: peri.build(""), lambda: peri.Engine(""), lambda: peri.inspect(""), lambda: engine.verify(against="")):
             self.raises(peri.UsageError, call, "is an empty path")
         self.assertTrue(peri.inspect(os.fsencode(DIGITS)).runs)

@@ -68,6 +68,9 @@ class Inputs(Typed):
                 numpy.testing.assert_array_equal(self.given(engine, "-i", f"x={what}"), wanted)
         x.astype(numpy.float64).tofile(self.folder / "d.bin")
         numpy.testing.assert_array_equal(self.given(engine, "-i", "x=raw:f64:2x3:d.bin", "--cast"), x)
+        for name, raw in (("float32", x), ("fp32", x), ("float", x), ("float64", x.astype(numpy.float64)), ("double", x.astype(numpy.float64))):
+            raw.tofile(self.folder / "named.bin")
+            numpy.testing.assert_array_equal(self.given(engine, "-i", f"x=raw:{name}:2x3:named.bin", "--cast"), x)
         # A model that is built for the run takes the sizes that stand there.
         self.assertIn("f32[2,3]", self.ends(0, "run", "same.onnx", "-i", "x=raw:f32:2x3:x.bin", "--no-tune", "--no-cache", "--quiet"))
 
@@ -102,6 +105,14 @@ class Inputs(Typed):
         self.assertIn("e,f=5,6", self.peri("inspect", "s.engine").stdout.decode())
         self.assertIn("one file", self.ends(2, "run", "m.engine", *words, "--json", "1.npy", "--force"), "a file of an input is not replaced")
 
+    def test_raw_scalars(self):
+        engine = self.identity([])
+        numpy.float32(2.5).tofile(self.folder / "x.bin")
+        for what in ("raw:f32::x.bin", "raw:float32::x.bin"):
+            self.assertEqual(self.given(engine, "-i", f"x={what}").tolist(), 2.5)
+        self.assertIn("wrong rank: expected [], found [1]", self.ends(2, "run", engine, "-i", "x=raw:f32:1:x.bin"))
+        self.assertIn("expected 4 bytes, found 5", (self.folder / "y.bin").write_bytes(b"12345") and self.ends(2, "run", engine, "-i", "x=raw:f32::y.bin"))
+
     def test_archives_and_raw_bytes_that_do_not_fit(self):
         x = numpy.zeros((2, 3), numpy.float32)
         engine = self.identity(["n", 3])
@@ -118,7 +129,7 @@ class Inputs(Typed):
                 twice.writestr("x.npy", zipfile.ZipFile(self.folder / "two.npz").read("a.npy"))
         for what, code, words in (("twice.npz", 1, "two arrays of the .npz file have this name"), ("two.npz", 2, "one of a, b"), ("two.npz:c", 2, "one of a, b"), ("cut.npz", 1, "zip"), ("changed.npz:a", 1, "check sum"),
                                   ("letter.npz", 1, "zip"), ("raw:f32:2x4:x.bin", 2, "expected 32 bytes"), ("raw:f33:2x3:x.bin", 2, "expected f32, f16, i64, u8, ..., found raw:f33"),
-                                  ("raw:f32:2y3:x.bin", 2, "AxBxC"), ("raw:f32:x.bin", 2, "raw:TYPE:AxBxC:FILE"), ("raw:f32::x.bin", 2, "AxBxC"),
+                                  ("raw:f32:2y3:x.bin", 2, "AxBxC"), ("raw:f32:x.bin", 2, "raw:TYPE:AxBxC:FILE"), ("raw:f32::x.bin", 2, "expected 4 bytes, found 24"), ("raw:f32:x:x.bin", 2, "AxBxC"), ("raw:f32:2x:x.bin", 2, "AxBxC"),
                                   ("raw:f32:2x3:none.bin", 1, "none.bin"), ("x.bin", 2, "raw:TYPE:AxBxC:FILE"), ("raw:f64:1x3:x.bin", 2, "let --cast convert it")):
             with self.subTest(what=what):
                 self.assertIn(words, self.ends(code, "run", engine, "-i", f"x={what}"))

@@ -157,6 +157,27 @@ class Signals(Typed):
             self.cut(child, signal.SIGTERM)
             self.assertFalse((self.folder / "s.engine").exists() and words[0] != "build")
 
+    def test_their_objects_say_so(self):
+        """Each object of --json is one, also where a signal ends the command at once, and nothing is left beside its file."""
+        slow = self.slow()
+        cancelled = {"kind": "cancelled", "message": "interrupted", "file": "", "node": "", "expected": "", "found": "", "remedy": ""}
+        (self.folder / "old.json").write_text('{"command":"verify","interrupted":false}\n')
+        (self.folder / "link.json").symlink_to("old.json")
+        for command, to, file in (("verify", "-", None), ("verify", "new.json", "new.json"), ("verify", "link.json", "old.json"), ("run", "old.json", "old.json")):
+            with self.subTest(command=command, to=to):
+                child = self.start(command, slow, "-i", "x=random:1", "--no-cache", "--json", to)
+                self.at_work(child)
+                child.send_signal(signal.SIGTERM)
+                out = child.communicate(timeout=60)[0]
+                self.assertEqual(child.returncode, 130)
+                answer = json.loads((self.folder / file).read_text() if file else out)
+                self.assertEqual(answer, {"command": command, "interrupted": True, "error": cancelled})
+        self.assertTrue((self.folder / "link.json").is_symlink())
+        self.assertEqual(list(self.folder.glob("*.cut")), [])
+        (self.folder / "mine.txt").write_text("my words\n")
+        child = self.start("verify", slow, "--no-cache", "--json", "mine.txt")  # refused before any work
+        self.assertEqual((child.communicate(timeout=60), child.returncode, (self.folder / "mine.txt").read_text())[1:], (1, "my words\n"))
+
     def test_a_peer_ends_with_who_asked_it(self):
         """ONNX Runtime is a process of its own with a folder of its own: neither outlives the command."""
         (self.folder / "fake").mkdir()

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/dtype_names.hpp"
 #include "base/file.hpp"
 #include "base/npy.hpp"
 #include "base/npz.hpp"
@@ -39,17 +40,17 @@ std::string npz_file(const std::string& what) {
   return at == std::string::npos ? what : what.substr(0, at + 4);
 }
 
-// raw:TYPE:AxBxC:FILE
+// raw:TYPE:AxBxC:FILE; a scalar has no sizes: raw:TYPE::FILE.
 Result<Source> raw_source(const std::string& what) {
   const size_t type = 4, shape = what.find(':', type), file = what.find(':', shape + 1);
   Source out;
   if (shape == std::string::npos || file == std::string::npos || file + 1 == what.size())
     return usage("a raw input has a type, a shape and a file").expecting("raw:TYPE:AxBxC:FILE").but_found(what);
-  const auto named = parse_dtype(what.substr(type, shape - type));
+  const auto named = dtype_of_any_name(what.substr(type, shape - type));
   if (!named.ok() || dtype_size(*named) < 1)
     return usage("raw elements are numbers of one byte or more").expecting("f32, f16, i64, u8, ...").but_found(what);
   out.type = *named;
-  for (const char *at = what.data() + shape + 1, *end = what.data() + file; at <= end;) {
+  for (const char *at = what.data() + shape + 1, *end = what.data() + file; file != shape + 1 && at <= end;) {
     int64_t size = 0;
     const auto [stop, code] = std::from_chars(at, end, size);
     if (code != std::errc() || size < 0 || (stop != end && *stop != 'x'))

@@ -10,6 +10,9 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/file_uses.hpp"
@@ -30,7 +33,25 @@ char g_last_line[160];  // printed when a signal ends the process
 size_t g_last_size = 0;
 std::atomic<int64_t> g_interrupted_ns = 0;  // time of the first signal
 
+// The object of --json for a process that a signal ends; made before the handlers are.
+struct LastAnswer {
+  std::string text, file, beside;  // `file` empty: standard output; else written as `beside` and renamed
+};
+LastAnswer* g_answer = nullptr;  // never freed: a handler may be reading it
+
+// Calls only what a signal handler may.
+void write_answer() {
+  const LastAnswer* a = std::exchange(g_answer, nullptr);
+  if (!a) return;
+  const int file = a->file.empty() ? 1 : open(a->beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return;
+  const bool whole = write(file, a->text.data(), a->text.size()) == static_cast<ssize_t>(a->text.size());
+  if (a->file.empty()) return;
+  if (!whole || close(file) != 0 || rename(a->beside.c_str(), a->file.c_str()) != 0) (void)unlink(a->beside.c_str());
+}
+
 void end_now() {
+  write_answer();
   (void)!write(2, g_last_line, g_last_size);
   _exit(exit_code(ErrorKind::kCancelled));
 }
@@ -200,6 +221,16 @@ void watch_interrupt(std::string_view command, bool stops) {
   action.sa_handler = on_alarm;
   sigaction(SIGALRM, &action, nullptr);
 }
+void answer_interrupt(const std::string& path, const std::string& object) {
+  auto a = std::make_unique<LastAnswer>(LastAnswer{object + "\n", path == "-" ? "" : behind_links(path), ""});
+  std::error_code none;
+  if (!a->file.empty() && std::filesystem::exists(a->file, none) && !std::filesystem::is_regular_file(a->file, none))
+    return;  // a device
+  a->beside = a->file + "." + std::to_string(getpid()) + ".cut";
+  g_answer = a.release();
+}
+void forget_answer() { g_answer = nullptr; }
+
 bool interrupted() {
   if (g_interrupts) g_seen = 1;
   return g_interrupts != 0;

@@ -56,5 +56,9 @@ class Progress {
 // or on a second signal. An empty `command` prints nothing when it ends.
 void watch_interrupt(std::string_view command, bool stops);
 bool interrupted();
+// After watch_interrupt(): a process that a signal ends at once also writes `object` where --json says, as a whole or
+// not at all; "-" is standard output. forget_answer(): from now on it does not, since the answer is being written.
+void answer_interrupt(const std::string& path, const std::string& object);
+void forget_answer();
 
 }  // namespace peri::cli

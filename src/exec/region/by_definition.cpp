@@ -10,14 +10,23 @@ namespace peri::exec {
 namespace {
 class ReferenceInstance final : public runtime::Instance {
  public:
-  ReferenceInstance(BoundRegion region, std::vector<Tensor> weights, bool binds, int64_t most_elements)
+  ReferenceInstance(BoundRegion region, std::vector<Tensor> weights, bool binds, int64_t most_elements,
+                    ModelNames names)
       : region_(std::move(region)),
         graph_(region_.graph()),
         weights_(std::move(weights)),
         binds_(binds),
-        most_elements_(most_elements) {}
+        most_elements_(most_elements),
+        names_(names) {}
 
   Status run(const runtime::RunContext& c) const override {
+    Status done = compute(c);
+    if (!done.ok()) return names_.of(std::move(done).error(), graph_);
+    return done;
+  }
+
+ private:
+  Status compute(const runtime::RunContext& c) const {
     std::vector<ops::RefTensor> in;
     for (size_t k = 0; k < graph_.inputs.size(); ++k) {
       if (!weights_[k].defined() && graph_.inputs[k]->type.dtype == DType::kString) {
@@ -34,8 +43,6 @@ class ReferenceInstance final : public runtime::Instance {
     for (size_t k = 0; k < out.size(); ++k) PERI_TRY(store(out[k], k, c));
     return Ok{};
   }
-
- private:
   // Texts are copied once, and results of texts not at all.
   Result<ops::RefTensor> texts_of(size_t k, const void* data) const {
     const auto& from = *static_cast<const std::vector<std::string>*>(data);
@@ -84,6 +91,7 @@ class ReferenceInstance final : public runtime::Instance {
   std::vector<Tensor> weights_;
   bool binds_;
   int64_t most_elements_;
+  ModelNames names_;
 };
 
 // Results without elements.
@@ -94,9 +102,9 @@ class NothingToDo final : public runtime::Instance {
 }  // namespace
 
 Result<std::unique_ptr<runtime::Instance>> by_definition(BoundRegion region, std::vector<Tensor> weights, bool binds,
-                                                         int64_t most_elements) {
+                                                         int64_t most_elements, ModelNames names) {
   return std::unique_ptr<runtime::Instance>(
-      std::make_unique<ReferenceInstance>(std::move(region), std::move(weights), binds, most_elements));
+      std::make_unique<ReferenceInstance>(std::move(region), std::move(weights), binds, most_elements, names));
 }
 
 Result<std::unique_ptr<runtime::Instance>> reference_instance(RegionTemplate& region, const DimBinding& binding,
@@ -112,7 +120,7 @@ Result<std::unique_ptr<runtime::Instance>> reference_instance(RegionTemplate& re
   for (const auto* list : {&g.inputs, &g.outputs})
     for (const ir::Value* v : *list)
       if (!v->type.layout.row_major()) return why;
-  return by_definition(std::move(bound), std::move(weights), false, most_elements);
+  return by_definition(std::move(bound), std::move(weights), false, most_elements, region.names());
 }
 
 }  // namespace peri::exec

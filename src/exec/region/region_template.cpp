@@ -23,8 +23,8 @@ bool countable(const Shape& shape) {
 }
 }  // namespace
 
-std::shared_ptr<RegionTemplate> RegionTemplate::create(ir::Graph region) {
-  std::shared_ptr<RegionTemplate> t(new RegionTemplate(std::move(region)));
+std::shared_ptr<RegionTemplate> RegionTemplate::create(ir::Graph region, ModelNames names) {
+  std::shared_ptr<RegionTemplate> t(new RegionTemplate(std::move(region), names));
   if (t->infer()) t->compile();
   return t;
 }
@@ -145,8 +145,9 @@ Result<BoundRegion> RegionTemplate::bind(const DimBinding& binding, bool partial
     const std::lock_guard<std::mutex> lock(mutex_);
     --lent_;  // this copy has types that are not those of the symbols: it goes
   }
-  PERI_ASSIGN(ir::Graph g, bind_region(region_, binding, partial));
-  return BoundRegion(std::make_unique<ir::Graph>(std::move(g)), nullptr);
+  auto g = bind_region(region_, binding, partial);
+  if (!g.ok()) return named(std::move(g).error());
+  return BoundRegion(std::make_unique<ir::Graph>(std::move(g).value()), nullptr);
 }
 
 BoundRegion::~BoundRegion() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/size_table.hpp"
+#include "exec/region/model_names.hpp"
 #include "ir/graph.hpp"
 
 namespace peri::exec {
@@ -17,10 +18,13 @@ class BoundRegion;
 class RegionTemplate : public std::enable_shared_from_this<RegionTemplate> {
  public:
   // Never fails: a region that cannot be inferred with its symbols is inferred at each size.
-  static std::shared_ptr<RegionTemplate> create(ir::Graph region);
-  // The result of bind_region() for the region, including errors.
+  static std::shared_ptr<RegionTemplate> create(ir::Graph region, ModelNames names = {});
+  // The result of bind_region() for the region, including errors, which name what the model does (`names`).
   Result<BoundRegion> bind(const DimBinding& binding, bool partial = false);
   const ir::Graph& region() const { return region_; }
+  const ModelNames& names() const { return names_; }
+  // An error about the region as one about the model.
+  Error named(Error error) const { return names_.of(std::move(error), region_); }
   size_t inferred_at_each_size() const { return known_ ? inferred_.size() : region_.nodes.size(); }  // nodes
 
  private:
@@ -31,7 +35,7 @@ class RegionTemplate : public std::enable_shared_from_this<RegionTemplate> {
     int32_t size = 0;               // of sizes_
     std::string attribute = {};
   };
-  explicit RegionTemplate(ir::Graph region) : region_(std::move(region)) {}
+  RegionTemplate(ir::Graph region, ModelNames names) : region_(std::move(region)), names_(names) {}
   bool infer();
   void compile();
   std::unique_ptr<ir::Graph> take();
@@ -39,7 +43,8 @@ class RegionTemplate : public std::enable_shared_from_this<RegionTemplate> {
   bool put_sizes(ir::Graph* g, std::span<const int64_t> values) const;
   bool infer_rest(ir::Graph* g, std::span<const int64_t> values) const;
 
-  ir::Graph region_;                        // as parsed
+  ir::Graph region_;  // as parsed
+  ModelNames names_;
   std::unique_ptr<const ir::Graph> known_;  // inferred with symbols; null: inferred at each size
   SizeTable sizes_;
   std::vector<Place> shapes_, contents_, attributes_;

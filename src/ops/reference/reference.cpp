@@ -190,13 +190,19 @@ Status concrete_types(const ir::Node& node, const Environment& env, const DimBin
       ins.push_back(nullptr);
       continue;
     }
+    const auto same = std::find(node.inputs.begin(), node.inputs.end(), v) - node.inputs.begin();
+    if (static_cast<size_t>(same) < ins.size()) {
+      ins.push_back(ins[static_cast<size_t>(same)]);
+      continue;
+    }
     const RefTensor& t = env.at(v);
-    ir::Value* in = scratch->add_input("", ir::Type(t.dtype, Shape(t.dims.begin(), t.dims.end())));
+    ir::Value* in = scratch->add_input(v->name, ir::Type(t.dtype, Shape(t.dims.begin(), t.dims.end())));
     if (!t.floating() && t.dtype != DType::kString && t.dims.size() <= 1 && t.i.size() <= 1024)
       in->content = std::vector<Dim>(t.i.begin(), t.i.end());
     ins.push_back(in);
   }
-  ir::Node* n = scratch->add(node.op, ins, node.attrs, "", static_cast<int>(node.outputs.size()));
+  ir::Node* n = scratch->add(node.op, ins, node.attrs, "", 0);
+  for (const ir::Value* v : node.outputs) scratch->add_output_value(n, v->name);
   n->name = node.name;
   for (auto& [key, attr] : n->attrs)
     if (auto* dims = std::get_if<std::vector<Dim>>(&attr)) *dims = substitute(*dims, binding);
