@@ -124,7 +124,7 @@ class BytesInstance final : public cell::Walk {
     const int64_t row = row_bytes(std::max(shape().input, shape().hidden));
     return dot_ == Dot::kAvx2 ? 2 * (kRows + 1) * row : tile_rows() * (row + kGroupColumns * 4);
   }
-  int64_t input_tasks() const override { return (shape().steps * shape().batch + kRows - 1) / kRows; }
+  int64_t input_tasks(int64_t rows) const override { return (rows + kRows - 1) / kRows; }
 
   // At most kRows rows of `x` by a side, into rows of `y`.
   void multiply(const float* x, int64_t rows, const Side& by, float* y, int64_t ldy, std::byte* scratch) const {
@@ -186,12 +186,12 @@ class BytesInstance final : public cell::Walk {
       }
     }
   }
-  void multiply_inputs(int64_t d, int64_t part, float* to, const Args& args) const override {
+  void multiply_inputs(int64_t d, int64_t part, Rows all, float* to, const Args& args) const override {
     const Shape& s = shape();
     const Form f{s};
-    const int64_t row = part * kRows, rows = std::min(kRows, s.steps * s.batch - row);
+    const int64_t row = part * kRows, rows = std::min(kRows, all.count - row);
     const Side w = {at(f.of_w(d)), s.input, s.sums(), floats(f.of_w_scale(d)), floats(f.of_bias(d))};
-    multiply(port(cell::kX, args) + row * s.input, rows, w, to + row * s.sums(), s.sums(), args.scratch);
+    multiply(port(cell::kX, args) + (all.first + row) * s.input, rows, w, to + row * s.sums(), s.sums(), args.scratch);
   }
   const float* multiply_states(int64_t d, int64_t block, bool, const float* states, const Args& args) const override {
     const Shape& s = shape();

@@ -98,7 +98,8 @@ class CellInstance final : public cell::Walk {
   // `packed` null: by each run.
   CellInstance(const Shape& s, Isa isa, Packed packed, std::vector<Source> ports, int64_t steps)
       : Walk(s, isa, std::move(ports), steps), packed_(std::move(packed)) {
-    inputs_ = cpu::plan_gemm({.m = s.steps * s.batch, .n = s.sums(), .k = s.input}, isa);
+    for (const bool last : {false, true})
+      inputs_[last] = cpu::plan_gemm({.m = last ? last_rows() : most_rows(), .n = s.sums(), .k = s.input}, isa);
     for (const bool second : {false, true}) {
       for (const bool last : {false, true}) {
         // In one task, which is run by the block's own.
@@ -125,22 +126,23 @@ class CellInstance final : public cell::Walk {
     return packed_ ? packed_floats(packed_) : reinterpret_cast<const float*>(args.workspace);
   }
   int64_t gemm_floats() const {
-    int64_t most = inputs_.scratch_floats;
+    int64_t most = std::max(inputs_[0].scratch_floats, inputs_[1].scratch_floats);
     for (const auto& plans : states_)
       for (const GemmPlan& plan : plans) most = std::max(most, plan.scratch_floats);
     return rounded(most);
   }
-  int64_t input_tasks() const override { return inputs_.tasks; }
-  void multiply_inputs(int64_t d, int64_t part, float* to, const Args& args) const override {
+  const GemmPlan& inputs_of(int64_t rows) const { return inputs_[rows != most_rows()]; }
+  int64_t input_tasks(int64_t rows) const override { return inputs_of(rows).tasks; }
+  void multiply_inputs(int64_t d, int64_t part, Rows rows, float* to, const Args& args) const override {
     const Form f = form();
     GemmArgs g;
-    g.a = port(cell::kX, args);
+    g.a = port(cell::kX, args) + rows.first * shape().input;
     g.lda = shape().input;
     g.b = weights(args) + f.of_w(d);
     g.c = to;
     g.ldc = shape().sums();
     cpu::add_bias(g.epilogue, weights(args) + f.of_bias(d));
-    cpu::run_task(inputs_, g, part, reinterpret_cast<float*>(args.scratch));
+    cpu::run_task(inputs_of(rows.count), g, part, reinterpret_cast<float*>(args.scratch));
   }
   const float* multiply_states(int64_t d, int64_t block, bool second, const float* states,
                                const Args& args) const override {
@@ -157,7 +159,8 @@ class CellInstance final : public cell::Walk {
   }
 
   Packed packed_;
-  GemmPlan inputs_, states_[2][2];  // those of states: of the second phase or not, of the last block or not
+  GemmPlan inputs_[2];     // of as many rows as are multiplied together, and of the last ones
+  GemmPlan states_[2][2];  // of the second phase or not, of the last block or not
 };
 
 // Whether all that is packed is.

@@ -125,17 +125,32 @@ Result<std::pair<int64_t, std::string>> read_steps(std::string_view config) {
   return std::pair(steps, std::string(config.substr(0, at == 0 ? 0 : at - 1)));
 }
 
+Walk::Walk(Shape shape, Isa isa, std::vector<Source> ports, int64_t steps)
+    : s_(shape), isa_(isa), ports_(std::move(ports)), whole_(steps > 1 || shape.blocks() == 1), chunk_(shape.steps) {
+  // Rows of x at which a product is as fast as with more, and its sums are in the cache when the steps read them.
+  // Measured: benchmarks/results/2026-11-28_recurrent_batch.md.
+  constexpr int64_t kRows = 128;
+  // Lengths reverse each sequence at another place; of sequences one after the other, rows of some steps lie apart.
+  const bool together = !ports_[kLengths].known() && (!s_.batch_first || s_.batch == 1);
+  if (together) chunk_ = std::clamp<int64_t>(kRows / s_.batch, 1, s_.steps);
+}
+
 void Walk::run_task(int phase, int64_t task, const Args& args) const {
   if (pack_tasks() > 0 && phase-- == 0) return pack(task, reinterpret_cast<float*>(args.workspace), args);
-  if (phase > 0 && whole_) return steps((phase - 1) * kStepsAtOnce, task, args);
-  if (phase > 0) {
-    // There and back, so that a step begins with the weights that the last one left in the cache.
-    const int64_t at = (phase - 1) / s_.phases_a_step();
-    return step(at, (phase - 1) % s_.phases_a_step() == 1, at % 2 == 0 ? task : s_.directions * s_.blocks() - 1 - task,
-                args);
+  const int64_t first = phase / phases_of(chunk_) * chunk_, part = phase % phases_of(chunk_) - 1;
+  if (part >= 0 && whole_) {
+    const int64_t from = first + part * kStepsAtOnce;
+    return steps(from, std::min(first + steps_of(first), from + kStepsAtOnce), task, args);
   }
-  const int64_t parts = input_tasks(), d = task / (parts + 1), part = task % (parts + 1);
-  part == parts ? begin(d, args) : multiply_inputs(d, part, products(d, args), args);
+  if (part >= 0) {
+    // There and back, so that a step begins with the weights that the last one left in the cache.
+    const int64_t at = first + part / s_.phases_a_step();
+    return step(at, part % s_.phases_a_step() == 1, at % 2 == 0 ? task : s_.directions * s_.blocks() - 1 - task, args);
+  }
+  const int64_t parts = input_tasks(rows_of(first)), products = s_.directions * parts;
+  if (task >= products) return begin(task - products, args);
+  const int64_t d = task / parts;
+  multiply_inputs(d, task % parts, {first_row(d, first), rows_of(first)}, this->products(d, args), args);
 }
 
 int64_t Walk::length(int64_t b, const Args& args) const {
@@ -162,7 +177,7 @@ void Walk::step(int64_t at, bool second, int64_t task, const Args& args) const {
   const float* old = state(d, at % 2, args);
   if (!second && s_.batch == 1 && at < length(0, args)) {
     // While the weights are read; of many sequences the hardware's own prefetch keeps up.
-    const float* const pre = products(d, args) + s_.row_of(0, time_of(d, at, length(0, args))) * s_.sums() + from;
+    const float* const pre = product_of(d, at, 0, time_of(d, at, length(0, args)), args) + from;
     for (int64_t g = 0; g < s_.gates; ++g)
       for (int64_t j = 0; j < s_.units_of(block); j += 16) __builtin_prefetch(pre + g * s_.hidden + j);
   }
@@ -191,7 +206,7 @@ void Walk::step(int64_t at, bool second, int64_t task, const Args& args) const {
       if (y) std::fill_n(y + s_.y_of(d, b, at) + from, row.n, 0.0F);
     } else {
       const int64_t t = time_of(d, at, length);
-      row.pre = products(d, args) + s_.row_of(b, t) * s_.sums() + from;
+      row.pre = product_of(d, at, b, t, args) + from;
       row.product = product + b * width(second, block);
       row.y = y ? y + s_.y_of(d, b, t) + from : nullptr;
       isa_ == Isa::kAvx512 ? avx512::run(row) : avx2::run(row);
@@ -208,9 +223,9 @@ void Walk::step(int64_t at, bool second, int64_t task, const Args& args) const {
   }
 }
 
-// Steps from `first` on of a direction, there and back as above.
-void Walk::steps(int64_t first, int64_t d, const Args& args) const {
-  const int64_t blocks = s_.blocks(), end = std::min(s_.steps, first + kStepsAtOnce);
+// Steps [first, end) of a direction, there and back as above.
+void Walk::steps(int64_t first, int64_t end, int64_t d, const Args& args) const {
+  const int64_t blocks = s_.blocks();
   for (int64_t at = first; at < end; ++at)
     for (int64_t part = 0; part < s_.phases_a_step(); ++part)
       for (int64_t k = 0; k < blocks; ++k) step(at, part == 1, d * blocks + (at % 2 == 0 ? k : blocks - 1 - k), args);

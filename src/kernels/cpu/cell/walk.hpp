@@ -1,7 +1,7 @@
-// A recurrent cell over a sequence: the products of the inputs of all steps are one phase, before it one that packs
-// weights which the run brings; then each step is a phase, whose tasks each compute a block of units: their gates' rows
-// of R times the state, and the cell on the sums while they are in cache; or a phase is many steps, whose tasks each
-// compute a direction. The kernel defines products and weights.
+// A recurrent cell over a sequence, after a phase that packs weights which the run brings. The products of the inputs
+// of some steps are a phase; then each of these steps is one, whose tasks each compute a block of units: their gates'
+// rows of R times the state, and the cell on the sums while they are in cache; or all of these steps are one, whose
+// tasks each compute a direction. The kernel defines products and weights.
 #pragma once
 
 #include <algorithm>
@@ -66,16 +66,17 @@ class Walk : public Instance {
  public:
   // `steps`: of a direction that a task computes, kStepsAtOnce; 0: so many where a step is one block of units, else
   // one.
-  Walk(Shape shape, Isa isa, std::vector<Source> ports, int64_t steps)
-      : s_(shape), isa_(isa), ports_(std::move(ports)), whole_(steps > 1 || shape.blocks() == 1) {}
+  Walk(Shape shape, Isa isa, std::vector<Source> ports, int64_t steps);
   size_t workspace_bytes() const override { return static_cast<size_t>(of_direction(s_.directions)) * sizeof(float); }
   int phases() const override {
-    const int64_t steps = whole_ ? (s_.steps + kStepsAtOnce - 1) / kStepsAtOnce : s_.steps * s_.phases_a_step();
-    return static_cast<int>((pack_tasks() > 0) + 1 + steps);
+    const int64_t whole = s_.steps / chunk_, rest = s_.steps % chunk_;
+    return static_cast<int>((pack_tasks() > 0) + whole * phases_of(chunk_) + (rest ? phases_of(rest) : 0));
   }
   int64_t tasks(int phase) const override {
     if (pack_tasks() > 0 && phase-- == 0) return pack_tasks();
-    return s_.directions * (phase == 0 ? input_tasks() + 1 : whole_ ? 1 : s_.blocks());
+    const int64_t first = phase / phases_of(chunk_) * chunk_;
+    if (phase % phases_of(chunk_) != 0) return s_.directions * (whole_ ? 1 : s_.blocks());
+    return s_.directions * (input_tasks(rows_of(first)) + (first == 0 ? 1 : 0));
   }
   void run_task(int phase, int64_t task, const Args& args) const override;
 
@@ -84,10 +85,14 @@ class Walk : public Instance {
   virtual int64_t pack_floats() const { return 0; }
   virtual int64_t pack_tasks() const { return 0; }
   virtual void pack(int64_t /*task*/, float* /*to*/, const Args&) const {}
-  // Number of tasks that together compute the products of the inputs of a direction.
-  virtual int64_t input_tasks() const = 0;
-  // Task `part` of them, with biases: to[row of x][sums].
-  virtual void multiply_inputs(int64_t d, int64_t part, float* to, const Args& args) const = 0;
+  // Some rows of x, one for each step of a sequence.
+  struct Rows {
+    int64_t first, count;
+  };
+  // Number of tasks that together compute the products of `rows` rows of x of a direction.
+  virtual int64_t input_tasks(int64_t rows) const = 0;
+  // Task `part` of them, with biases: to[row - rows.first][sums].
+  virtual void multiply_inputs(int64_t d, int64_t part, Rows rows, float* to, const Args& args) const = 0;
   // Products of states [batch][hidden] with the gates of a block, gate after gate, in the task's scratch; `second`: of
   // a GRU that scales the state, those with the new state's part of R.
   virtual const float* multiply_states(int64_t d, int64_t block, bool second, const float* states,
@@ -96,39 +101,58 @@ class Walk : public Instance {
   int64_t width(bool second, int64_t block) const {
     return (second ? 1 : s_.two_phases() ? 2 : s_.gates) * s_.width_of(block);
   }
+  // The most rows of x that are multiplied together, and, where there are others, those of the last steps.
+  int64_t most_rows() const { return rows_of(0); }
+  int64_t last_rows() const { return rows_of((s_.steps - 1) / chunk_ * chunk_); }
   static int64_t rounded(int64_t floats) { return (floats + 15) / 16 * 16; }
   const Shape& shape() const { return s_; }
   Isa isa() const { return isa_; }
   const float* port(Port k, const Args& args) const { return ports_[k].f32(args); }
 
  private:
+  // Steps from `first` on, a multiple of chunk_, whose inputs are multiplied together; their rows of x, and the phases
+  // of so many steps.
+  int64_t steps_of(int64_t first) const { return std::min(chunk_, s_.steps - first); }
+  int64_t rows_of(int64_t first) const { return steps_of(first) * s_.batch; }
+  int64_t phases_of(int64_t steps) const {
+    return 1 + (whole_ ? (steps + kStepsAtOnce - 1) / kStepsAtOnce : steps * s_.phases_a_step());
+  }
+  // The first row of x of the steps that step `at` belongs to.
+  int64_t first_row(int64_t d, int64_t at) const {
+    if (chunk_ == s_.steps) return 0;
+    const int64_t first = at / chunk_ * chunk_;
+    return (reversed(d) ? s_.steps - first - steps_of(first) : first) * s_.batch;
+  }
   // Weights that the run packs; per direction: products of the inputs, two states, the memory, the scaled state.
   int64_t state_floats() const { return rounded(s_.batch * s_.hidden); }
-  int64_t of_direction(int64_t d) const {
-    return rounded(pack_floats()) + d * (rounded(s_.steps * s_.batch * s_.sums()) + 4 * state_floats());
-  }
+  int64_t product_floats() const { return rounded(most_rows() * s_.sums()); }
+  int64_t of_direction(int64_t d) const { return rounded(pack_floats()) + d * (product_floats() + 4 * state_floats()); }
   float* products(int64_t d, const Args& args) const {
     return reinterpret_cast<float*>(args.workspace) + of_direction(d);
   }
   float* state(int64_t d, int64_t k, const Args& args) const {
-    return products(d, args) + rounded(s_.steps * s_.batch * s_.sums()) + k * state_floats();
+    return products(d, args) + product_floats() + k * state_floats();
   }
   float* result(int k, const Args& args) const {
     return s_.outputs[k] < 0 ? nullptr : static_cast<float*>(args.out[static_cast<size_t>(s_.outputs[k])]);
   }
   int64_t length(int64_t b, const Args& args) const;
+  bool reversed(int64_t d) const { return d == 1 || s_.first_reversed; }
   // The position of step `at` in a sequence.
-  int64_t time_of(int64_t d, int64_t at, int64_t length) const {
-    return d == 1 || s_.first_reversed ? length - 1 - at : at;
+  int64_t time_of(int64_t d, int64_t at, int64_t length) const { return reversed(d) ? length - 1 - at : at; }
+  // Products of the inputs of sequence `b` at position `t`, which step `at` computes.
+  const float* product_of(int64_t d, int64_t at, int64_t b, int64_t t, const Args& args) const {
+    return products(d, args) + (s_.row_of(b, t) - first_row(d, at)) * s_.sums();
   }
   void begin(int64_t d, const Args& args) const;
   void step(int64_t at, bool second, int64_t task, const Args& args) const;
-  void steps(int64_t first, int64_t d, const Args& args) const;
+  void steps(int64_t first, int64_t end, int64_t d, const Args& args) const;
 
   Shape s_;
   Isa isa_;
   std::vector<Source> ports_;
-  bool whole_;  // a task computes a direction
+  bool whole_;     // a task computes a direction
+  int64_t chunk_;  // steps whose inputs are multiplied together
 };
 
 }  // namespace peri::kernels::cpu::cell
