@@ -53,7 +53,7 @@ struct DimParser {
     skip();
     if (at >= text.size()) return fail("unexpected end");
     const char c = text[at];
-    Result<Dim> out = fail("expected a name or a number");
+    Result<Dim> out = Dim(0);  // an error is made only where there is one: sizes are read for every step of an engine
     if (c >= '0' && c <= '9') {
       out = number();
     } else if (take('(')) {

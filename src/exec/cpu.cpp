@@ -147,16 +147,20 @@ DimBinding tuned_sizes(const runtime::PrepareContext& c) {
   return tuned;
 }
 
-// Whether another step of the program reads one of a step's weights.
-bool used_elsewhere(const runtime::PrepareContext& c) {
+// Bytes of the largest weight of a step that another step of the program reads too; 0: none.
+int64_t used_elsewhere_bytes(const runtime::PrepareContext& c) {
   const auto weight_of = [&](int32_t b) { return b < 0 ? -1 : c.program->buffers[static_cast<size_t>(b)].weight; };
   std::set<int32_t> own;
   for (const int32_t b : c.step->reads)
     if (weight_of(b) >= 0) own.insert(weight_of(b));
-  return std::any_of(c.program->steps.begin(), c.program->steps.end(), [&](const plan::Step& other) {
-    return &other != c.step &&
-           std::any_of(other.reads.begin(), other.reads.end(), [&](int32_t b) { return own.contains(weight_of(b)); });
-  });
+  int64_t most = 0;
+  for (const plan::Step& other : c.program->steps) {
+    if (&other == c.step) continue;
+    for (const int32_t b : other.reads)
+      if (const int32_t w = weight_of(b); own.contains(w))
+        most = std::max(most, static_cast<int64_t>(c.program->weights[static_cast<size_t>(w)].bytes));
+  }
+  return most;
 }
 
 // The weights of a step, as its kernel takes them: one object for all steps of an engine and of its bodies that take
@@ -165,8 +169,9 @@ struct StepWeights {
   StepWeights(const runtime::PrepareContext& c, const ir::Graph& region, const device::Target& target, bool any)
       : wide(c.weights, region), packing(any) {
     auto kept = store_of(c, target);
-    auto share = any && used_elsewhere(c) ? c.options->share : nullptr;
-    if (kept || share) packed = std::make_shared<SharedPacked>(std::move(share), std::move(kept));
+    const int64_t common_bytes = any ? used_elsewhere_bytes(c) : 0;
+    auto share = common_bytes > 0 ? c.options->share : nullptr;
+    if (kept || share) packed = std::make_shared<SharedPacked>(std::move(share), std::move(kept), common_bytes);
   }
   WideWeights wide;
   std::shared_ptr<SharedPacked> packed;  // null: packed forms are neither stored nor compared

@@ -192,7 +192,8 @@ TEST_F(PackedFilesTest, WhatWaitsToBeWrittenIsNotHeldTwice) {
     const int64_t before = held();
     std::vector<Tensor> packed;
     for (int k = 0; k < 20; ++k) {
-      SharedPacked step(share, std::make_shared<StepStore>(all, "key " + std::to_string(k), [] { return true; }));
+      SharedPacked step(share, std::make_shared<StepStore>(all, "key " + std::to_string(k), [] { return true; }),
+                        kBytes);
       auto t = step.get("form", kBytes, made);
       ASSERT_TRUE(t.ok());
       packed.push_back(*t);
@@ -202,7 +203,8 @@ TEST_F(PackedFilesTest, WhatWaitsToBeWrittenIsNotHeldTwice) {
   EXPECT_EQ(listed().size(), 20u);
   int again = 0;
   for (int k = 0; k < 20; ++k) {
-    SharedPacked step(share, std::make_shared<StepStore>(files(), "key " + std::to_string(k), [] { return true; }));
+    SharedPacked step(share, std::make_shared<StepStore>(files(), "key " + std::to_string(k), [] { return true; }),
+                      kBytes);
     const auto t = step.get("form", kBytes, [&](std::byte* to) {
       ++again;
       made(to);

@@ -149,6 +149,30 @@ TEST_F(SharedWeights, TheSamePackedBytesAreKeptOnce) {
   EXPECT_EQ(places.size(), 1u);
 }
 
+// Steps that have no more in common than a small weight: what each packs of its own is neither hashed nor compared.
+TEST_F(SharedWeights, AWeightMuchSmallerThanWhatIsPackedCausesNoComparison) {
+  ProgramMaker m = unrolled(1, 2);
+  m.p.outputs.clear();
+  m.p.steps.clear();
+  const int32_t small = m.weight("small", DType::kF32, {1});
+  int32_t at = m.p.inputs[0].buffer;
+  for (const int32_t own : {1, 2}) {
+    const int32_t next = m.scratch("t", DType::kF32, "[n,1024]");
+    m.step(
+        "cpu", {at, own, small}, {next},
+        "kernel scaled@1 {}\ngraph { input x0: f32[n,1024]; input x1: f32[1024]; input x2: f32[1]; v3: f32[n,1024] = "
+        "add(x0, x1); output v3 }");
+    at = next;
+  }
+  m.output("y", at);
+  const auto engine = engine_with(m.p, {weight_of(2), weight_of(2), ones({1})});
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  places.clear();
+  run_at(*engine, 3, 5);
+  EXPECT_EQ(packed(), 2);
+  EXPECT_EQ(places.size(), 2u);
+}
+
 // The bodies of two loops and a step outside use one weight.
 TEST_F(SharedWeights, BodiesShareWithTheWhole) {
   ProgramMaker m = unrolled(1);

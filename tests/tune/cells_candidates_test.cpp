@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "device/target.hpp"
 #include "ir/graph.hpp"
+#include "kernels/entry.hpp"
 #include "ops/entry.hpp"
 #include "tune/tuner.hpp"
 
@@ -116,6 +118,42 @@ TEST(Cells, StepsInOneTask) {
     std::string text = cell_text(cell, "f32", "w", 5, 2, cell.more + "direction=\"bidirectional\"");
     is_taken(text.replace(text.find("[4,3,9]"), 7, "[517,1,9]"));  // more steps than a task has
   }
+}
+
+// More rows of inputs than are multiplied together, in both directions, with steps left over; lengths, and sequences
+// one after the other.
+TEST(Cells, InputsOfSomeStepsAtATime) {
+  const auto sized = [](std::string text, const std::string& x) { return text.replace(text.find("[4,3,9]"), 7, x); };
+  for (const Cell& cell : kCells) {
+    const std::string both = cell.more + "direction=\"bidirectional\"", n = std::to_string(cell.gates * 20);
+    for (const std::string& direction : {both, cell.more + "direction=\"reverse\""})
+      is_taken(sized(cell_text(cell, "f32", "w", 41, direction == both ? 2 : 1, direction), "[100,3,9]"));
+    is_taken(sized(cell_text(cell, "f32", "w", 300, 2, both), "[50,3,9]"), "");
+    is_taken(sized(cell_text(cell, "f32", "v", 41, 2, both), "[2,150,9]"));
+    is_taken(sized(cell_text(cell, "f32", "w", 41, 2, both + ", layout=1"), "[3,100,9]"));
+    is_taken("graph { input x: f32[70,3,7]; input w: f32[2," + n + ",7]; input w1: f32[2," + n +
+             ",20]; input n: i32[3]; y, h = " + cell.op + "(x, w, w1, _, n) {" + both + "}; output y; output h }");
+  }
+  is_taken(
+      "graph { input x: f32[90,3,9]; input w0: i8[1,9,84]; input w1: i8[1,21,84]; const s: f32[1] = [0.008]; y, h, c = "
+      "dynamic_quantize_lstm(x, w0, w1, _, _, _, _, _, s, _, s) {direction=\"reverse\"}; output y; output h; output c "
+      "}");
+}
+
+// The sums of a thousand steps' inputs, 65 MB, are never in memory together.
+TEST(Cells, AsMuchMemoryForAThousandStepsAsForSome) {
+  Result<ir::Graph> graph = ir::parse_graph(
+      "graph { input x: f32[1000,32,128]; input w: f32[1,512,128]; input r: f32[1,512,128]; y, h = lstm(x, w, r); "
+      "output y; output h }");
+  ASSERT_TRUE(graph.ok() && ops::infer_graph(*graph).ok());
+  const kernels::Kernel* const kernel = kernels::find("recurrent_f32");
+  ASSERT_NE(kernel, nullptr);
+  const kernels::Problem problem{&*graph, {false, false, false}};
+  const std::vector<Tensor> none(3);
+  const auto& target = device::this_cpu();
+  const auto made = kernel->instantiate(problem, "", {none, nullptr, &target});
+  ASSERT_TRUE(made.ok()) << made.error().text();
+  EXPECT_LT((*made)->workspace_bytes(), size_t{2} << 20);
 }
 
 // Where weights are bytes, too.

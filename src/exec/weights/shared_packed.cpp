@@ -10,6 +10,7 @@ namespace peri::exec {
 
 namespace {
 constexpr int64_t kMinShared = 4096;           // bytes: fewer are not worth a look
+constexpr int64_t kMaxGrowth = 16;             // of a weight when it is packed: Winograd of 6 x 6 outputs takes 7.1
 constexpr size_t kMaxFree = size_t{64} << 20;  // bytes of what was packed again that the allocator may keep
 
 struct PackedBytes {
@@ -29,7 +30,7 @@ Result<Tensor> SharedPacked::get(std::string_view form, int64_t bytes, FunctionR
   const auto keep = [&](const Tensor& t) {
     if (store_ && !found) store_->keep(form, t);
   };
-  if (!share_ || bytes < kMinShared) {
+  if (!share_ || bytes < kMinShared || bytes / kMaxGrowth > common_bytes_) {
     keep(own);
     return own;
   }

@@ -109,7 +109,8 @@ class BytesInstance final : public cell::Walk {
   static cell::WalkCut cut_of(const Shape& s, Dot dot) {
     cell::WalkCut out;
     out.scratch = static_cast<size_t>(product_bytes(s, dot) + s.batch * width(s, false, 0) * 4);
-    out.input_tasks = (s.steps * s.batch + kRows - 1) / kRows;
+    out.input_tasks[0] = (s.most_rows() + kRows - 1) / kRows;
+    out.input_tasks[1] = (s.last_rows() + kRows - 1) / kRows;
     return out;
   }
 
@@ -188,12 +189,12 @@ class BytesInstance final : public cell::Walk {
       }
     }
   }
-  void multiply_inputs(int64_t d, int64_t part, float* to, const Args& args) const override {
+  void multiply_inputs(int64_t d, int64_t part, Rows all, float* to, const Args& args) const override {
     const Shape& s = shape();
     const Form f{s};
-    const int64_t row = part * kRows, rows = std::min(kRows, s.steps * s.batch - row);
+    const int64_t row = part * kRows, rows = std::min(kRows, all.count - row);
     const Side w = {at(f.of_w(d)), s.input, s.sums(), floats(f.of_w_scale(d)), floats(f.of_bias(d))};
-    multiply(port(cell::kX, args) + row * s.input, rows, w, to + row * s.sums(), s.sums(), args.scratch);
+    multiply(port(cell::kX, args) + (all.first + row) * s.input, rows, w, to + row * s.sums(), s.sums(), args.scratch);
   }
   const float* multiply_states(int64_t d, int64_t block, bool, const float* states, const Args& args) const override {
     const Shape& s = shape();

@@ -93,9 +93,10 @@ void pack_part(const Form& f, const Weights& from, int64_t d, int64_t part, floa
   if (s.two_phases()) pack_rows(f, r, {block, 2, 1}, rows, to + f.of_r(d, block, true));
 }
 
-// The products of a cell: those of inputs, and those of states: of the second phase or not, of the last block or not.
+// The products of a cell: those of inputs, of as many rows as are multiplied together and of the last ones; and those of
+// states: of the second phase or not, of the last block or not.
 struct Products {
-  GemmPlan inputs, states[2][2];
+  GemmPlan inputs[2], states[2][2];
 };
 
 class CellInstance final : public cell::Walk {
@@ -115,14 +116,16 @@ class CellInstance final : public cell::Walk {
         static_cast<size_t>(std::max(packing, gemm_floats(products) + s.batch * width(s, false, 0))) * sizeof(float);
     out.pack_floats = packs ? s.directions * f.direction() : 0;
     out.pack_tasks = packs ? s.directions * f.parts() : 0;
-    out.input_tasks = products.inputs.tasks;
+    for (const size_t last : {0, 1}) out.input_tasks[last] = products.inputs[last].tasks;
     return out;
   }
 
  private:
   static Products plan(const Shape& s, Isa isa) {
     Products out;
-    out.inputs = cpu::plan_gemm({.m = s.steps * s.batch, .n = s.sums(), .k = s.input}, isa);
+    for (const bool last : {false, true})
+      out.inputs[last] =
+          cpu::plan_gemm({.m = last ? s.last_rows() : s.most_rows(), .n = s.sums(), .k = s.input}, isa);
     for (const bool second : {false, true}) {
       for (const bool last : {false, true}) {
         // In one task, which is run by the block's own.
@@ -142,21 +145,22 @@ class CellInstance final : public cell::Walk {
     return packed_ ? packed_floats(packed_) : reinterpret_cast<const float*>(args.workspace);
   }
   static int64_t gemm_floats(const Products& products) {
-    int64_t most = products.inputs.scratch_floats;
+    int64_t most = std::max(products.inputs[0].scratch_floats, products.inputs[1].scratch_floats);
     for (const auto& plans : products.states)
       for (const GemmPlan& plan : plans) most = std::max(most, plan.scratch_floats);
     return rounded(most);
   }
-  void multiply_inputs(int64_t d, int64_t part, float* to, const Args& args) const override {
+  void multiply_inputs(int64_t d, int64_t part, Rows rows, float* to, const Args& args) const override {
     const Form f = form();
     GemmArgs g;
-    g.a = port(cell::kX, args);
+    g.a = port(cell::kX, args) + rows.first * shape().input;
     g.lda = shape().input;
     g.b = weights(args) + f.of_w(d);
     g.c = to;
     g.ldc = shape().sums();
     cpu::add_bias(g.epilogue, weights(args) + f.of_bias(d));
-    cpu::run_task(products_.inputs, g, part, reinterpret_cast<float*>(args.scratch));
+    const GemmPlan& plan = products_.inputs[rows.count != shape().most_rows()];
+    cpu::run_task(plan, g, part, reinterpret_cast<float*>(args.scratch));
   }
   const float* multiply_states(int64_t d, int64_t block, bool second, const float* states,
                                const Args& args) const override {

@@ -76,6 +76,16 @@ Status read_kind(const ir::Node& n, Shape* s) {
   return Ok{};
 }
 
+// Steps whose inputs are multiplied together.
+static int64_t steps_together(const Shape& s, bool lengths) {
+  // Rows of x at which a product is as fast as with more, and its sums are in the cache when the steps read them.
+  // Measured: benchmarks/results/2026-11-28_recurrent_batch.md.
+  constexpr int64_t kRows = 128;
+  // Lengths reverse each sequence at another place; of sequences one after the other, rows of some steps lie apart.
+  const bool apart = lengths || (s.batch_first && s.batch > 1);
+  return apart ? s.steps : std::clamp<int64_t>(kRows / s.batch, 1, s.steps);
+}
+
 bool is_constant(const Problem& p, size_t port) {
   const ir::Value* v = p.anchor().in(port);
   if (!v || v->constant) return true;
@@ -95,6 +105,7 @@ Status read_cell(const Problem& p, Shape* s, DType type) {
   if (s->steps * s->batch * s->input * s->hidden == 0) return refused("an empty tensor");
   s->first_reversed = n.s("direction", "forward") == "reverse";
   s->coupled = n.i("input_forget") != 0;
+  s->together = steps_together(*s, n.in(kLengths) != nullptr);
   if (const double clip = n.f("clip", 0); clip > 0) s->clip = static_cast<float>(clip);
   PERI_TRY(read_functions(n, s));
   for (size_t k = 0; k < n.outputs.size() && k < 3; ++k)
@@ -127,25 +138,33 @@ Result<std::pair<int64_t, std::string>> read_steps(std::string_view config) {
 
 Needs Walk::needs_of(const Shape& s, int64_t steps, const WalkCut& cut) {
   const bool whole = is_whole(s, steps);
-  const int64_t walked = whole ? (s.steps + kStepsAtOnce - 1) / kStepsAtOnce : s.steps * s.phases_a_step();
   Needs out{static_cast<size_t>(of_direction(s, cut, s.directions)) * sizeof(float), cut.scratch, {}, {}};
   if (cut.pack_tasks > 0) out.tasks.push_back(cut.pack_tasks);
-  out.tasks.push_back(s.directions * (cut.input_tasks + 1));
-  out.tasks.resize(out.tasks.size() + static_cast<size_t>(walked), s.directions * (whole ? 1 : s.blocks()));
+  for (int64_t first = 0; first < s.steps; first += s.together) {
+    out.tasks.push_back(s.directions * (input_tasks(s, cut, first) + (first == 0 ? 1 : 0)));
+    out.tasks.resize(out.tasks.size() + static_cast<size_t>(phases_of(s, whole, s.steps_from(first)) - 1),
+                     s.directions * (whole ? 1 : s.blocks()));
+  }
   return out;
 }
 
 void Walk::run_task(int phase, int64_t task, const Args& args) const {
   if (cut_.pack_tasks > 0 && phase-- == 0) return pack(task, reinterpret_cast<float*>(args.workspace), args);
-  if (phase > 0 && whole_) return steps((phase - 1) * kStepsAtOnce, task, args);
-  if (phase > 0) {
-    // There and back, so that a step begins with the weights that the last one left in the cache.
-    const int64_t at = (phase - 1) / s_.phases_a_step();
-    return step(at, (phase - 1) % s_.phases_a_step() == 1, at % 2 == 0 ? task : s_.directions * s_.blocks() - 1 - task,
-                args);
+  const int64_t phases = phases_of(s_, whole_, s_.together), first = phase / phases * s_.together,
+                part = phase % phases - 1;
+  if (part >= 0 && whole_) {
+    const int64_t from = first + part * kStepsAtOnce;
+    return steps(from, std::min(first + s_.steps_from(first), from + kStepsAtOnce), task, args);
   }
-  const int64_t parts = cut_.input_tasks, d = task / (parts + 1), part = task % (parts + 1);
-  part == parts ? begin(d, args) : multiply_inputs(d, part, products(d, args), args);
+  if (part >= 0) {
+    // There and back, so that a step begins with the weights that the last one left in the cache.
+    const int64_t at = first + part / s_.phases_a_step();
+    return step(at, part % s_.phases_a_step() == 1, at % 2 == 0 ? task : s_.directions * s_.blocks() - 1 - task, args);
+  }
+  const int64_t parts = input_tasks(s_, cut_, first), products = s_.directions * parts;
+  if (task >= products) return begin(task - products, args);
+  const int64_t d = task / parts;
+  multiply_inputs(d, task % parts, {first_row(d, first), s_.rows_from(first)}, this->products(d, args), args);
 }
 
 int64_t Walk::length(int64_t b, const Args& args) const {
@@ -172,7 +191,7 @@ void Walk::step(int64_t at, bool second, int64_t task, const Args& args) const {
   const float* old = state(d, at % 2, args);
   if (!second && s_.batch == 1 && at < length(0, args)) {
     // While the weights are read; of many sequences the hardware's own prefetch keeps up.
-    const float* const pre = products(d, args) + s_.row_of(0, time_of(d, at, length(0, args))) * s_.sums() + from;
+    const float* const pre = product_of(d, at, 0, time_of(d, at, length(0, args)), args) + from;
     for (int64_t g = 0; g < s_.gates; ++g)
       for (int64_t j = 0; j < s_.units_of(block); j += 16) __builtin_prefetch(pre + g * s_.hidden + j);
   }
@@ -201,7 +220,7 @@ void Walk::step(int64_t at, bool second, int64_t task, const Args& args) const {
       if (y) std::fill_n(y + s_.y_of(d, b, at) + from, row.n, 0.0F);
     } else {
       const int64_t t = time_of(d, at, length);
-      row.pre = products(d, args) + s_.row_of(b, t) * s_.sums() + from;
+      row.pre = product_of(d, at, b, t, args) + from;
       row.product = product + b * width(s_, second, block);
       row.y = y ? y + s_.y_of(d, b, t) + from : nullptr;
       isa_ == Isa::kAvx512 ? avx512::run(row) : avx2::run(row);
@@ -218,9 +237,9 @@ void Walk::step(int64_t at, bool second, int64_t task, const Args& args) const {
   }
 }
 
-// Steps from `first` on of a direction, there and back as above.
-void Walk::steps(int64_t first, int64_t d, const Args& args) const {
-  const int64_t blocks = s_.blocks(), end = std::min(s_.steps, first + kStepsAtOnce);
+// Steps [first, end) of a direction, there and back as above.
+void Walk::steps(int64_t first, int64_t end, int64_t d, const Args& args) const {
+  const int64_t blocks = s_.blocks();
   for (int64_t at = first; at < end; ++at)
     for (int64_t part = 0; part < s_.phases_a_step(); ++part)
       for (int64_t k = 0; k < blocks; ++k) step(at, part == 1, d * blocks + (at % 2 == 0 ? k : blocks - 1 - k), args);
