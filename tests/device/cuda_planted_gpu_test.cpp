@@ -1,6 +1,7 @@
 // Kernels with one fault each, for the tools of compute-sanitizer: tools/gpu/sanitized.sh runs them first, since a tool
-// that finds none of them finds nothing in kernels that are right either. Without a tool they do no harm: writes lie
-// within the allocation's grain. label: gpu
+// that finds none of them shows nothing of other kernels. Without a tool they do no harm, since they write within the
+// grain of an allocation.
+// label: gpu
 #include "tests/device/cuda_kernels.hpp"
 
 namespace peri::device::tests {
