@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "lower/branches.hpp"
+#include "lower/forks.hpp"
 #include "lower/siblings.hpp"
 
 namespace peri::lower {
@@ -306,10 +306,10 @@ struct Maker {
   }
 
   // By nodes of each, since siblings move regions.
-  void add_branch(const ir::Node* stem, const ir::Node* branch) {
+  void add_fork(const ir::Node* stem, const ir::Node* prong) {
     const auto holds = [](const ir::Node* n) { return [n](const Whole& w) { return w.region.nodes.front() == n; }; };
     const auto a = std::find_if(wholes.begin(), wholes.end(), holds(stem)),
-               b = std::find_if(wholes.begin(), wholes.end(), holds(branch));
+               b = std::find_if(wholes.begin(), wholes.end(), holds(prong));
     add(region(both(a->region.nodes, b->region.nodes)), both(a->atoms, b->atoms));
   }
 
@@ -334,10 +334,10 @@ bool locked(const plan::LockReader& lock, const Region& r) { return lock.has(reg
 Parts parts_of(const ir::Graph& graph, std::vector<Region> cut, const PartRules& rules) {
   Maker m{graph, rules};
   m.order = places(graph);
-  std::vector<std::pair<const ir::Node*, const ir::Node*>> branches;
+  std::vector<std::pair<const ir::Node*, const ir::Node*>> forks;
   const auto as_one = [&](const Region& a, const Region& b) { return m.stands(both(a.nodes, b.nodes)); };
-  for (const Branch& b : bring_branches(graph, as_one, &cut))
-    branches.emplace_back(cut[b.stem].nodes.front(), cut[b.branch].nodes.front());
+  for (const Fork& f : bring_forks(graph, as_one, &cut))
+    forks.emplace_back(cut[f.stem].nodes.front(), cut[f.prong].nodes.front());
   std::vector<std::vector<Sibling>> groups = bring_together(&cut);
   for (Region& r : cut) m.take(std::move(r));
   m.find_readers();
@@ -347,7 +347,7 @@ Parts parts_of(const ir::Graph& graph, std::vector<Region> cut, const PartRules&
   m.number();
   for (Whole& w : m.wholes) m.add_whole(&w);
   m.add_joins();
-  for (const auto& [stem, branch] : branches) m.add_branch(stem, branch);
+  for (const auto& [stem, prong] : forks) m.add_fork(stem, prong);
   for (const Group& g : m.groups)
     for (const std::vector<Member>& list : g.together) m.add_siblings(list);
   return std::move(m.out);

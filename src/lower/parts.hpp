@@ -38,12 +38,11 @@ struct PartRules {
   bool every = false;
 };
 
-// Parts of the regions of a cut, in their order, except that siblings, and a region and its branch, are adjacent (see
-// siblings.hpp, branches.hpp). Two regions are
-// neighbours where the only result of one is read by the other and by nothing else. Of up to kMaxAnySiblings siblings
-// any two or more are an option, of more only adjacent ones: all of each, and where that is not allowed, as much of
-// each as may run with the others, with its rest separate. Whatever parts cover the atoms, there is no cycle among
-// them.
+// Parts of the regions of a cut, in their order, except that siblings, and stem and prong of a fork, are adjacent (see
+// siblings.hpp, forks.hpp). Two regions are neighbours where the only result of one is read by the other and by nothing
+// else. Of up to kMaxAnySiblings siblings any two or more are an option, of more only adjacent ones: all of each, and
+// where that is not allowed, as much of each as may run with the others, with its rest separate. Whatever parts cover
+// the atoms, there is no cycle among them.
 Parts parts_of(const ir::Graph& graph, std::vector<Region> cut, const PartRules& rules);
 
 // The rules under a lock: exactly the parts that it contains.

@@ -1,6 +1,6 @@
 // A region whose result an element-wise region reads, and others too, is an option as one with two results: it stands
-// in an order in which it may run, and not where what its branch reads beside it is made in between.
-#include "lower/branches.hpp"
+// in an order in which it may run, and not where what its prong reads beside it is made in between.
+#include "lower/forks.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@
 namespace peri::lower {
 namespace {
 
-enum class Other { kNone, kResult, kReaderBefore, kFeedsTheBranch };
+enum class Other { kNone, kResult, kReaderBefore, kFeedsTheProng };
 
-// s = conv(x) + x and z = relu(s), or max(s, what a mean of s is) where that feeds the branch; who else reads s, which
+// s = conv(x) + x and z = relu(s), or max(s, what a mean of s is) where that feeds the prong; who else reads s, which
 // a residual behind z reads in any case but kNone.
 ir::Graph stem(Other other) {
   ir::Graph g;
@@ -26,8 +26,8 @@ ir::Graph stem(Other other) {
   ir::Value* x = g.add_input("x", {DType::kF32, Shape{Dim::symbol("batch"), Dim(16), Dim(6), Dim(6)}});
   ir::Value* s = g.add("add", {g.add("conv", {x, weight("w1")})->out(), x})->out();
   ir::Value* mean = nullptr;
-  if (other == Other::kReaderBefore || other == Other::kFeedsTheBranch) mean = g.add("global_average_pool", {s})->out();
-  ir::Value* z = other == Other::kFeedsTheBranch ? g.add("max", {s, mean})->out() : g.add("relu", {s})->out();
+  if (other == Other::kReaderBefore || other == Other::kFeedsTheProng) mean = g.add("global_average_pool", {s})->out();
+  ir::Value* z = other == Other::kFeedsTheProng ? g.add("max", {s, mean})->out() : g.add("relu", {s})->out();
   ir::Value* y = g.add("conv", {z, weight("w2")})->out();
   g.mark_output(other == Other::kNone ? y : g.add("add", {y, s})->out(), "y");
   if (other == Other::kReaderBefore) g.mark_output(mean, "mean");
@@ -48,7 +48,7 @@ Parts parts(const ir::Graph& g, bool joins) {
        [joins](const Region&) { return joins; }});
 }
 
-std::vector<const Part*> branched(const Parts& parts) {
+std::vector<const Part*> forked(const Parts& parts) {
   std::vector<const Part*> out;
   for (const Part& p : parts.list) {
     const auto count = [&](std::string_view op) {
@@ -60,37 +60,35 @@ std::vector<const Part*> branched(const Parts& parts) {
   return out;
 }
 
-TEST(Branches, ARegionAndItsBranchAreAnOptionWithTwoResults) {
+TEST(Forks, ARegionAndItsProngAreAnOptionWithTwoResults) {
   for (const Other other : {Other::kResult, Other::kReaderBefore}) {
     const ir::Graph g = stem(other);
     const Parts all = parts(g, true);
-    const std::vector<const Part*> found = branched(all);
+    const std::vector<const Part*> found = forked(all);
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0]->region.outputs[0]->producer->op, "add") << "what others read";
     EXPECT_EQ(found[0]->region.outputs[1]->producer->op, "relu");
     ASSERT_EQ(found[0]->atoms.size(), 2u);
     EXPECT_EQ(found[0]->atoms[1], found[0]->atoms[0] + 1) << "before any other reader";
-    EXPECT_TRUE(branched(parts(g, false)).empty()) << "no kernel takes it";
+    EXPECT_TRUE(forked(parts(g, false)).empty()) << "no kernel takes it";
   }
 }
 
-TEST(Branches, OneThatNobodyElseReadsIsPartOfTheChain) {
-  EXPECT_TRUE(branched(parts(stem(Other::kNone), true)).empty());
-}
+TEST(Forks, OneThatNobodyElseReadsIsPartOfTheChain) { EXPECT_TRUE(forked(parts(stem(Other::kNone), true)).empty()); }
 
-TEST(Branches, ABranchThatReadsWhatTheResultFeedsStaysBehindIt) {
-  const ir::Graph g = stem(Other::kFeedsTheBranch);
-  EXPECT_TRUE(branched(parts(g, true)).empty());
+TEST(Forks, AProngThatReadsWhatTheResultFeedsStaysBehindIt) {
+  const ir::Graph g = stem(Other::kFeedsTheProng);
+  EXPECT_TRUE(forked(parts(g, true)).empty());
 }
 
 // The parts of the cut are in an order in which they may run.
-TEST(Branches, TheOrderStaysValid) {
+TEST(Forks, TheOrderStaysValid) {
   const ir::Graph g = stem(Other::kReaderBefore);
   std::vector<Region> regions = cut(g);
   const auto as_one = [](const Region&, const Region&) { return true; };
-  const std::vector<Branch> found = bring_branches(g, as_one, &regions);
+  const std::vector<Fork> found = bring_forks(g, as_one, &regions);
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].branch, found[0].stem + 1);
+  EXPECT_EQ(found[0].prong, found[0].stem + 1);
   std::vector<const ir::Value*> made;
   for (const Region& r : regions) {
     for (const ir::Value* v : r.inputs)

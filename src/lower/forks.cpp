@@ -1,5 +1,5 @@
-// A branch may move up if all it reads beside the stem's result is produced before the stem.
-#include "lower/branches.hpp"
+// A prong may move up if all it reads beside the stem's result is produced before the stem.
+#include "lower/forks.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -20,8 +20,8 @@ struct Finder {
     while (v->producer && !of.contains(v->producer) && v->producer->in(0)) v = v->producer->in(0);
     return !v->producer || (of.contains(v->producer) && of.at(v->producer) < place);
   }
-  // Whether `k` is a branch of the region that makes `v`, the stem.
-  bool branches_off(size_t k, size_t stem, const ir::Value* v) const {
+  // Whether `k` is a prong of the region that makes `v`, the stem.
+  bool is_prong(size_t k, size_t stem, const ir::Value* v) const {
     const Region& r = cut[k];
     const auto inside = [&](const ir::Node* u) { return of.contains(u) && of.at(u) == k; };
     const auto elementwise = [](const ir::Node* n) { return ops::is(*n, &ops::OpDef::elementwise); };
@@ -34,35 +34,34 @@ struct Finder {
 };
 }  // namespace
 
-std::vector<Branch> bring_branches(const ir::Graph& graph,
-                                   const std::function<bool(const Region&, const Region&)>& stands,
-                                   std::vector<Region>* cut) {
+std::vector<Fork> bring_forks(const ir::Graph& graph, const std::function<bool(const Region&, const Region&)>& stands,
+                              std::vector<Region>* cut) {
   Finder f{graph, *cut};
   for (size_t k = 0; k < cut->size(); ++k)
     for (const ir::Node* n : (*cut)[k].nodes) f.of[n] = k;
-  std::vector<std::optional<size_t>> branch(cut->size());  // of a stem
+  std::vector<std::optional<size_t>> prong(cut->size());  // of a stem
   std::vector<bool> moved(cut->size());
   for (size_t k = 0; k < cut->size(); ++k) {
     const Region& stem = (*cut)[k];
     if (moved[k] || stem.outputs.size() != 1 || !ops::is_anchor(*stem.nodes.front())) continue;
     for (const ir::Node* u : stem.outputs[0]->users) {
       const auto it = f.of.find(u);
-      if (it == f.of.end() || moved[it->second] || !f.branches_off(it->second, k, stem.outputs[0]) ||
+      if (it == f.of.end() || moved[it->second] || !f.is_prong(it->second, k, stem.outputs[0]) ||
           !stands(stem, (*cut)[it->second]))
         continue;
-      branch[k] = it->second;
+      prong[k] = it->second;
       moved[it->second] = true;
       break;
     }
   }
   std::vector<Region> ordered;
-  std::vector<Branch> out;
+  std::vector<Fork> out;
   for (size_t k = 0; k < cut->size(); ++k) {
     if (moved[k]) continue;
     ordered.push_back(std::move((*cut)[k]));
-    if (!branch[k]) continue;
+    if (!prong[k]) continue;
     out.push_back({ordered.size() - 1, ordered.size()});
-    ordered.push_back(std::move((*cut)[*branch[k]]));
+    ordered.push_back(std::move((*cut)[*prong[k]]));
   }
   *cut = std::move(ordered);
   return out;
