@@ -58,15 +58,16 @@ bool says_size(const ir::Graph& graph, const ir::Value* list) {
   });
 }
 
-// Whether a small input (a k, a shape, scales) or a loop steers the model: where it does not run, the made-up inputs or
-// the iterations that a judge waits for may be to blame, and nothing is known.
+// Whether a small input (a k, a shape, scales, a switch), a branch or a loop steers the model: where it does not run,
+// the made-up inputs or the iterations that a judge waits for may be to blame, and nothing is known.
 bool is_steered(const ir::Graph& graph) {
   return std::any_of(graph.inputs.begin(), graph.inputs.end(),
                      [&](const ir::Value* v) {
-                       return v->type.rank() <= 1 && (is_integer(v->type.dtype) || says_size(graph, v));
+                       const bool counts = is_integer(v->type.dtype) || v->type.dtype == DType::kBool;
+                       return v->type.rank() <= 1 && (counts || says_size(graph, v));
                      }) ||
          std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                     [](const ir::Node* n) { return ops::control_of(*n) == ops::Control::kLoop; });
+                     [](const ir::Node* n) { return ops::control_of(*n) != ops::Control::kNone; });
 }
 
 Error does_not_run(const DimBinding& sizes, const std::string& why) {

@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/knobs.hpp"
 #include "base/plural.hpp"
+#include "build/explain.hpp"
 #include "build/proof.hpp"
 #include "build/request.hpp"
 #include "compile/backends.hpp"
@@ -151,7 +152,7 @@ std::string Replay::summary() const {
   if (untried() > 0) out += ", " + std::to_string(untried()) + " could not be tried";
   const tune::Candidate& first = candidates.list[0];
   if (first.evidence.right() && first.evidence.timed())
-    out += "; fastest " + first.id() + format(" %.4f ms", first.evidence.time_ms);
+    out += "; fastest " + first.id() + " " + ms_digits(first.evidence.time_ms) + " ms";
   return out;
 }
 

@@ -19,6 +19,7 @@
 #include "build/request.hpp"
 #include "cli/console/arguments.hpp"
 #include "cli/console/profile.hpp"
+#include "cli/console/spellings.hpp"
 #include "cli/console/stack.hpp"
 #include "cli/console/terminal.hpp"
 #include "exec/weights/packed_files.hpp"
@@ -160,6 +161,8 @@ Error no_command(const char* name) {
   std::vector<std::string_view> known = {"help", "--help", "--version"};
   for (const Entry* e : entries())
     if (!e->command.hidden) known.push_back(e->command.name);
+  if (const std::string_view own = command_elsewhere(name); !own.empty())
+    return usage("no command '%s'", name).advise(own);
   const std::string near = nearest(name, known);
   return usage("no command '%s'", name).advise(near.empty() ? "see: peri --help" : "did you mean '" + near + "'?");
 }

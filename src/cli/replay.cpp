@@ -2,6 +2,7 @@
 #include "build/replay.hpp"
 
 #include "base/json.hpp"
+#include "build/explain.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
 
@@ -16,9 +17,9 @@ void show(const Page& page, const build::Replay& replay) {
       page.line("untried    %s: %s", c.id().c_str(), e.untimed.c_str());
       continue;
     }
-    const std::string times = good && e.timed()
-                                  ? format("%10.4f ms %8.1f GFLOP/s", e.time_ms, replay.flops / e.time_ms / 1e6)
-                                  : std::string(10, ' ') + "-";
+    const std::string times = good && e.timed() ? format("%10s ms %8.1f GFLOP/s", build::ms_digits(e.time_ms).c_str(),
+                                                         replay.flops / e.time_ms / 1e6)
+                                                : std::string(10, ' ') + "-";
     page.line("%-10s %s  error %.3g of its bound  %s%s%s", good ? "right" : "REJECTED", times.c_str(), e.max_error,
               c.id().c_str(), good && e.untimed.empty() ? "" : ": ", (good ? e.untimed : e.rejected).c_str());
     if (c.offer.needs) page.line("           needs %s", kernels::needs_text(*c.offer.needs).c_str());

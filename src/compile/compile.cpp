@@ -6,10 +6,10 @@
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
-#include "base/hash.hpp"
 #include "compile/backends.hpp"
 #include "compile/build_sizes.hpp"
 #include "compile/interface_types.hpp"
+#include "compile/locks.hpp"
 #include "compile/other_files.hpp"
 #include "compile/pinned.hpp"
 #include "device/target.hpp"
@@ -31,6 +31,7 @@ Result<Imported> import_hf(const std::string& folder) {
   out.graph = std::move(model.graph);
   out.notes = std::move(model.notes);
   out.check_files = [weights = model.weights] { return weights->check(); };
+  out.sections.push_back({std::string(plan::kFolderSection), "huggingface"});
   if (model.tokenizer) {
     out.sections.push_back({std::string(text::kTokenizerSection), std::move(model.folder.tokenizer)});
     out.sections.push_back({std::string(text::kPipelineSection), std::move(model.pipeline)});
@@ -146,40 +147,6 @@ Status check_provider(const std::string& provider, const lower::Backend& backend
       .expecting(names);
 }
 
-namespace {
-// Those of a graph, then those of its bodies: the order in which they are asked for.
-void add_choices(const std::vector<lower::StepReport>& steps, std::set<std::string>* conversions, plan::Lock* lock) {
-  for (const lower::StepReport& s : steps) {
-    if (s.key.empty()) continue;  // a copy between devices follows from the rest
-    if (s.conversion && !conversions->insert(s.key).second) continue;
-    const std::string chosen = s.bodies.empty() ? s.chosen : "reference";
-    (s.conversion ? lock->conversions : lock->regions)
-        .push_back({s.name, s.key, chosen, s.layouts, s.requires_isa, s.library, s.fallback, s.fallback_isa});
-  }
-  for (const lower::StepReport& s : steps)
-    for (const auto& body : s.bodies) add_choices(body, conversions, lock);
-}
-
-plan::Lock lock_of(const Options& options, const std::vector<DimBinding>& bounds, const Compiled& made) {
-  plan::Lock lock;
-  lock.builder = options.builder;
-  lock.backend = made.program.backend;
-  lock.provider = options.tune.provider;
-  if (options.dtype != DType::kInvalid) lock.dtype = dtype_name(options.dtype);
-  if (options.io_dtype != DType::kInvalid) lock.io_dtype = dtype_name(options.io_dtype);
-  lock.dims = made.program.tuned_for;
-  for (const DimBinding& dims : bounds) lock.also.emplace_back(dims.begin(), dims.end());
-  lock.at_least = made.program.at_least;
-  lock.at_most = made.program.at_most;
-  lock.fixed = options.fixed;
-  lock.disabled_passes = options.disabled_passes;
-  std::set<std::string> conversions;
-  add_choices(made.steps, &conversions, &lock);
-  return lock;
-}
-
-}  // namespace
-
 // How many elements of float constants each type has; on a device, in a graph without them, how many inputs.
 static std::map<DType, int64_t> float_elements(const ir::Graph& graph, bool on_device) {
   std::map<DType, int64_t> out;
@@ -220,8 +187,8 @@ struct Compilation::State {
   ir::Graph before;
   std::vector<peri::passes::PassReport> passes;
   peri::passes::Precision precision;
-  bool own_narrow = false;  // the model itself is one of 16 bits
-  std::string identity;     // of the model, before any pass
+  bool own_narrow = false;    // the model itself is one of 16 bits
+  plan::LockedModel made_of;  // before any pass
   BuildSizes sizes;
   std::unique_ptr<tune::Tuner> tuner;
   double import_seconds = 0, passes_seconds = 0, tune_seconds = 0;
@@ -293,7 +260,7 @@ Status Compilation::State::begin(Options given, Imported model) {
   if (options.io_dtype != DType::kInvalid) PERI_TRY(set_interface_types(imported.graph, options.io_dtype));
   if (options.admits) PERI_TRY(options.admits(imported.graph));
   before = imported.graph.clone();
-  identity = hex64(hash_text(ir::print(before)));
+  made_of = locked_model(before);
   const int64_t start = now_ns();
   // What a device's kernels read lies in its memory as their regions state it; only the host widens.
   if (on_device) {
@@ -379,12 +346,15 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused,
   if (!out.tuned.cache_trouble.empty()) out.notes.push_back(out.tuned.cache_trouble);
   if (!out.tuned.worker && !options.tune.worker.empty())
     out.notes.push_back("candidates were tried in this process, which a crash would end: " + out.tuned.worker_trouble);
-  out.lock = lock_of(options, out.bounds, out);
+  out.lock = lock_of(options, made_of, out);
+  if (options.lock)
+    if (std::string note = other_model_note(options.lock->model, made_of); !note.empty())
+      out.notes.push_back(std::move(note));
   out.program.builder = options.builder;
   const DType stored = kernels::is_narrow_float(precision.values) ? precision.values : precision.weights;
   if ((precision.rounds || own_narrow) && kernels::is_narrow_float(stored)) out.program.precision = stored;
   out.program.sections.push_back({"source", ir::print(imported.graph)});
-  out.program.sections.push_back({std::string(plan::kIdentitySection), identity});
+  out.program.sections.push_back({std::string(plan::kIdentitySection), made_of.identity});
   if (out.program.devices.size() > 1 && options.tune.target)
     if (const std::string chip = chip_of(*options.tune.target); !chip.empty())
       out.program.sections.push_back({std::string(plan::kChipSection), chip});

@@ -83,6 +83,8 @@ struct EngineJudge {
     const auto& steps = engine->program().steps;
     for (size_t k = 0; k < steps.size(); ++k)
       if (!error.node.empty() && steps[k].name == error.node) return k;
+    for (size_t k = 0; k < steps.size(); ++k)
+      if (const auto& from = steps[k].origins; std::find(from.begin(), from.end(), error.node) != from.end()) return k;
     return current;
   }
 
@@ -96,7 +98,8 @@ struct EngineJudge {
       evidence->no_memory = engine->program().steps[step_of(error, step)].bodies.empty();
       return evidence->no_memory;
     }
-    const bool about_data = error.kind == ErrorKind::kInvalid || error.kind == ErrorKind::kUsage;
+    const bool about_data =
+        error.kind == ErrorKind::kInvalid || error.kind == ErrorKind::kUsage || error.kind == ErrorKind::kUnsupported;
     if (flops <= kMaxWholeFlops) {
       const Status right = reference(inputs);
       if (!right.ok()) {

@@ -11,7 +11,6 @@
 #include "compile/interface_types.hpp"
 #include "compile/pinned.hpp"
 #include "plan/identity.hpp"
-#include "text/pipeline.hpp"
 
 namespace peri::judge {
 
@@ -50,7 +49,7 @@ std::string identity_of(const ir::Graph& graph) { return hex64(hash_text(ir::pri
 Status check_made_of(const plan::Program& program, const std::string& model) {
   const std::string own = plan::identity_of(program);
   if (own.empty() || program.builder != "peri " + std::string(version())) return Ok{};
-  if (program.section(text::kPipelineSection)) return Ok{};
+  if (program.section(plan::kFolderSection)) return Ok{};
   const auto fixed = values_of(program, compile::kFixedSection), pinned = values_of(program, compile::kPinnedSection);
   if (!fixed || !pinned) return Ok{};
   const auto another = [&](const std::string& found) {

@@ -2,6 +2,7 @@
 #include "onnx/complete_graph.hpp"
 
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 
 #include "ir/bodies.hpp"
@@ -92,6 +93,11 @@ class Completion {
  public:
   // Those of the model itself too, whose results may be sequences: each element becomes one.
   Status whole(ir::Graph& g, std::vector<PortInfo>* declared);
+  // What users should know, once the model is complete.
+  void note(std::vector<std::string>* notes) const {
+    for (const std::string& name : in_branches_)
+      notes->push_back("'" + name + "' is a dropout in training mode: a run that takes its branch is refused");
+  }
 
  private:
   Status opened(ir::Graph& g);
@@ -102,7 +108,21 @@ class Completion {
   static bool take_branch(ir::Graph& g, size_t at);
 
   int64_t work_ = 0;
+  std::set<std::string> in_branches_;  // dropouts that train
 };
+
+// A dropout that trains is refused where it runs; within a branch, which may never be taken, that is left to the run.
+// The names of those nodes.
+void leave_to_run(ir::Graph& g, std::set<std::string>* names) {
+  for (ir::Node* n : g.nodes) {
+    for (const auto& [key, body] : ir::bodies_of(*n)) leave_to_run(*body, names);
+    const ir::Value* training = n->op == "dropout" ? n->in(2) : nullptr;
+    if (!training || !training->constant || training->constant->numel() != 1 || training->constant->i64(0) == 0)
+      continue;
+    n->attrs["in_branch"] = int64_t{1};
+    names->insert(n->name);
+  }
+}
 
 // Bodies are completed as often as the types of carried values need, in each round of those around them.
 constexpr int64_t kMaxWork = 4000000;
@@ -133,6 +153,8 @@ Status Completion::node(ir::Graph& g, size_t* at, int64_t opset, int64_t* fresh)
   const std::vector<std::string> origins = node->origins;
   if (ir::has_bodies(*node)) {
     PERI_TRY(ops::check_node(*node));
+    if (node->op == "if")
+      for (const auto& [key, body] : ir::bodies_of(*node)) leave_to_run(*body, &in_branches_);
     Status done = ops::complete_bodies(*node, fresh, [this](ir::Graph& body) { return nodes(body); });
     if (!done.ok()) return std::move(done).error().at_node(node->name);
   }
@@ -187,7 +209,9 @@ Status Completion::finished(ir::Graph& g) const {
 
 Status complete_graph(BuiltGraph& built, std::vector<PortInfo>* declared_outputs, std::vector<std::string>* notes) {
   ir::Graph& g = built.graph;
-  PERI_TRY(Completion().whole(g, declared_outputs));
+  Completion completion;
+  PERI_TRY(completion.whole(g, declared_outputs));
+  completion.note(notes);
   if (g.outputs.empty()) return unsupported("the model gives nothing: its results are empty sequences or optionals");
   for (size_t k = 0; k < declared_outputs->size(); ++k)
     PERI_TRY(check_output(*g.outputs[k], (*declared_outputs)[k], notes));

@@ -25,7 +25,8 @@ Status infer_dropout(InferContext& c) {
       return invalid("the options of dropout must be scalars").but_found(shape_text(c.shape(i)));
   const auto element = [&](size_t i) { return c.has(i) ? c.node.in(i)->constant : std::optional<Tensor>(); };
   const std::optional<Tensor> ratio = element(1), training = element(2);
-  if (training && training->i64(0) != 0 && (ratio ? ratio->f64(0) != 0 : !c.has(1))) return trains();
+  const bool drops = training && training->i64(0) != 0 && (ratio ? ratio->f64(0) != 0 : !c.has(1));
+  if (drops && c.node.i("in_branch") == 0) return trains();  // in a branch that is not taken it never runs
   PERI_TRY(infer_same(c));
   c.set(1, DType::kBool, c.shape(0));
   return Ok{};
@@ -67,7 +68,7 @@ const Entry identity_entry{{
      .versions = {7, 10, 12, 13, 22},
      .inputs = {{"x", kFloats | kFloat8}, {"ratio", kFloats | kFloat8, true}, {"training_mode", kBools, true}},
      .outputs = {{"y"}, {"mask"}},
-     .attrs = {{"seed", AttrKind::kInt}},
+     .attrs = {{"seed", AttrKind::kInt}, {"in_branch", AttrKind::kInt}},
      .upgrade = upgrade_dropout,
      .infer = infer_dropout,
      .reference = dropout,

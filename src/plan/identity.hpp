@@ -10,6 +10,8 @@
 namespace peri::plan {
 
 constexpr std::string_view kIdentitySection = "identity";
+// Of an engine made from a Hugging Face folder: no ONNX file has its identity, an export of the same model either.
+constexpr std::string_view kFolderSection = "folder";
 
 // 16 hexadecimal digits; "" for a program without one.
 inline std::string identity_of(const Program& program) {

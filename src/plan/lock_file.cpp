@@ -69,6 +69,10 @@ Result<std::map<std::string, int64_t>> read_dims(const Json::Object& members) {
 std::string lock_text(const Lock& lock) {
   JsonWriter w(1);
   w.begin_object().field("peri_lock", kLockFormat).field("builder", lock.builder).field("backend", lock.backend);
+  if (!lock.model.identity.empty()) {
+    w.key("model").begin_object().field("name", lock.model.name).field("identity", lock.model.identity);
+    w.field("structure", lock.model.structure).end_object();
+  }
   if (!lock.dtype.empty()) w.field("dtype", lock.dtype);
   if (!lock.io_dtype.empty()) w.field("io_dtype", lock.io_dtype);
   w.field("provider", lock.provider).key("isas").begin_array();
@@ -119,6 +123,11 @@ Result<Lock> parse_lock(std::string_view text) {
   Lock out;
   PERI_ASSIGN(out.builder, json.get_string("builder"));
   PERI_ASSIGN(out.backend, json.get_string("backend"));
+  if (const Json* model = json.find("model")) {
+    PERI_ASSIGN(out.model.name, model->get_string("name"));
+    PERI_ASSIGN(out.model.identity, model->get_string("identity"));
+    PERI_ASSIGN(out.model.structure, model->get_string("structure"));
+  }
   PERI_ASSIGN(out.provider, json.get_string("provider"));
   PERI_ASSIGN(out.dtype, json.get_string("dtype", ""));
   PERI_ASSIGN(out.io_dtype, json.get_string("io_dtype", ""));

@@ -29,7 +29,15 @@ struct LockedChoice {
   std::string fallback_isa;  // the instruction set that it requires
 };
 
+// The model that a lock was made of. Empty: a lock of an older build.
+struct LockedModel {
+  std::string name;       // of its graph
+  std::string identity;   // as in engines (plan/identity.hpp)
+  std::string structure;  // a hash of operators and types, without weights
+};
+
 struct Lock {
+  LockedModel model;
   std::string builder;  // the version that made the choices, and the only one that may use them: "peri 0.1.0"
   std::string backend;
   std::string provider;                              // the only one allowed, "" all

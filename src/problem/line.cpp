@@ -342,7 +342,10 @@ struct Reader {
       attrs = one.nodes[0]->attrs;
     }
     ir::Node* n = g.add(said.op, in, std::move(attrs), "t" + std::to_string(named++));
-    return ops::infer_node(*n, fresh);
+    n->name = said.op;  // for an error
+    PERI_TRY(ops::infer_node(*n, fresh));
+    n->name.clear();
+    return Ok{};
   }
 
   Result<Problem> read(std::string_view line) {

@@ -8,6 +8,7 @@ namespace {
 
 Lock sample() {
   Lock lock;
+  lock.model = {"m", "0123456789abcdef", "fedcba9876543210"};
   lock.builder = "peri 1";
   lock.backend = "cpu";
   lock.provider = "peri";
@@ -29,9 +30,21 @@ TEST(LockFile, SurvivesItsText) {
   EXPECT_EQ(lock_text(*back), text);
   EXPECT_EQ(back->fixed, sample().fixed);
   EXPECT_EQ(back->dtype, "bf16");
+  EXPECT_EQ(back->model.name, "m");
+  EXPECT_EQ(back->model.identity, "0123456789abcdef");
   EXPECT_EQ(back->regions[0].layouts, ",0231->0231");
   EXPECT_EQ(back->regions[2].library, "onednn 3.2.0");
   EXPECT_EQ(isas_of(*back), (std::vector<std::string>{"avx2", "avx512"}));
+}
+
+TEST(LockFile, OfAnOlderBuildNamesNoModel) {
+  Lock older = sample();
+  older.model = {};
+  const std::string text = lock_text(older);
+  EXPECT_EQ(text.find("identity"), std::string::npos);
+  const Result<Lock> back = parse_lock(text);
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  EXPECT_EQ(back->model.identity, "");
 }
 
 TEST(LockFile, TakesTheFallbackByTheNameThatOlderBuildsGaveIt) {

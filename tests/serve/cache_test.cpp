@@ -7,6 +7,7 @@
 
 #include "base/file.hpp"
 #include "serve/memory/ram.hpp"
+#include "serve/observe/process.hpp"
 #include "serve/queue/model.hpp"
 #include "tests/serve/fake_servable.hpp"
 
@@ -130,6 +131,8 @@ TEST(Memory, WhatAMachineSays) {
   EXPECT_EQ(read_ram(root.string()).total_bytes, 500000);
   EXPECT_EQ(read_ram(root.string()).available_bytes, 80000);
   EXPECT_NEAR(read_ram(root.string()).used_share(), 0.84, 1e-9);
+  EXPECT_EQ(process_use(root.string()).total_bytes, 500000u) << "as metrics and the dashboard tell it";
+  EXPECT_EQ(process_use(root.string()).used_bytes, 420000u);
   fs::remove_all(root);
 }
 

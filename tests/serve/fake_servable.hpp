@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <utility>
 
 #include "runtime/servable.hpp"
 
@@ -25,16 +26,33 @@ class FakeServable final : public runtime::Servable {
   std::span<const plan::Port> inputs() const override { return in_; }
   std::span<const plan::Port> outputs() const override { return out_; }
   int slots() const override { return slots_; }
-  bool cancel(uint64_t) override { return false; }
+  // Opens the gate for the run of this ticket, which then fails as cancelled.
+  bool cancel(uint64_t ticket) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++cancels;
+    if (!interruptible || running_ != ticket) return false;
+    cancelled_ = true;
+    gate_.notify_all();
+    return true;
+  }
   runtime::Cost cost(std::span<const Tensor>) const override { return {expected_ns, 4}; }
   uint64_t progress() const override { return runs; }
-  void submit(uint64_t, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink) override {
+  void submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink) override {
     if (++now_ > slots_) overlapped = true;
     ++entered;
     if (on_entry) on_entry();
+    bool cut = false;
     {
       std::unique_lock<std::mutex> lock(mutex_);
-      gate_.wait(lock, [&] { return !closed_; });
+      running_ = ticket;
+      gate_.wait(lock, [&] { return !closed_ || cancelled_ || passes_ > 0; });
+      if (closed_ && !cancelled_) --passes_;
+      cut = std::exchange(cancelled_, false);
+      running_ = 0;
+    }
+    if (cut) {
+      --now_;
+      return sink->answer(Error(ErrorKind::kCancelled, "the run was cancelled"), true);
     }
     Result<std::vector<Tensor>> answer = invalid("a value below zero");
     Tensor y = *Tensor::zeros(DType::kF32, tensors[0].dims());
@@ -52,6 +70,14 @@ class FakeServable final : public runtime::Servable {
     const std::lock_guard<std::mutex> lock(mutex_);
     closed_ = true;
   }
+  // Lets one run pass the closed gate.
+  void let_one() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ++passes_;
+    }
+    gate_.notify_all();
+  }
   void open() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -61,7 +87,8 @@ class FakeServable final : public runtime::Servable {
   }
 
   std::atomic<int64_t> expected_ns{-1};
-  std::atomic<uint64_t> runs{0}, entered{0};
+  std::atomic<uint64_t> runs{0}, entered{0}, cancels{0};
+  bool interruptible = false;      // a run that waits at the gate can be cancelled: for models of one slot
   std::function<void()> on_entry;  // called in each run; set before it is served
   std::atomic<bool> overlapped{false};
   std::atomic<int> factor{2};
@@ -72,7 +99,9 @@ class FakeServable final : public runtime::Servable {
   std::atomic<int> now_{0};
   std::mutex mutex_;
   std::condition_variable gate_;
-  bool closed_ = false;
+  bool closed_ = false, cancelled_ = false;
+  int passes_ = 0;
+  uint64_t running_ = 0;  // a ticket
 };
 
 }  // namespace peri::serve

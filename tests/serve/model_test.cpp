@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/clock.hpp"
 #include "base/rng.hpp"
 #include "tests/serve/fake_servable.hpp"
 
@@ -133,6 +134,79 @@ TEST(Model, TimeoutsAreAnswered) {
   wait_for([&] { return late == 1; });  // while the only slot still works
   fake->open();
   wait_for([&] { return answered == 1; });
+}
+
+// Calls of one batch, which waits at the gate; the first of them ran alone before.
+struct Shared {
+  explicit Shared(LevelPolicy level) {
+    fake->interruptible = true;
+    ModelOptions options = batching(4);
+    options.queue.level = level;
+    model.emplace("m", 1, fake, options);
+    fake->close();
+    model->submit(call_of(9, [](const Answer&) {}));
+    wait_for([&] { return fake->entered == 1; });
+  }
+  CallPtr submit(int64_t timeout_ns = 0) {
+    const CallPtr call = call_of(1, [this](const Answer& a) {
+      ++(!a.error ? answered : a.failure == FailureReason::kTimeout ? late : cancelled);
+    });
+    call->timeout_ns = timeout_ns;
+    model->submit(call);
+    return call;
+  }
+  void begin() {  // the calls submitted so far become a batch
+    fake->let_one();
+    wait_for([&] { return fake->entered == 2; });
+  }
+  std::shared_ptr<FakeServable> fake = std::make_shared<FakeServable>();
+  std::optional<Model> model;
+  std::atomic<int> answered{0}, late{0}, cancelled{0};
+};
+
+TEST(Model, ABatchEndsOnceAllItsClientsHaveGone) {
+  Shared s({});
+  const CallPtr a = s.submit(), b = s.submit();
+  s.begin();
+  s.model->cancel(a);
+  s.model->cancel(a);
+  EXPECT_EQ(s.fake->cancels, 0u) << "another client waits for it";
+  EXPECT_EQ(s.cancelled, 0);
+  s.model->cancel(b);
+  wait_for([&] { return s.cancelled == 2; });
+  EXPECT_EQ(s.fake->runs, 1u) << "it is not repeated";
+  s.fake->open();
+  s.submit();
+  wait_for([&] { return s.answered == 1; });
+}
+
+TEST(Model, ARunEndsWhenTheTimeOfAllItsCallsIsOver) {
+  LevelPolicy level;
+  level.timeout_override = true;
+  Shared s(level);
+  const CallPtr a = s.submit(2'000'000'000), b = s.submit(2'200'000'000), c = s.submit(2'500'000'000);
+  s.begin();
+  s.model->cancel(b);
+  wait_for([&] { return s.late + s.cancelled == 3; });
+  EXPECT_EQ(s.late, 2);
+  EXPECT_GE(now_ns() - c->arrived_ns, 2'500'000'000) << "the last of them had time until then";
+  EXPECT_EQ(s.fake->runs, 1u);
+}
+
+TEST(Model, ARunWithACallWithoutALimitGoesOn) {
+  for (const bool delayed : {false, true}) {
+    LevelPolicy level;
+    level.timeout_override = true;
+    level.delay_expired = delayed;
+    Shared s(level);
+    s.submit(1'000'000'000);
+    s.submit(delayed ? 1'000'000'000 : 0);
+    s.begin();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+    EXPECT_EQ(s.fake->cancels, 0u);
+    s.fake->open();
+    wait_for([&] { return s.answered == 2; });
+  }
 }
 
 TEST(Model, AnswersKeepTheOrderOfCalls) {

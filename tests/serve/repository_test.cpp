@@ -98,6 +98,13 @@ class Repositories : public ::testing::Test {
 };
 using Names = std::vector<std::string>;
 
+TEST(Paths, BelowARepositoryAreNotTold) {
+  EXPECT_EQ(without_root("repo/bad/1/model.onnx: damaged", "repo"), "model.onnx: damaged");
+  EXPECT_EQ(without_root("of 'repo/bad/1/w.bin' and /tmp/x/y.onnx, repo/a", "repo/"), "of 'w.bin' and y.onnx, a");
+  EXPECT_EQ(without_root("my repos/a has f32/f16", "repo"), "my repos/a has f32/f16");
+  EXPECT_EQ(without_root("/srv/models/m/1: none", "/srv/models"), "1: none");
+}
+
 TEST_F(Repositories, EnsemblesOfEnsemblesComeInAnyOrder) {
   put("a", ensemble_of({"b", "z"}));
   put("b", ensemble_of({"c"}));

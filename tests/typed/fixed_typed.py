@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Inputs fixed by --fix are constants everywhere: build, verify, ONNX Runtime beside it; loops end at --max-iterations."""
+import json
+
+import numpy
 import onnx
-from onnx import parser
+from onnx import TensorProto, helper, parser
 
 from typed import Typed, main
 
@@ -62,6 +65,59 @@ class Fixed(Typed):
         self.assertNotIn("input   k", told)
         self.ends(0, "verify", "two.onnx", "--fix", "k=2=7", "--fix", "k=3", "--onnxruntime", "--dims", "n=3", *QUICK)
         self.assertIn("no input", self.ends(2, "build", "two.onnx", "--fix", "j=2=7", "-o", "a.engine", *QUICK).replace("not an input", "no input"))
+
+    def test_a_lock_says_which_model_it_was_made_of(self):
+        """It is taken for another one whose steps are alike, such as the same model trained further, and that is told."""
+        def save(name, weight, *first):
+            value = helper.make_tensor_value_info
+            nodes = [*first, helper.make_node("MatMul", [first[0].output[0] if first else "x", "w"], ["m"], name="product"), helper.make_node("Relu", ["m"], ["y"], name="last")]
+            graph = helper.make_graph(nodes, name, [value("x", TensorProto.FLOAT, ["n", 8])], [value("y", TensorProto.FLOAT, ["n", 8])],
+                                      [helper.make_tensor("w", TensorProto.FLOAT, [8, 8], [weight] * 64)])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / f"{name}.onnx")
+        save("base", 0.5)
+        save("tuned", 0.25)
+        save("other", 0.5, helper.make_node("Identity", ["x"], ["i"]))
+        self.ends(0, "build", "base.onnx", "-o", "base.engine", "--lock", "base.lock", "--no-tune", "--quiet")
+        lock = json.loads((self.folder / "base.lock").read_text())
+        self.assertEqual(lock["model"]["name"], "base")
+        for model, said in (("base", None), ("tuned", "note: the lock was made with other weights: of 'base' of identity [0-9a-f]{16}, not of this one"),
+                            ("other", "note: the lock was made of another model, whose steps are alike: of 'base' of identity")):
+            with self.subTest(model=model):
+                r = self.peri("build", f"{model}.onnx", "-o", "made.engine", "--locked", "base.lock")
+                self.assertEqual(r.returncode, 0, r.stderr)
+                if said:
+                    self.assertRegex(r.stderr.decode(), said)
+                else:
+                    self.assertNotIn("the lock was made", r.stderr.decode())
+        del lock["model"]  # of an older build
+        (self.folder / "older.lock").write_text(json.dumps(lock, indent=1))
+        r = self.peri("build", "tuned.onnx", "-o", "made.engine", "--locked", "older.lock")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertNotIn("the lock was made", r.stderr.decode())
+
+    def test_a_dropout_that_trains_is_refused_where_it_runs(self):
+        value, f32 = helper.make_tensor_value_info, TensorProto.FLOAT
+        options = [helper.make_tensor("ratio", f32, [], [0.5]), helper.make_tensor("on", TensorProto.BOOL, [], [True])]
+        drops = helper.make_graph([helper.make_node("Dropout", ["x", "ratio", "on"], ["d"], name="drops")], "then", [], [value("d", f32, ["n", 4])], options)
+        keeps = helper.make_graph([helper.make_node("Relu", ["x"], ["k"])], "else", [], [value("k", f32, ["n", 4])])
+        graph = helper.make_graph([helper.make_node("If", ["train"], ["y"], then_branch=drops, else_branch=keeps, name="mode")], "g",
+                                  [value("x", f32, ["n", 4]), value("train", TensorProto.BOOL, [])], [value("y", f32, ["n", 4])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "branch.onnx")
+        graph = helper.make_graph([helper.make_node("Dropout", ["x", "ratio", "train"], ["y"], name="drops")], "g",
+                                  [value("x", f32, ["n", 4]), value("train", TensorProto.BOOL, [])], [value("y", f32, ["n", 4])], options[:1])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "input.onnx")
+        for answer in (False, True):
+            numpy.save(self.folder / f"{answer}.npy", numpy.array(answer))
+        for model in ("branch", "input"):
+            with self.subTest(model=model):
+                self.assertEqual(self.peri("inspect", f"{model}.onnx").returncode, 0)
+                r = self.peri("build", f"{model}.onnx", "-o", f"{model}.engine", "--no-tune")
+                self.assertEqual(r.returncode, 0, r.stderr)
+                self.ends(0, "run", f"{model}.engine", "-i", "x=random:1", "-i", "train=False.npy")
+                self.assertIn("drops': dropout in training mode has random outputs", self.ends(1, "run", f"{model}.engine", "-i", "x=random:1", "-i", "train=True.npy"))
+                self.ends(0, "run", f"{model}.onnx", "-i", "x=random:1", "-i", "train=False.npy", "--no-tune")
+                self.assertIn("drops': dropout in training mode has random outputs", self.ends(1, "build", f"{model}.onnx", "-o", "none.engine", "--fix", "train=1"))
+                self.ends(0, "build", f"{model}.onnx", "-o", "right.engine", "--fix", "train=0", "--no-tune", "--force")
 
     def test_what_does_not_fit_is_refused(self):
         for value, words in {"k=x": "expected numbers of type i64", "k=1,2": "expected one value", "j=1": "not an input of the model",

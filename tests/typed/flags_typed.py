@@ -27,6 +27,14 @@ class Flags(Typed):
                 self.assertIn(flag[0], self.wrong(command, "a.engine", *flag))
         self.ends(0, "run", "a.engine", "-i", "image=random:1", "--dims", "batch=2", "--threads", "1", "--quiet")
 
+    def test_words_of_other_programs_say_what_to_use(self):
+        for words, said in ((("verify", DIGITS, "--trt"), "leave it out: what runs is the engine"), (("build", DIGITS, "--noTF32"), "never rounded to TF32"),
+                            (("build", DIGITS, "--buildOnly"), "peri bench does"), (("build", DIGITS, "--skipInference"), "peri bench does"),
+                            (("bench", "-I", DIGITS), "inputs that are not given are made up"), (("bench", DIGITS, "-report_type", "detailed_counters"), "--layers"),
+                            (("serve", DIGITS), "give its folder by --model-repository DIR"), (("convert", DIGITS), "peri build MODEL -o ENGINE"), (("debug", "reduce"), "--bisect"),
+                            (("--onnx=m.onnx", "--saveEngine=m.engine"), "a command comes first: peri build MODEL -o ENGINE")):
+            self.assertIn(said, self.wrong(*words))
+
     def test_flags_of_another_way_to_use_a_command(self):
         """--suite, --endpoint, --operators and --provider of a replay: what they cannot obey is not left out in silence."""
         for flag in (("--onnxruntime",), ("--bisect",), ("--seed", "3"), ("-i", "x=random:1"), ("--max-error", "1"), ("--rtol", "1"), ("--nan-equal",),

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 from onnx import parser
 
-from typed import Typed, main
+from typed import SOURCE, Typed, main
 
 QUICK = ("--no-tune", "--no-cache", "--no-verify", "--quiet")
 STEPS = """<ir_version: 9, opset_import: ["" : 17]>
@@ -96,6 +96,12 @@ class Peers(Typed):
                 found = "one that cannot be built so: --fix names 'c'" if "--fix" in words else "identity [0-9a-f]{16}"
                 self.assertRegex(said, "other.onnx: the engine was not made from this model: expected a model of identity [0-9a-f]{16}, found " + found)
         self.assertIn("was not made from", self.ends(2, "verify", "steps.onnx", "--onnxruntime", "--model", "other.onnx", *QUICK))
+
+    def test_an_engine_of_a_folder_is_compared_with_an_export(self):
+        """No file has the identity of a Hugging Face folder: an export of the model is taken as that, and its answers decide."""
+        self.environment["PERI_PYTHON"] = "/bin/true"
+        self.ends(0, "build", SOURCE / "tests/hf/data/tiny_bert", "-o", "bert.engine", *QUICK)
+        self.assertIn("is it a Python?", self.ends(1, "verify", "bert.engine", "--onnxruntime", "--model", "steps.onnx"))
 
     def test_a_sequence_is_not_compared(self):
         """Its elements have names of ours, which ONNX Runtime does not know."""

@@ -163,7 +163,8 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
     return usage("peri %s takes %s", std::string(command.name).c_str(),
                  command.positional.empty() ? "no arguments" : std::string(command.positional).c_str())
         .but_found(format("%d argument%s", count, count == 1 ? "" : "s"))
-        .advise("see: peri " + std::string(command.name) + " --help");
+        .advise(!advice_on_arguments(command).empty() ? std::string(advice_on_arguments(command))
+                                                      : "see: peri " + std::string(command.name) + " --help");
   return out;
 }
 

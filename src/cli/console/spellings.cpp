@@ -50,6 +50,14 @@ constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
     {"-shape", "--shapes NAME:AxBxC"},
     {"-data_shape", "--shapes NAME:AxBxC"},
     {"--onnxrt", "peri verify MODEL --onnxruntime"},
+    {"--trt", "leave it out: what runs is the engine that peri builds"},
+    {"--build-only", "leave it out: peri build measures no whole runs, peri bench does"},
+    {"--skip-inference", "leave it out: peri build measures no whole runs, peri bench does"},
+    {"--no-t-f32", "leave it out: float32 is never rounded to TF32"},
+    {"-report_type", "peri bench ENGINE --layers"},
+    {"-report-type", "peri bench ENGINE --layers"},
+    {"-I", "leave it out: inputs that are not given are made up"},
+    {"-x", "--threads N"},
     {"--seed", "--input NAME=random:SEED"},
     {"--batch", "--dims batch=N"},
 };
@@ -118,6 +126,31 @@ std::string_view advice_on(const Command& command, std::string_view word) {
   for (const Elsewhere& e : kOfTriton)
     if (e.word == word) return e.advice;
   return {};
+}
+
+std::string_view advice_on_arguments(const Command& command) {
+  return command.name == "serve"
+             ? "models lie in a repository, as NAME/1/model.onnx: give its folder by --model-repository DIR"
+             : std::string_view();
+}
+
+std::string_view command_elsewhere(std::string_view word) {
+  static constexpr std::pair<std::string_view, std::string_view> kCommands[] = {
+      {"convert", "peri build MODEL -o ENGINE"},
+      {"compile", "peri build MODEL -o ENGINE"},
+      {"optimize", "peri build MODEL -o ENGINE"},
+      {"infer", "peri run MODEL --input NAME=FILE"},
+      {"benchmark", "peri bench MODEL"},
+      {"perf", "peri bench MODEL"},
+      {"profile", "peri bench MODEL --layers"},
+      {"validate", "peri verify MODEL"},
+      {"debug", "peri verify MODEL --bisect"},
+      {"info", "peri inspect MODEL"},
+      {"show", "peri inspect MODEL"},
+      {"server", "peri serve --model-repository DIR"}};
+  for (const auto& [other, own] : kCommands)
+    if (word == other) return own;
+  return word.starts_with('-') ? "a command comes first: peri build MODEL -o ENGINE; see: peri --help" : "";
 }
 
 std::vector<std::string_view> words_in(std::string_view list) {

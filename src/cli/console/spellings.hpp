@@ -21,6 +21,10 @@ std::string_view advice_on(const Command& command, std::string_view word);
 
 // The remedy for a flag of another program that does not exist here; "": unknown flag.
 std::string advice_elsewhere(const std::string& word);
+// What to do in place of arguments that a command does not take; empty: its help says so.
+std::string_view advice_on_arguments(const Command& command);
+// The command line here for a command of another program, or for a flag without a command; empty: an unknown word.
+std::string_view command_elsewhere(std::string_view word);
 
 // The words of `list`, separated by spaces.
 std::vector<std::string_view> words_in(std::string_view list);

@@ -221,8 +221,7 @@ Result<std::vector<std::string>> top_lines(const Json& now, const Json* before) 
   out.push_back(format("%s, up %.0f s, %lld open, %.2f processors", look.state.c_str(), look.up_s,
                        static_cast<long long>(look.open), look.cpu));
   out.push_back("memory " + bytes_text(static_cast<double>(look.resident)) + ", at most " +
-                bytes_text(static_cast<double>(look.peak)) + ", machine " +
-                bytes_text(static_cast<double>(look.machine)));
+                bytes_text(static_cast<double>(look.peak)) + ", of " + bytes_text(static_cast<double>(look.machine)));
   out.push_back(format("%-18s %8s %5s %5s %9s %9s", "model", "done/s", "queue", "batch", "p50 ms", "p99 ms"));
   for (const ModelRow& m : look.models) add_model(m, look.seconds, &out);
   for (const std::string& other : look.others) out.push_back(other);

@@ -110,8 +110,10 @@ void machine_families(Text& t) {
   };
   gauge("nv_cpu_utilization", "CPU utilization rate since the machine was started [0.0 - 1.0]",
         format("%.4f", use.machine_all_s > 0 ? use.machine_busy_s / use.machine_all_s : 0.0));
-  gauge("nv_cpu_memory_total_bytes", "CPU total memory (RAM), in bytes", std::to_string(use.total_bytes));
-  gauge("nv_cpu_memory_used_bytes", "CPU used memory (RAM), in bytes", std::to_string(use.used_bytes));
+  gauge("nv_cpu_memory_total_bytes",
+        "CPU total memory (RAM) that the server may use, of the machine or its control group, in bytes",
+        std::to_string(use.total_bytes));
+  gauge("nv_cpu_memory_used_bytes", "CPU used memory (RAM) of that, in bytes", std::to_string(use.used_bytes));
   gauge("peri_memory_resident_bytes", "Memory that this process has now", std::to_string(use.resident_bytes));
   gauge("peri_memory_peak_bytes", "The most that it had", std::to_string(use.peak_bytes));
   gauge("peri_threads", "Threads of this process", std::to_string(use.threads));

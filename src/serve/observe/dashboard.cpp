@@ -118,7 +118,7 @@ function tell(now) {
   $("figures").textContent = `version ${now.server_version}, up ${Math.floor(now.seconds)} s, ${now.open_requests} requests open, ${now.threads} threads, ${now.descriptors} descriptors`;
   push(past.memory, now.memory.resident_bytes / mib);
   draw($("memory"), [past.memory]);
-  $("memoryNow").textContent = `${(now.memory.resident_bytes / mib).toFixed(1)} now, ${(now.memory.peak_bytes / mib).toFixed(1)} at most; the machine uses ${(now.memory.machine_used_bytes / mib).toFixed(0)} of ${(now.memory.machine_bytes / mib).toFixed(0)}`;
+  $("memoryNow").textContent = `${(now.memory.resident_bytes / mib).toFixed(1)} now, ${(now.memory.peak_bytes / mib).toFixed(1)} at most; used by all ${(now.memory.machine_used_bytes / mib).toFixed(0)} of ${(now.memory.machine_bytes / mib).toFixed(0)} that it may use`;
   const cpu = seconds > 0 ? (now.cpu_seconds - before.cpu_seconds) / seconds : null;
   push(past.cpu, cpu);
   draw($("cpu"), [past.cpu]);

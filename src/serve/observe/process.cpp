@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/file.hpp"
+#include "device/memory_limits.hpp"
 
 namespace peri::serve {
 namespace {
@@ -35,16 +36,15 @@ uint64_t number_at(std::string_view text, std::string_view word) {
 }
 }  // namespace
 
-ProcessUse process_use() {
+ProcessUse process_use(const std::string& root) {
   ProcessUse out;
-  const std::string status = text_of("/proc/self/status"), memory = text_of("/proc/meminfo"),
-                    stat = text_of("/proc/stat");
+  const std::string status = text_of("/proc/self/status"), stat = text_of("/proc/stat");
   out.resident_bytes = number_at(status, "VmRSS:") << 10;
   out.peak_bytes = number_at(status, "VmHWM:") << 10;
   out.threads = static_cast<int64_t>(number_at(status, "Threads:"));
-  out.total_bytes = number_at(memory, "MemTotal:") << 10;
-  const uint64_t available = number_at(memory, "MemAvailable:") << 10;
-  out.used_bytes = out.total_bytes - std::min(available, out.total_bytes);
+  const device::MemoryInfo memory = device::read_memory(root);
+  out.total_bytes = static_cast<uint64_t>(memory.total_bytes);
+  out.used_bytes = out.total_bytes - std::min(static_cast<uint64_t>(memory.available_bytes), out.total_bytes);
   rusage u{};
   getrusage(RUSAGE_SELF, &u);
   out.cpu_seconds = static_cast<double>(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +

@@ -2,16 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace peri::serve {
 
 struct ProcessUse {
   uint64_t resident_bytes = 0, peak_bytes = 0;
-  uint64_t total_bytes = 0, used_bytes = 0;      // of the machine's memory
+  // Memory that this process may use, of the machine or of its control groups, and what of it is in use by all.
+  uint64_t total_bytes = 0, used_bytes = 0;
   double cpu_seconds = 0;                        // of this process, all threads
   double machine_busy_s = 0, machine_all_s = 0;  // of all processors since boot
   int64_t threads = 0, descriptors = 0;
 };
-ProcessUse process_use();
+// `root` is prepended to the paths of memory limits, for tests.
+ProcessUse process_use(const std::string& root = "");
 
 }  // namespace peri::serve

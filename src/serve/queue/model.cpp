@@ -85,6 +85,7 @@ void Model::submit(const CallPtr& call) {
   call->rows = !call->inputs.empty() && call->inputs[0].rank() > 0 ? call->inputs[0].dims()[0] : 1;
   call->arrived_ns = now_ns();
   if (call->priority > options_.queue.priority_levels) call->priority = 0;  // not a level of this model
+  call->limit_ns = limit_of(*call);
   if (sequences_ && !call->probe) return submit_step(call);
   if (options_.preserve_order) {
     const std::lock_guard<std::mutex> lock(order_mutex_);
@@ -128,45 +129,17 @@ void Model::submit(const CallPtr& call) {
   refuse(call, FailureReason::kRejected, refused("Exceeds maximum queue size"), std::max<int64_t>(wait, 1));
 }
 
-void Model::cancel(const CallPtr& call) {
-  bool waits = false;
-  uint64_t id = 0;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    id = call->id;
-    const bool turnless = sequences_ && sequences_->waits(id);
-    waits = waiting_.count(id) > 0 && (turnless || scheduler_.cancel(id));
-    if (waits) waiting_.erase(id);
-  }
-  if (!waits) {
-    if (call->runs_alone) servable_->cancel(id);  // may answer at once, which takes the mutex
-    return;
-  }
-  refuse(call, FailureReason::kCanceled, Error(ErrorKind::kCancelled, "the client cancelled the request"));
-}
-
-std::vector<CallPtr> Model::take_expired(int64_t now) {
-  std::vector<CallPtr> out;
-  const auto take = [&](uint64_t id) {
-    out.push_back(std::move(waiting_.at(id)));
-    waiting_.erase(id);
-  };
-  for (const Waiting& w : scheduler_.expire(now)) take(w.id);
-  if (sequences_)
-    for (const uint64_t id : sequences_->expire(now))
-      if (waiting_.count(id) > 0) take(id);  // otherwise another thread has taken it in order to refuse it
-  return out;
-}
-
 // Refuses expired requests or runs a due batch; false: there is neither.
 bool Model::step(std::unique_lock<std::mutex>& lock) {
   if (stopping_) return false;
   const int64_t now = now_ns();
   const std::vector<CallPtr> late = take_expired(now);
   const Faults faults = sequences_ ? begin_turns() : Faults();
-  if (!late.empty() || !faults.empty()) {
+  const std::vector<uint64_t> ending = late_runs(now);
+  if (!late.empty() || !faults.empty() || !ending.empty()) {
     lock.unlock();
-    for (const CallPtr& c : late) refuse(c, FailureReason::kTimeout, refused("Request timeout expired"));
+    for (const uint64_t ticket : ending) servable_->cancel(ticket);
+    for (const CallPtr& c : late) refuse(c, FailureReason::kTimeout, time_over());
     for (const auto& [c, error] : faults) refuse(c, FailureReason::kRejected, error);
     lock.lock();
     return true;
@@ -240,7 +213,7 @@ static Manner manner_of(const Call& call) {
 
 void Model::run_batch(std::vector<CallPtr> calls, CutReason reason, Turns::Run turn) {
   const auto batch = std::make_shared<Batch>(this, std::move(calls), reason, turn);
-  batch->began_ns = now_ns();
+  batch->began_ns = batch->joined_ns = now_ns();
   for (const CallPtr& c : batch->calls) {
     c->began_ns = batch->began_ns;
     batch->rows += c->rows;
@@ -252,7 +225,7 @@ void Model::run_batch(std::vector<CallPtr> calls, CutReason reason, Turns::Run t
     longest_ns_ = std::max(longest_ns_, expected >= 0 ? expected : kUnknownRunNs);
   };
   const bool alone = batch->calls.size() == 1;
-  if (alone) batch->calls.front()->runs_alone = true;
+  if (begin_run(*batch)) return finish(*batch, client_left());
   auto inputs = joined(batch->calls);
   batch->joined_ns = alone ? batch->began_ns : now_ns();
   if (!inputs.ok()) return finish(*batch, std::move(inputs).error());
@@ -283,7 +256,8 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
   const int64_t ended = now_ns();
   count(batch, outputs.ok(), ended);
   // kRefused, as from a worker that ended, may be caused by one of the requests: none is repeated.
-  if (!outputs.ok() && batch.calls.size() > 1 && outputs.error().kind != ErrorKind::kRefused) {
+  const bool ended_early = end_run(batch) && !outputs.ok() && outputs.error().kind == ErrorKind::kCancelled;
+  if (!outputs.ok() && batch.calls.size() > 1 && outputs.error().kind != ErrorKind::kRefused && !ended_early) {
     {
       const std::lock_guard<std::mutex> lock(statistics_mutex_);
       statistics_.rerun_alone += batch.calls.size();
@@ -294,6 +268,10 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
       good_batches_ = 0;
     }
     for (const CallPtr& c : batch.calls) {
+      if (c->gone) {
+        refuse(c, FailureReason::kCanceled, client_left());
+        continue;
+      }
       Turns::Run turn;
       {
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -325,6 +303,10 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
       c->next_states = std::move((*parts)[k].states);
     } else {
       a.error = parts.error();
+    }
+    if (a.error && ended_early && !c->gone) {
+      refuse(c, FailureReason::kTimeout, time_over());
+      continue;
     }
     if (a.error) {
       const bool cancelled = a.error->kind == ErrorKind::kCancelled;

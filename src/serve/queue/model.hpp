@@ -44,9 +44,10 @@ struct Call {
   bool probe = false;
   SequenceStep step;  // for a model with sequences
 
-  std::atomic<bool> runs_alone{false};
-  uint64_t id = 0;  // set by Model::submit(), as all below
+  std::atomic<bool> gone{false};  // set by Model::cancel()
+  uint64_t id = 0;                // set by Model::submit(), as all below
   int64_t rows = 1, arrived_ns = 0, began_ns = 0;
+  int64_t limit_ns = 0;             // when its run is to end; 0: never
   std::vector<Tensor> next_states;  // the states for the sequence's next call
 };
 using CallPtr = std::shared_ptr<Call>;
@@ -87,7 +88,8 @@ class Model {
   const ModelOptions& options() const { return options_; }
 
   void submit(const CallPtr& call);
-  // Drops a call that has not begun, which is answered with kCanceled; else asks the Servable to end it.
+  // Drops a call that has not begun, which is answered with kCanceled. A run is asked to end once each of its calls is
+  // cancelled or over its own time limit; that of one over it is answered with kTimeout.
   void cancel(const CallPtr& call);
 
   ModelStatistics statistics() const;
@@ -136,6 +138,11 @@ class Model {
   void answer_steps(const CallPtr& call, Answer answer);
   std::vector<std::pair<CallPtr, Answer>> step_over(const CallPtr& call, const Answer& answer);
   std::vector<CallPtr> take_expired(int64_t now);
+  int64_t limit_of(const Call& call) const;
+  std::vector<uint64_t> late_runs(int64_t now);
+  std::optional<int64_t> next_ask() const;
+  bool begin_run(Batch& batch);
+  bool end_run(Batch& batch);
 
   const std::string name_;
   const int64_t version_;
@@ -152,6 +159,7 @@ class Model {
   Scheduler scheduler_;
   std::optional<Sequences> sequences_;
   std::unordered_map<uint64_t, CallPtr> waiting_;
+  std::vector<Batch*> running_;
   uint64_t next_id_ = 1;
   int busy_ = 0, batches_ = 0;
   bool stopping_ = false, ended_ = false;

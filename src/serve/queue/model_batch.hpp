@@ -14,6 +14,7 @@ struct Model::Batch final : runtime::Sink {
   ~Batch() override {
     const std::lock_guard<std::mutex> lock(model->mutex_);
     --model->batches_;
+    std::erase(model->running_, this);
     model->wake_.notify_all();  // under the lock: the model may be destroyed as soon as it is released
   }
   Batch(const Batch&) = delete;
@@ -26,9 +27,15 @@ struct Model::Batch final : runtime::Sink {
   CutReason reason;
   Turns::Run turn;
   int64_t rows = 0, began_ns = 0, joined_ns = 0;
+  // How often its end was asked for, and not before when again. REQUIRES, for these and ask_ns(): mutex_ is held.
+  int asks = 0;
+  int64_t again_ns = 0;
+  int64_t ask_ns() const;  // when to ask for its end: once nobody waits for it; INT64_MAX: never
 };
 
-// The error for a call when the model has ended.
+// The errors for a call whose client left, whose time is over, whose model has ended.
+Error client_left();
+Error time_over();
 inline Error not_served() { return {ErrorKind::kCancelled, "the model is no longer served"}; }
 
 }  // namespace peri::serve

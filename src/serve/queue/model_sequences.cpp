@@ -45,7 +45,8 @@ Result<std::vector<Form::Part>> Model::parted(const Batch& batch, std::vector<Te
 
 // When a thread of this model must poll again. REQUIRES: the mutex is held, as for begin_turns().
 std::optional<int64_t> Model::next_time(int64_t now) const {
-  const auto until = wake_at(now);
+  auto until = wake_at(now);
+  if (const auto ask = next_ask(); ask && (!until || *ask < *until)) until = ask;
   if (!sequences_) return until;
   const auto turn = sequences_->wake_ns();
   return turn && (!until || *turn < *until) ? turn : until;

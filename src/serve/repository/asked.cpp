@@ -80,7 +80,7 @@ std::vector<IndexRow> Repository::index() const {
   if (found.ok())
     for (const FoundModel& m : *found)
       if (!entries_.count(m.name)) out.push_back({m.name, "", "UNAVAILABLE", "not loaded"});
-  for (IndexRow& row : out) row.reason = without_paths(row.reason);
+  for (IndexRow& row : out) row.reason = without_root(row.reason, options_.root);
   return out;
 }
 

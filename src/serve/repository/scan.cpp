@@ -125,6 +125,14 @@ std::string without_paths(std::string_view text) {
   return out;
 }
 
+std::string without_root(std::string text, const std::string& root) {
+  if (root.empty() || root.starts_with('/')) return without_paths(text);
+  const std::string folder = root.ends_with('/') ? root : root + "/";
+  for (size_t at = 0; (at = text.find(folder, at)) != std::string::npos; at += folder.size() + 1)
+    if (at == 0 || text[at - 1] == ' ' || text[at - 1] == '\'') text.insert(at, "/");
+  return without_paths(text);
+}
+
 Result<std::vector<FoundModel>> scan_repository(const std::string& root, const std::string& config_name) {
   PERI_ASSIGN(const std::vector<fs::path> folders, entries_of(root));
   std::vector<FoundModel> out;
@@ -161,7 +169,8 @@ Result<std::string> model_path(const FoundVersion& version, const std::string& w
       if (fs::is_regular_file(p, ec)) return p.string();
   if (wanted.empty() && fs::is_regular_file(fs::path(version.folder) / "config.json", ec)) return version.folder;
   std::string list;
-  for (const std::string& n : names) list += (list.empty() ? "" : " or ") + n;
+  for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
+  if (wanted.empty()) list += ", or the files of a Hugging Face folder";
   return io_error("the version's folder holds no model").expecting(list).in_file(version.folder);
 }
 

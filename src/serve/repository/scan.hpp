@@ -32,6 +32,8 @@ bool plain_name(std::string_view name);
 std::string decoded_name(std::string_view part);
 // A message for clients: each absolute path is reduced to its last part.
 std::string without_paths(std::string_view text);
+// The same for paths below `root` too, which may be relative.
+std::string without_root(std::string text, const std::string& root);
 // Models of a repository by name. The configuration is the file `config_name` in the model's folder configs/, if
 // present. Errors: kIo; kMemory (more than 100,000 files in a folder).
 Result<std::vector<FoundModel>> scan_repository(const std::string& root, const std::string& config_name = "");
