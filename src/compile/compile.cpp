@@ -51,6 +51,7 @@ Result<Imported> import_any(const std::string& model, const std::map<std::string
   Pinned pinned;
   PERI_ASSIGN(onnx::ImportedModel imported, import_pinned(model, fixed, sizes, &pinned));
   out.graph = std::move(imported.graph);
+  out.notes = std::move(imported.report.notes);
   if (!pinned.sizes.empty() || !pinned.also.empty())
     out.sections.push_back({std::string(kPinnedSection), pinned_text(pinned)});
   if (!pinned.sizes.empty()) {

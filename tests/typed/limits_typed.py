@@ -206,6 +206,20 @@ class Limits(Typed):
                     said = self.ends(code, *words)
                     self.assertEqual(said.endswith("dropout in training mode has random outputs; export the model for inference"), code == 1, said)
 
+    def test_a_build_tells_what_the_importer_forgave(self):
+        """A dropout that trains in a branch is refused where a run takes the branch; the build says so, in words and in JSON."""
+        branch = lambda name, *nodes: helper.make_graph(list(nodes), name, [], [value(f"{name}_y", TensorProto.FLOAT, ["n", 4])])
+        trains = branch("trains", helper.make_node("Dropout", ["x", "ratio", "on"], ["trains_y"], name="drops"))
+        plain = branch("plain", helper.make_node("Relu", ["x"], ["plain_y"]))
+        graph = helper.make_graph([helper.make_node("If", ["training"], ["y"], then_branch=trains, else_branch=plain)], "g",
+                                  [value("x", TensorProto.FLOAT, ["n", 4]), value("training", TensorProto.BOOL, [])], [value("y", TensorProto.FLOAT, ["n", 4])],
+                                  [helper.make_tensor("ratio", TensorProto.FLOAT, [], [0.5]), helper.make_tensor("on", TensorProto.BOOL, [], [True])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
+        r = self.peri("build", "m.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--json", "a.json")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("is a dropout in training mode: a run that takes its branch is refused", r.stderr.decode())
+        self.assertIn("drops", next(n for n in json.loads((self.folder / "a.json").read_text())["notes"] if "training mode" in n))
+
     def test_a_build_has_run_at_its_tuned_size(self):
         """The rows of a table end where only a run shows it."""
         nodes = [helper.make_node("Mul", ["x", "zero"], ["z"]), helper.make_node("Add", ["z", "one"], ["ones"]), helper.make_node("CumSum", ["ones", "axis"], ["sum"]),

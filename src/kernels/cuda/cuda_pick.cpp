@@ -274,9 +274,9 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 }  // namespace
 
 extern const Entry cuda_pick_entry;
-const Entry cuda_pick_entry = cuda::entry_of("cuda_pick",
-                                             "gather, gather_elements, gather_nd, tile, trilu, one_hot, "
-                                             "depth_to_space, reverse_sequence, center_crop_pad on a GPU",
-                                             offer, cuda::instance_of<plan>);
+const Entry cuda_pick_entry =
+    cuda::entry_of<offer, cuda::instance_of<plan>>("cuda_pick",
+                                                   "gather, gather_elements, gather_nd, tile, trilu, one_hot, "
+                                                   "depth_to_space, reverse_sequence, center_crop_pad on a GPU");
 
 }  // namespace peri::kernels
