@@ -161,9 +161,10 @@ Error no_command(const char* name) {
   std::vector<std::string_view> known = {"help", "--help", "--version"};
   for (const Entry* e : entries())
     if (!e->command.hidden) known.push_back(e->command.name);
-  if (const std::string_view own = command_elsewhere(name); !own.empty())
-    return usage("no command '%s'", name).advise(own);
   const std::string near = nearest(name, known);
+  // A misspelt --help is nearer than a flag before its command.
+  if (const std::string_view own = command_elsewhere(name); !own.empty() && (near.empty() || *name != '-'))
+    return usage("no command '%s'", name).advise(own);
   return usage("no command '%s'", name).advise(near.empty() ? "see: peri --help" : "did you mean '" + near + "'?");
 }
 

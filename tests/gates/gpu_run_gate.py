@@ -80,7 +80,7 @@ with tempfile.TemporaryDirectory() as scratch:
         expect("this build", run(folder, bare=True), 77, "passed   start/cpu", "passed   start/null", "passed   start/programs", "no GPU")
     named = {tuple([w for w in line.split()[4:] if not re.match(r"[A-Z_]+=", w)][:2]) for line in (folder / "shards").read_text().splitlines() if line and line[0] != "#"}
     for program, script in named:
-        own = ROOT / "tools" / "gpu" / (script.strip('"').removeprefix("$BIN/") if program == '"$PYTHON"' else program)
+        own = ROOT / "tools" / "gpu" / (script if program == '"$PYTHON"' else program).strip('"').removeprefix("$BIN/")
         built = BUILD / "bin" / program.strip('"').removeprefix("$BIN/")  # by its path where it starts itself again
         if program != "peri" and not own.is_file() and not os.access(built, os.X_OK):
             wrong.append(f"shards name the program {program} {script}, which is nowhere")

@@ -215,10 +215,10 @@ class Limits(Typed):
                                   [value("x", TensorProto.FLOAT, ["n", 4]), value("training", TensorProto.BOOL, [])], [value("y", TensorProto.FLOAT, ["n", 4])],
                                   [helper.make_tensor("ratio", TensorProto.FLOAT, [], [0.5]), helper.make_tensor("on", TensorProto.BOOL, [], [True])])
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
-        r = self.peri("build", "m.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--json", "a.json")
+        r = self.peri("build", "m.onnx", "-o", "a.engine", "--no-tune", "--no-cache")
         self.assertEqual(r.returncode, 0, r.stderr)
         self.assertIn("is a dropout in training mode: a run that takes its branch is refused", r.stderr.decode())
-        self.assertIn("drops", next(n for n in json.loads((self.folder / "a.json").read_text())["notes"] if "training mode" in n))
+        self.assertIn("drops", next(n for n in json.loads((self.folder / "a.engine.proof").read_text())["notes"] if "training mode" in n))
 
     def test_a_build_has_run_at_its_tuned_size(self):
         """The rows of a table end where only a run shows it."""

@@ -93,8 +93,8 @@ void pack_part(const Form& f, const Weights& from, int64_t d, int64_t part, floa
   if (s.two_phases()) pack_rows(f, r, {block, 2, 1}, rows, to + f.of_r(d, block, true));
 }
 
-// The products of a cell: those of inputs, of as many rows as are multiplied together and of the last ones; and those of
-// states: of the second phase or not, of the last block or not.
+// The products of a cell: those of inputs, of as many rows as are multiplied together and of the last ones; and those
+// of states: of the second phase or not, of the last block or not.
 struct Products {
   GemmPlan inputs[2], states[2][2];
 };
@@ -124,8 +124,7 @@ class CellInstance final : public cell::Walk {
   static Products plan(const Shape& s, Isa isa) {
     Products out;
     for (const bool last : {false, true})
-      out.inputs[last] =
-          cpu::plan_gemm({.m = last ? s.last_rows() : s.most_rows(), .n = s.sums(), .k = s.input}, isa);
+      out.inputs[last] = cpu::plan_gemm({.m = last ? s.last_rows() : s.most_rows(), .n = s.sums(), .k = s.input}, isa);
     for (const bool second : {false, true}) {
       for (const bool last : {false, true}) {
         // In one task, which is run by the block's own.

@@ -317,7 +317,6 @@ int cuGraphLaunch(void* exec, void* stream) {
 }
 int cuGraphExecDestroy(void* exec) { return drop(exec); }
 int cuGraphDestroy(void* graph) { return drop(graph); }
-
 int cuLibraryLoadData(void** library, const void* code, int* o, void** v, unsigned n, int* lo, void** lv, unsigned ln) {
   BEGIN;
   // A text that does not compile is told about where CU_JIT_ERROR_LOG_BUFFER says.
@@ -381,10 +380,10 @@ int cuKernelGetAttribute(int* value, int attribute, void* kernel, int device) {
 int cuLaunchKernelEx(const void* config, void* kernel, void** parameters, void** extra) {
   BEGIN;
   const Config* const c = config;
+  if (spoilt(c->stream)) return leave(901);
   const unsigned* const limit = limit_of(kernel);
   const int cluster = cluster_of(c);
-  if (spoilt(c->stream) || c->shared > (limit ? *limit : kPlainShared) || cluster == 0)
-    return leave(spoilt(c->stream) ? 901 : 1);
+  if (c->shared > (limit ? *limit : kPlainShared) || cluster == 0) return leave(1);
   if ((intptr_t)kernel > 3) {
     Op op = {.kind = 4, .host = kernel, .blocks = c->blocks[0], .threads = (int)c->threads[0], .cluster = cluster};
     for (int k = 0; k < op.host->count && k < kMaxValues; ++k) memcpy(&op.values[k], parameters[k], 8);

@@ -25,7 +25,7 @@ struct Shape {
   Activation functions[2][3] = {};
   int outputs[3] = {-1, -1, -1};  // index of y, y_h, y_c among the results; -1: not wanted
 
-  int64_t together = 0;           // steps whose inputs are multiplied together
+  int64_t together = 0;  // steps whose inputs are multiplied together
 
   int64_t sums() const { return gates * hidden; }
   // Steps from `first` on, a multiple of `together`, whose inputs are multiplied together, and their rows of x.
