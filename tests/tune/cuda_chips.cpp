@@ -36,6 +36,21 @@ OwnMemory own_memory(const std::string& log) {
   return out;
 }
 
+// Kernels that may keep something in memory of their own, in bytes of a thread. All others keep nothing there.
+struct Stated {
+  std::string_view kernel, chip;
+  int64_t bytes;
+};
+constexpr Stated kStated[] = {
+    // Some forms of several axes, round the calls that divide 64-bit sizes.
+    {"cuda_grid_sample", "sm_100a", 8},
+};
+int64_t stated_bytes(std::string_view kernel, std::string_view chip) {
+  for (const Stated& s : kStated)
+    if (s.kernel == kernel && s.chip == chip) return s.bytes;
+  return 0;
+}
+
 void compile_texts(const device::cuda::Compiler& compiler, const std::vector<Case>& cases, const Wanted& wanted) {
   const auto known = compiler.chips();
   ASSERT_TRUE(known.ok()) << known.error().text();
@@ -58,8 +73,9 @@ void compile_texts(const device::cuda::Compiler& compiler, const std::vector<Cas
       EXPECT_NE(code->cubin.find(launch->entry), std::string::npos) << name;
       EXPECT_EQ(code->log.find("warning"), std::string::npos) << name << ": " << code->log;
       const OwnMemory own = own_memory(code->log);
-      EXPECT_EQ(own.stack, 0) << name << " for " << chip;
-      EXPECT_EQ(own.spilled, 0) << name << " for " << chip;
+      const int64_t stated = stated_bytes(kernel, chip);
+      EXPECT_LE(own.stack, stated) << name << " for " << chip;
+      EXPECT_LE(own.spilled, stated) << name << " for " << chip;
       ++compiled;
     }
   }

@@ -141,7 +141,7 @@ class Members(Served):
         refused = parser.parse_model('<ir_version: 8, opset_import: ["": 17, "mine": 1]> g (float[N] x) => (float[N] y) { y = mine.Strange(x) }')
         onnx.save(refused, self.folder / "refused.onnx")
         self.hold("inspect 1", [self.object_of("inspect", DIGITS), self.object_of("inspect", "refused.onnx", code=1)])
-        self.ends(0, "build", DIGITS, "-o", "b.engine", "--no-tune", "--min-dims", "batch=1", "--max-dims", "batch=8", "--quiet")
+        self.ends(0, "build", DIGITS, "-o", "b.engine", "--no-tune", "--min-shapes", "image:1x1x8x8", "--max-shapes", "image:8x1x8x8", "--quiet")
         self.hold("inspect 2", [self.object_of("inspect", "a.engine", "--check"), self.object_of("inspect", "b.engine")])
         self.hold("inspect 3", [self.object_of("inspect", "--operators")])
 

@@ -16,11 +16,10 @@ PERI_DEVICE double peri_reflected(const double at, const PERI_INDEX extent) {
   const double low = PERI_ALIGN ? 0.0 : -0.5, high = (double)extent - (PERI_ALIGN ? 1.0 : 0.5), range = high - low;
   if (!(range > 0.0)) return low;
   if (at >= low && at <= high) return at;
-  // Whole ranges of what is beyond, by products of float32, twice: a division is a call that keeps registers.
+  // Whole ranges of what is beyond, by quotients of float32, twice: a division of doubles is a call that keeps registers.
   const double over = at < low ? low - at : at - high;
-  const float each = peri_reciprocal((float)range);
-  double times = floor((double)((float)over * each)), rest = over - times * range;
-  const double more = floor((double)((float)rest * each));
+  double times = floor((double)((float)over / (float)range)), rest = over - times * range;
+  const double more = floor((double)((float)rest / (float)range));
   times += more, rest -= more * range;
   if (rest < 0.0) times -= 1.0, rest += range;
   if (rest >= range) times += 1.0, rest -= range;
