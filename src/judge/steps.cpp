@@ -133,12 +133,15 @@ Result<Values> source_values(const ir::Graph& source, const plan::Program& progr
   ir::Graph g = source.clone();
   std::vector<std::string> names;
   int64_t elements = 0;
+  double u = unit_roundoff(DType::kF32);  // of what is stored on the way, which each value behind it carries on
   g.outputs.clear();
   g.output_names.clear();
   for (const plan::Step& s : program.steps)
     for (int32_t b : s.writes) {
       if (b < 0) continue;
-      ir::Value* v = g.find(program.buffers[static_cast<size_t>(b)].name);
+      const plan::Buffer& buffer = program.buffers[static_cast<size_t>(b)];
+      if (is_float(buffer.dtype)) u = std::max(u, unit_roundoff(buffer.dtype));
+      ir::Value* v = g.find(buffer.name);
       if (!v || v->constant || v->is_input || g.is_output(v) || !v->type.known() || !is_float(v->type.dtype)) continue;
       auto dims = eval(*v->type.shape, binding);
       if (!dims.ok()) continue;
@@ -150,7 +153,7 @@ Result<Values> source_values(const ir::Graph& source, const plan::Program& progr
   if (names.empty()) return Values();
   std::vector<ops::RefTensor> in;
   for (const Tensor& t : inputs) in.push_back(ops::to_ref(t));
-  PERI_ASSIGN(auto out, ops::run_reference(g, in, {unit_roundoff(DType::kF32), threads, false, {}}));
+  PERI_ASSIGN(auto out, ops::run_reference(g, in, {u, threads, false, {}}));
   Values values;
   for (size_t k = 0; k < out.size(); ++k) values.emplace(names[k], std::move(out[k]));
   return values;

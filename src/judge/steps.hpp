@@ -25,7 +25,8 @@ struct StepVerdict {
 
 // Values of the model that a step's results are also compared with, by name, with radii accumulated on the way.
 using Values = std::map<std::string, ops::RefTensor, std::less<>>;
-// The values of `source` that steps of the program write; none if they are too many to keep.
+// The values of `source` that steps of the program write, with what the arithmetic and the narrowest type that a step
+// stores may make of them; none if they are too many to keep.
 Result<Values> source_values(const ir::Graph& source, const plan::Program& program, const DimBinding& binding,
                              std::span<const Tensor> inputs, int threads);
 

@@ -6,7 +6,7 @@ import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper, parser
 
-from typed import Typed, main
+from typed import SOURCE, Typed, main
 
 
 class Cliffs(Typed):
@@ -66,6 +66,14 @@ class Cliffs(Typed):
                 self.ends(0, "build", f"{name}.onnx", "-o", "c.engine", "--dims", "n=2", "--json", "c.json", "--no-cache", "--quiet")
                 self.assertEqual(json.loads((self.folder / "c.json").read_text())["reference_steps"], 0)
                 self.ends(0, "verify", "c.engine", "--dims", "n=3", "--bisect", "--quiet")
+
+    def test_steps_of_narrow_engines_are_held_against_the_source_with_what_is_stored_before_them(self):
+        """A value of the source carries the roundings of all values that an engine in 16 bits stores on the way to it."""
+        for model in ("digits_cnn", "digits_transformer"):
+            for dtype in ("f16", "bf16"):
+                with self.subTest(model=model, dtype=dtype):
+                    self.ends(0, "build", SOURCE / f"models/{model}.onnx", "--backend", "null", "--dtype", dtype, "--io-dtype", dtype, "--no-tune", "--no-verify", "-o", "n.engine", "--force", "--quiet")
+                    self.ends(0, "verify", "n.engine", "--bisect", "--quiet")
 
     def test_what_the_reference_runs_is_right_by_definition(self):
         """And is not said to be verified: nothing was held against anything."""
