@@ -1,6 +1,8 @@
 // The hook around each step: arguments that a result will overwrite are copied before it, results are judged after it.
 #include "judge/steps.hpp"
 
+#include <algorithm>
+
 #include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "exec/region/region_payload.hpp"
