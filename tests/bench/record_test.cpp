@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/file.hpp"
 #include "tests/bench/records.hpp"
 #include "tests/places.hpp"
@@ -97,9 +99,13 @@ TEST(Record, EveryKeyIsInTheDocuments) {
   Record r = made_up(2.5, 1, 7);
   r.on_device = on_gpu(0.5);
   r.layers = {{"conv1", "cpu", "conv_f32@1 {}", 0.5}};
-  const std::string page = read_file(std::string(tests::kSourceDir) + "/docs/measuring.md", 1 << 20).value();
+  const std::string page = read_file(std::string(tests::kSourceDir) + "/docs/json.md", 1 << 20).value();
   const Json json = parse_json(record_json(r)).value();
-  for (const Json::Member& m : json.members()) EXPECT_NE(page.find("`" + m.key + "`"), std::string::npos) << m.key;
+  // A value by its key; an array or an object by the keys of its parts.
+  for (const Json::Member& m : json.members())
+    EXPECT_TRUE(std::ranges::any_of(std::string_view("`.[{"), [&](char end) {
+      return page.find("`" + m.key + end) != std::string::npos;
+    })) << m.key;
 }
 
 TEST(Record, ManySamplesAreRead) {
