@@ -302,6 +302,7 @@ TEST_F(CudaTrials, StepsThatAreFarOffAreNamed) {
   ASSERT_TRUE(b.ok()) << b.error().text();
   ASSERT_EQ(b->whole.off.size(), 1u);
   EXPECT_EQ(b->whole.off[0].name, "y");
+  EXPECT_EQ(b->whole.predicted_ms, b->whole.off[0].predicted_ms) << "neither the host's step nor its wait is in it";
   EXPECT_NEAR(b->whole.off[0].measured_ms - b->whole.off[0].predicted_ms, 10e-3, 1e-6);
 }
 
