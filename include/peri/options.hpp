@@ -233,6 +233,7 @@ struct VerifyOptions {
   Dims dims;                    // the shape of the runs; other dimensions have their tuned sizes
   double max_error = 0;         // as a share of an output's range; 0: 1e-4
   bool bisect = false;          // also judge every step of the last run
+  bool steps_only = false;      // judge every step of a run and no output, where the whole in float64 would take hours
   std::string peer_model;       // as in peri_verify_options; empty: the float64 reference
   std::function<void(size_t done, size_t total, const char* what)> progress;
   bool nan_equal = false;      // NaN where NaN is expected is agreement; false: it proves nothing, and fails

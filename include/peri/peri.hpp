@@ -172,7 +172,7 @@ class Engine {
     o.dims = dims.data();
     o.dim_count = dims.size();
     o.max_error = options.max_error;
-    o.bisect = options.bisect;
+    o.bisect = options.steps_only ? 2 : options.bisect;
     o.nan_equal = options.nan_equal;
     o.peer_model = options.peer_model.empty() ? nullptr : options.peer_model.c_str();
     o.user = const_cast<VerifyOptions*>(&options);

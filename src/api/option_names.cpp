@@ -29,10 +29,11 @@ constexpr Name kNames[] = {
 };
 constexpr Name kCalls[] = {{"--kernel", "peri_kernel_add()"}};
 constexpr std::string_view kSame[] = {
-    "--backend",   "--bisect",   "--budget",           "--compare",   "--device",    "--dims",
-    "--dtype",     "--force",    "--io-dtype",         "--layers",    "--max-error", "--max-iterations",
-    "--nan-equal", "--no-cache", "--no-tune",          "--no-verify", "--provider",  "--retune",
-    "--seconds",   "--settings", "--strict-placement", "--threads",   "--tolerance", "--warm-up",
+    "--backend",   "--bisect",   "--budget",     "--compare",          "--device",    "--dims",
+    "--dtype",     "--force",    "--io-dtype",   "--layers",           "--max-error", "--max-iterations",
+    "--nan-equal", "--no-cache", "--no-tune",    "--no-verify",        "--provider",  "--retune",
+    "--seconds",   "--settings", "--steps-only", "--strict-placement", "--threads",   "--tolerance",
+    "--warm-up",
 };
 
 // "": none that a program could set.

@@ -52,7 +52,14 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
     t.budget.max_error = given.max_error;
     t.budget.given = true;
   }
+  if (given.bisect < 0 || given.bisect > 2)
+    return usage("peri_verify_options.bisect is not in range")
+        .expecting("0, 1 or 2")
+        .but_found(format("%d", given.bisect));
   t.bisect = given.bisect != 0;
+  t.steps_only = given.bisect == 2;
+  if (t.steps_only && given.peer_model)
+    return usage("peri_verify_options.peer_model is for outputs, and bisect = 2 compares none");
   t.budget.nan_equal = given.nan_equal != 0;
   PERI_TRY(set_budget(given, &t.budget));
   t.progress = callbacks.progress();

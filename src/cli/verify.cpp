@@ -69,7 +69,15 @@ Result<judge::VerifyTerms> terms_of(const Arguments& arguments, const std::strin
   PERI_ASSIGN(t.budget, budget_of(arguments));
   PERI_ASSIGN(t.seeds, seeds(arguments));
   PERI_ASSIGN(t.threads, thread_count(arguments));
-  t.bisect = arguments.has("--bisect");
+  t.steps_only = arguments.has("--steps-only");
+  t.bisect = arguments.has("--bisect") || t.steps_only;
+  if (t.steps_only) {
+    for (const char* flag : {"--onnxruntime", "--reference-dir", "--max-error", "--min-cosine", "--max-change",
+                             "--rtol", "--atol", "--nan-equal"})
+      if (arguments.has(flag)) return usage("%s compares outputs, and --steps-only compares none", flag);
+    if (arguments.all("--seed").size() > 1)
+      return usage("--seed is given more than once, and with --steps-only there is one run").advise("give it once");
+  }
   t.reference_dir = arguments.get("--reference-dir");
   if (arguments.has("--reference-dir")) {
     if (!arguments.has("--input"))
@@ -84,8 +92,9 @@ Result<judge::VerifyTerms> terms_of(const Arguments& arguments, const std::strin
 }
 
 void print(const Page& page, const judge::Verification& v) {
-  page.line("%-4s %-14s %9s %9s %9s %9s %9s %9s %10s", "seed", "output", "l0", "l1", "l2", "lInf", "of range",
-            "of change", "cosine");
+  if (!v.outputs.empty())
+    page.line("%-4s %-14s %9s %9s %9s %9s %9s %9s %10s", "seed", "output", "l0", "l1", "l2", "lInf", "of range",
+              "of change", "cosine");
   for (const judge::OutputVerdict& o : v.outputs) {
     const judge::Difference& d = o.difference;
     page.line("%-4llu %-14s %9.3g %9.3g %9.3g %9.3g %9.3g %9s %10.7f%s", static_cast<unsigned long long>(o.seed),
@@ -107,7 +116,7 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
   if (build::is_engine(path)) PERI_TRY(check_engine_flags(arguments, kRunFlags));
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const build::Request request, build_request(arguments, path, &progress));
-  const bool against_reference = terms.reference_dir.empty() && terms.peer_model.empty();
+  const bool against_reference = !terms.steps_only && terms.reference_dir.empty() && terms.peer_model.empty();
   // Answers that part from ONNX Runtime's at roundings are followed in the reference.
   auto subject = build::open_subject(request, terms.bisect || terms.reference_dir.empty(), against_reference);
   progress.clear();
@@ -268,9 +277,10 @@ Result<Outcome> run(const Arguments& arguments) {
     for (const char* flag : {"--budget", "--settings", "--retune"})
       if (arguments.has(flag))
         return usage("%s is for tuning, and the cases of a suite are not tuned", flag).advise("leave it out");
-    for (const char* flag : {"--input", "--cast", "--onnxruntime", "--model", "--bisect", "--seed", "--reference-dir",
-                             "--max-error", "--min-cosine", "--max-change", "--rtol", "--atol", "--nan-equal", "--dims",
-                             "--shapes", "--opt-shapes", "--min-shapes", "--max-shapes", "--fix"})
+    for (const char* flag : {"--input",      "--cast",       "--onnxruntime",   "--model",      "--bisect",
+                             "--steps-only", "--seed",       "--reference-dir", "--max-error",  "--min-cosine",
+                             "--max-change", "--rtol",       "--atol",          "--nan-equal",  "--dims",
+                             "--shapes",     "--opt-shapes", "--min-shapes",    "--max-shapes", "--fix"})
       if (arguments.has(flag))
         return usage("%s is for a model: the cases of a suite have inputs, answers and bounds of their own",
                      arguments.spelled(flag).c_str())
@@ -297,6 +307,8 @@ const Entry verify_entry{{
          {"--onnxruntime", "", "",
           "compare with ONNX Runtime of the Python that PERI_PYTHON names (else the project's, else python3)"},
          {"--bisect", "", "", "check every step of a run on its actual inputs and name the first outside its bound"},
+         {"--steps-only", "", "",
+          "--bisect without the outputs: no float64 run of the whole model, for sizes at which that would take hours"},
          {"--seed", "", "N", "seed of the random inputs (default 1 and 2)", true},
          {"--cast", "", "", "convert inputs of another element type, where no value is lost"},
          {"--reference-dir", "", "DIR", "compare with DIR/NAME.npy of each output instead of the reference"},

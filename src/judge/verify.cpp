@@ -245,12 +245,13 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
   return Ok{};
 }
 
-// Runs the engine once, as it runs, with every step judged. False: a step is wrong.
+// Runs the engine once, as it runs, with every step judged, and unless the steps alone are to be, against the source's
+// values too. False: a step is wrong.
 Result<bool> bisect(const Subject& s, const VerifyTerms& terms, runtime::Session& session,
                     std::span<const Tensor> inputs, Verification* v) {
   const plan::Program& program = s.engine->program();
   Values source;
-  if (s.source) {
+  if (s.source && !terms.steps_only) {
     tell(terms, "the source's values in float64");
     PERI_ASSIGN(const DimBinding binding, plan::bind_dims(program, dims_of(inputs)));
     PERI_ASSIGN(source, source_values(s.reference, program, binding, inputs, s.engine->options().threads));
@@ -286,13 +287,14 @@ Status check_affordable(const ir::Graph& reference, const DimBinding& sizes) {
   return refused("the float64 reference would take hours%s", at.c_str())
       .expecting(format("at most %.3g Tflop", kMaxTflop))
       .but_found(format("%.3g Tflop", tflop))
-      .advise("give smaller sizes with --dims, or compare with --onnxruntime");
+      .advise("give smaller sizes with --dims, judge each step alone with --steps-only, or compare with --onnxruntime");
 }
 
 Result<Verification> verify(const Subject& subject, const VerifyTerms& terms) {
   Verification v;
   v.path = subject.path;
-  v.against = !terms.peer_model.empty()      ? kPeer
+  v.against = terms.steps_only               ? "each step alone"
+              : !terms.peer_model.empty()    ? kPeer
               : !terms.reference_dir.empty() ? terms.reference_dir
                                              : "float64 reference";
   v.max_error = terms.budget.max_error;
@@ -305,6 +307,13 @@ Result<Verification> verify(const Subject& subject, const VerifyTerms& terms) {
       return std::move(made).error().in_file(terms.peer_model);
   }
   PERI_ASSIGN(const auto session, runtime::Session::create(subject.engine));
+  if (terms.steps_only) {
+    PERI_ASSIGN(const std::vector<Tensor> inputs, inputs_of(subject, terms, terms.seeds.back()));
+    PERI_ASSIGN(v.passed, bisect(subject, terms, *session, inputs, &v));
+    v.runs = 1;
+    if (subject.check_files) PERI_TRY(subject.check_files());
+    return v;
+  }
   PERI_ASSIGN(const Runs runs, make_runs(subject, terms, *session));
   v.runs = runs.got.size();
   if (Status s = compare_runs(subject, terms, runs, *session, &v); !s.ok())
@@ -320,6 +329,7 @@ Result<Verification> verify(const Subject& subject, const VerifyTerms& terms) {
 
 std::string Verification::text() const {
   std::string out = outside;
+  if (bisect && outputs.empty()) return bisected + "; the outputs were not compared with those of the whole model";
   if (out.empty())
     out = format("%s against %s, largest error %.3g of the output's range, allowed %.3g",
                  counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str(), worst, allowed);

@@ -52,6 +52,7 @@ struct VerifyTerms {
   std::string peer_model;     // compare outputs with ONNX Runtime's for this file; "" not
   int threads = 1;            // of the reference and of ONNX Runtime
   bool bisect = false;        // also judge every step of the last run
+  bool steps_only = false;    // judge every step of one run, by the last seed, and not the whole: outputs stay empty
   Budget budget;
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
   std::function<bool()> stop;  // once true it ends with kCancelled

@@ -29,7 +29,8 @@ struct EngineDraft {
 // Lays out the weights: sets offset, bytes and hashes of program.weights, one for each tensor; equal contents are
 // stored once. The same program and tensors give the same bytes.
 Result<EngineDraft> draft_engine(Program program, const std::vector<Tensor>& weights);
-// Writes the file atomically. Errors: kIo.
+// Writes the file atomically; a file that is this engine already is not written again, only its time is set. Errors:
+// kIo.
 Status write_engine(const std::string& path, const EngineDraft& draft, const std::vector<Tensor>& weights);
 Status write_engine(const std::string& path, Program program, const std::vector<Tensor>& weights);
 // EngineDraft::hash of a loaded file.

@@ -140,6 +140,7 @@ Outcome verify(const LoggedEngine& e, const nb::dict& given, const nb::list& inp
   take_option(given, "seeds", &o.seeds);
   take_option(given, "dims", &o.dims);
   take_option(given, "bisect", &o.bisect);
+  take_option(given, "steps_only", &o.steps_only);
   take_option(given, "nan_equal", &o.nan_equal);
   take_path(given, "against", &o.peer_model);
   for (const auto& [name, value] : std::initializer_list<std::pair<const char*, double*>>{{"max_error", &o.max_error},

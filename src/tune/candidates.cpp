@@ -66,7 +66,8 @@ Turn turn_of(size_t place, double best, double best_of_provider) {
 }
 
 namespace {
-// Plans the needs of all, and refuses those that need more than a session may have.
+// Plans the needs of all, and refuses those that need more than a session may have. What a GPU has is known where they
+// are tried: its candidates are held to a limit that was given only.
 void refuse_large(const ir::Graph& region, const std::vector<bool>& constant, const device::Target& target,
                   const Options& options, Candidates* all) {
   runtime::EngineOptions engine;
@@ -75,7 +76,9 @@ void refuse_large(const ir::Graph& region, const std::vector<bool>& constant, co
   std::erase_if(all->list, [&](Candidate& c) {
     plan_needs(region, constant, target, &c);
     const auto& needs = c.offer.needs;
-    if (!needs || (needs->workspace <= limit && needs->scratch <= limit)) return false;
+    const bool away = !options.own_executor.empty() && c.kernel->executor == options.own_executor;
+    if (!needs || (away && options.memory_bytes == 0) || (needs->workspace <= limit && needs->scratch <= limit))
+      return false;
     all->refusals.push_back(
         {c.id(), format("a run of it needs more than %s: ", mib_text(engine.memory_limit()).c_str()) +
                      kernels::needs_text(*needs)});

@@ -282,6 +282,16 @@ TEST_F(Options, AnEngineIsVerifiedAgainstItsSource) {
     EXPECT_EQ(count(report->json, "[3,10]"), 3u);
     EXPECT_GT(count(report->json, "\"kernel\""), 2u) << "steps were judged";
   }
+  peri::VerifyOptions steps;
+  steps.dims = o.dims;
+  steps.steps_only = true;
+  auto alone = loaded->verify(steps);
+  ASSERT_TRUE(alone.ok()) << alone.error().text;
+  EXPECT_TRUE(alone->passed);
+  EXPECT_EQ(count(alone->json, "\"seed\""), 0u) << "no output is compared";
+  EXPECT_GT(count(alone->json, "\"kernel\""), 2u);
+  steps.peer_model = model();
+  EXPECT_FALSE(loaded->verify(steps).ok());
   o.max_error = 1e-12;
   auto strict = loaded->verify(o);
   ASSERT_TRUE(strict.ok());

@@ -135,7 +135,8 @@ TEST_F(Commands, VerifyRefusesAReferenceOfHours) {
   const auto r = command("verify", {model, "--no-tune", "--no-cache"});
   ASSERT_FALSE(r.ok()) << r->summary;
   EXPECT_NE(r.error().text().find("found 16 Tflop"), std::string::npos) << r.error().text();
-  EXPECT_NE(r.error().text().find("--onnxruntime"), std::string::npos) << r.error().text();
+  for (const char* way : {"--onnxruntime", "--steps-only"})
+    EXPECT_NE(r.error().text().find(way), std::string::npos) << r.error().text();
 }
 
 TEST_F(Commands, BisectNamesTheStepThatIsWrong) {
@@ -158,6 +159,12 @@ TEST_F(Commands, BisectNamesTheStepThatIsWrong) {
   EXPECT_NE(r->summary.find("first step outside its bound is 1, '" + loaded.program.steps[1].name + "'"),
             std::string::npos)
       << r->summary;
+  const auto alone = command("verify", {wrong, "--steps-only"});
+  ASSERT_TRUE(alone.ok()) << alone.error().text();
+  EXPECT_EQ(alone->code, 0) << "each step does what its region says";
+  EXPECT_NE(alone->summary.find("the outputs were not compared"), std::string::npos) << alone->summary;
+  EXPECT_EQ(command("verify", {wrong, "--steps-only", "--onnxruntime"}).error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(command("verify", {wrong, "--steps-only", "--seed", "1", "--seed", "2"}).error().kind, ErrorKind::kUsage);
   const auto right = command("verify", {engine_, "--bisect"});
   ASSERT_TRUE(right.ok()) << right.error().text();
   EXPECT_NE(right->summary.find("is within its own bound"), std::string::npos) << right->summary;

@@ -1,7 +1,9 @@
 // Engine files: the same bytes every time, back as they were, and every kind of damage refused or harmless.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 
@@ -56,6 +58,32 @@ TEST_F(EngineFile, ComesBackAndIsTheSameEachTime) {
   EXPECT_EQ(read_file(path_ + "2", 1 << 20).value(), bytes_);
   ASSERT_TRUE(write_engine(path_ + "3", p, weights_).ok());
   EXPECT_EQ(read_file(path_ + "3", 1 << 20).value(), bytes_);
+}
+
+TEST_F(EngineFile, AnUnchangedOneIsNotWrittenAgain) {
+  const auto status = [&] {
+    struct stat st = {};
+    EXPECT_EQ(::stat(path_.c_str(), &st), 0);
+    return st;
+  };
+  const auto first = status();
+  const fs::file_time_type long_ago = fs::last_write_time(path_) - std::chrono::hours(1);
+  fs::last_write_time(path_, long_ago);
+  ASSERT_TRUE(write_engine(path_, program_, weights_).ok());
+  EXPECT_EQ(status().st_ino, first.st_ino);
+  EXPECT_GT(fs::last_write_time(path_), long_ago) << "who compares times sees a build";
+  for (const size_t damaged : {bytes_.size() / 8, bytes_.size() - 70, bytes_.size()}) {  // metadata, weights, length
+    std::string bytes = bytes_;
+    if (damaged < bytes.size())
+      bytes[damaged] = static_cast<char>(bytes[damaged] ^ 1);
+    else
+      bytes += '\0';
+    ASSERT_TRUE(write_file_atomic(path_, bytes).ok());
+    const auto before = status();
+    ASSERT_TRUE(write_engine(path_, program_, weights_).ok());
+    EXPECT_NE(status().st_ino, before.st_ino) << damaged;
+    EXPECT_EQ(read_file(path_, 1 << 20).value(), bytes_) << damaged;
+  }
 }
 
 TEST_F(EngineFile, KeepsThePrecision) {

@@ -154,7 +154,7 @@ class Members(Served):
         self.split("verify")
         large = str(2**64 - 1)
         self.assertEqual(self.object_of("verify", "a.engine", "--seed", large)["outputs"][0]["seed"], int(large))
-        self.hold("verify 1", [self.object_of("verify", "a.engine", "--bisect"), self.object_of("verify", DIGITS, "--onnxruntime", "--no-tune")])
+        self.hold("verify 1", [self.object_of("verify", "a.engine", "--bisect"), self.object_of("verify", "a.engine", "--steps-only"), self.object_of("verify", DIGITS, "--onnxruntime", "--no-tune")])
         for name, op in (("good", "Relu"), ("strange", "Strange")):
             folder = self.folder / "suite" / name
             (folder / "test_data_set_0").mkdir(parents=True)

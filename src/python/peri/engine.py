@@ -238,12 +238,14 @@ class Engine:
     def verify(
         self, inputs: Any = None, *, seeds: Iterable[int] = (), dims: Mapping[str, int] | None = None, max_error: float | None = None,
         min_cosine: float = 0, max_change: float = 0, rtol: float | None = None, atol: float | None = None, bisect: bool = False,
-        nan_equal: bool = False, against: Path | None = None, threads: int = 0, progress: Progress | None = None,
+        steps_only: bool = False, nan_equal: bool = False, against: Path | None = None, threads: int = 0, progress: Progress | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> Verification:  # fmt: skip
         """Compares outputs on seeded inputs, or on `inputs`, with the float64 reference, or with ONNX Runtime's of the model
         `against`. `max_error`: the largest error allowed, as a share of an output's range (default: 1e-4). `rtol` and `atol`
         (default: 1e-3 and 1e-5) decide nothing: `l0` of an output is the share of its elements outside atol + rtol * |wanted|.
+        `bisect` judges every step of the last run too, on its actual inputs; `steps_only` does that and compares no output, for
+        sizes at which the float64 run of the whole would take hours.
         The result is true if all outputs are within the budget; an output outside raises no exception. `stop`: true ends the
         call with a CancelledError; Ctrl-C ends it with KeyboardInterrupt."""
         floats = {
@@ -251,7 +253,7 @@ class Engine:
         }  # fmt: skip
         options = {
             **{name: float(value) for name, value in floats.items()},
-            "threads": threads, "seeds": [arguments.number(s, "a seed", 0, 2**64 - 1) for s in seeds], "dims": arguments.sizes(dims), "bisect": bisect,
+            "threads": threads, "seeds": [arguments.number(s, "a seed", 0, 2**64 - 1) for s in seeds], "dims": arguments.sizes(dims), "bisect": bisect, "steps_only": steps_only,
             "nan_equal": nan_equal, "against": b"" if against is None else arguments.path(against, "against"),
         }  # fmt: skip
         taken = self._taken(inputs)
