@@ -6,6 +6,7 @@ import resource
 import signal
 import socket
 
+import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
@@ -126,6 +127,29 @@ class Limits(Typed):
         self.environment["PERI_CACHE"] = ""
         for what in ("path", "list", "clear"):
             self.assertEqual(self.ends(0, "cache", what), "PASSED cache: no cache: set PERI_CACHE, XDG_CACHE_HOME or HOME")
+
+    def test_weights_that_a_library_packed_are_kept(self):
+        """A later process maps what an earlier one packed, and computes the same with it."""
+        weight = helper.make_tensor("w", TensorProto.FLOAT, [500, 700], (np.arange(350_000, dtype=np.float32) % 13 - 6).tobytes(), raw=True)
+        graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [value("x", TensorProto.FLOAT, ["n", 500])], [value("y", TensorProto.FLOAT, None)], [weight])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
+        self.ends(0, "build", "m.onnx", "--provider", "onednn", "--dims", "n=9", "-o", "a.engine", "--quiet")
+        packed = self.folder / "own/packed"
+        self.environment["PERI_CACHE"] = str(packed.parent)
+        answers = []
+        for kept in (1, 1, 0):
+            self.environment["PERI_PACKED_CACHE_MIB"] = "100" if kept else "0"
+            self.ends(0, "run", "a.engine", "-i", "x=random:3", "--output-dir", "out", "--quiet", "--force")
+            answers.append(np.load(self.folder / "out/y.npy").tobytes())
+            files = list(packed.iterdir())
+            self.assertEqual(len(files), 1)
+            self.assertGreater(files[0].stat().st_size, 4 * 500 * 700)
+        used = files[0].stat().st_atime_ns, files[0].stat().st_ino
+        self.assertEqual(len(set(answers)), 1)
+        self.environment["PERI_PACKED_CACHE_MIB"] = "100"
+        self.ends(0, "run", "a.engine", "-i", "x=random:3", "--quiet")
+        self.assertEqual((packed / files[0].name).stat().st_ino, used[1], "taken, not written again")
+        self.assertGreater((packed / files[0].name).stat().st_atime_ns, used[0])
 
     def test_engines_of_servers_are_listed_and_cleared(self):
         """They are the largest of what is kept, and nothing else deletes them; files of other names stay."""

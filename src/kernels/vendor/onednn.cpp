@@ -99,15 +99,35 @@ std::vector<float> onednn_bias(const OnednnEpilogue& epilogue, const Constants& 
 
 namespace {
 // What a format is called between processes; empty: it has no name, and is not kept.
-std::string name_of(const dnnl::memory::desc& format) {
 #if DNNL_VERSION_MAJOR >= 3
-  (void)format;
-  return "";
+// Blocks of floats are all that a format is if they fill its memory: what oneDNN adds to weights of integers (sums,
+// scales) and formats of its own (Winograd) cannot be read from a descriptor.
+std::string name_of(const dnnl::memory::desc& wanted) {
+  using DataType = dnnl::memory::data_type;
+  const DataType type = wanted.get_data_type();
+  if (wanted.get_format_kind() != dnnl::memory::format_kind::blocked || wanted.get_submemory_offset() != 0) return "";
+  if (type != DataType::f32 && type != DataType::bf16 && type != DataType::f16) return "";
+  size_t bytes = type == DataType::f32 ? 4 : 2;
+  for (const dnnl::memory::dim d : wanted.get_padded_dims()) bytes *= static_cast<size_t>(d);
+  if (bytes != wanted.get_size()) return "";
+  std::string out = format("onednn blocked, type %d", static_cast<int>(type));
+  for (const auto& [what, values] : {std::pair{"dims", wanted.get_dims()},
+                                     {"padded", wanted.get_padded_dims()},
+                                     {"offsets", wanted.get_padded_offsets()},
+                                     {"strides", wanted.get_strides()},
+                                     {"blocks", wanted.get_inner_blks()},
+                                     {"of", wanted.get_inner_idxs()}}) {
+    out += std::string(", ") + what;
+    for (const dnnl::memory::dim v : values) out += " " + std::to_string(v);
+  }
+  return out;
+}
 #else
+std::string name_of(const dnnl::memory::desc& format) {
   return onednn_library() + " " + hex64(hash_bytes(&format.data, sizeof format.data)) +
          hex64(hash_bytes(&format.data, sizeof format.data, 1));
-#endif
 }
+#endif
 }  // namespace
 
 const Tensor* OnednnPacked::find(const dnnl::memory::desc& wanted) const {
