@@ -9,7 +9,8 @@ host our times are of runs with their copies, and the row says so.
 
   gpu_rows.py resnet50:1,8 bert_base --peri build/bin/peri --models build/models --json benchmarks/results/DATE_gpu_rows.json
 
-Engines are built first (`--build-flags` says how; `--engines DIR` keeps them). Clocks, power and temperature are asked of
+Engines are built first (`--build-flags` says how; `--engines DIR` keeps them). With `--judge` every step of a row's engine is judged at
+the row's sizes before it is measured (`peri verify --steps-only`), and a row with a wrong step is missed. Clocks, power and temperature are asked of
 nvidia-smi after each turn, where it is there. `--markdown FILE` writes the table too. `--dry`: the null device and a peer
 without torch, to test this file. Exit code 4 when a row is missed.
 """
@@ -41,6 +42,7 @@ ROWS = {
     "ssdlite320": ((1,), 1.00),
 }
 SEQUENCE, SPREAD, DRAWS = 128, 1.02, 2000
+WRONG = 3  # exit code of peri verify
 ASKED = "name,driver_version,clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_throttle_reasons.active"
 
 
@@ -146,8 +148,32 @@ def engine_of(a, name, batch, folder):
     return engine, dims
 
 
+def steps_of(a, engine, dims):
+    """What `peri verify --steps-only` finds of the engine at these sizes."""
+    words = [a.peri, "verify", engine, "--steps-only", "--quiet", "--json", "-"] + (["--dims", dims] if dims else [])
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True)
+    if done.returncode not in (0, WRONG):
+        raise Failure(f"`{shlex.join(map(str, words))}` gave exit code {done.returncode}: {(done.stdout + done.stderr)[-400:].strip()}")
+    steps = json.loads(done.stdout)["bisect"]
+    return {
+        "steps": len(steps),
+        "judged": sum(s["checked"] for s in steps),
+        "worst_over_bound": max((s["error_over_bound"] for s in steps if s["checked"]), default=0),
+        "wrong": "" if done.returncode == 0 else f"{steps[-1]['name']}: {steps[-1]['why']}",
+    }
+
+
 def measured(a, name, batch, limit, folder):
     engine, dims = engine_of(a, name, batch, folder)
+    found = steps_of(a, engine, dims) if a.judge else None
+    row = timed(a, name, batch, limit, engine, dims)
+    if found:
+        row["steps_alone"] = found
+        row["missed"] += [f"a step is wrong: {found['wrong']}"] if found["wrong"] else []
+    return row
+
+
+def timed(a, name, batch, limit, engine, dims):
     modes = "uncaptured" if name == "ssdlite320" else a.modes
     row = {"network": name, "batch": batch, "limit": limit, "dims": dims, "ours": {"rounds": []}, "peer": {"rounds": {}}, "states": []}
     with tempfile.TemporaryFile("w+") as our_log, tempfile.TemporaryFile("w+") as peer_log:
@@ -205,6 +231,7 @@ def arguments():
     p.add_argument("--engines", help="keep the engines in this folder")
     p.add_argument("--dtype", default="float16", help="of the peer")
     p.add_argument("--modes", default="eager,default", help="of the peer (default: %(default)s)")
+    p.add_argument("--judge", action="store_true", help="judge every step of each engine first")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--python", default=sys.executable, help="that has torch")
     p.add_argument("--dry", action="store_true", help="a peer without torch; with --build-flags '--backend null' no GPU is needed")

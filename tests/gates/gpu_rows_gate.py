@@ -53,7 +53,7 @@ with tempfile.TemporaryDirectory() as scratch:
     shutil.copy(ROOT / "models" / "digits_cnn.onnx", folder / "resnet50.onnx")
     out = folder / "rows.json"
     words = [PYTHON, ROOT / "benchmarks" / "peers" / "gpu_rows.py", "resnet50:2", "--peri", BUILD / "bin" / "peri", "--models", folder, "--build-flags=--backend null --no-tune --no-verify"]
-    done = subprocess.run([*words, "--dry", "--rounds", "2", "--json", out, "--markdown", folder / "rows.md"], capture_output=True, text=True)
+    done = subprocess.run([*words, "--dry", "--judge", "--rounds", "2", "--json", out, "--markdown", folder / "rows.md"], capture_output=True, text=True)
     if done.returncode != 4:  # a float64 reference is slower than a small product
         wrong.append(f"a dry row gave {done.returncode}: {done.stdout}{done.stderr}")
     else:
@@ -61,10 +61,20 @@ with tempfile.TemporaryDirectory() as scratch:
         counts = [len(made["ours"]["rounds"]), *(len(r) for r in made["ours"]["rounds"]), *(len(r) for r in made["peer"]["rounds"]["eager"])]
         if counts != [2, 30, 30, 30, 30] or made["ours"]["device_bytes"] <= 0 or made["batch"] != 2 or "batch=2" not in made["dims"]:
             wrong.append(f"a dry row has {counts} samples, {made['ours']['device_bytes']} bytes, dims '{made['dims']}'")
+        if made["steps_alone"]["steps"] < 5 or made["steps_alone"]["wrong"] or any("wrong" in m for m in made["missed"]):
+            wrong.append(f"of the steps of a right engine it says {made['steps_alone']}")
         if [s["side"] for s in made["states"]] != ["ours", "peer", "peer", "ours"]:
             wrong.append("the sides do not take turns")
         if "| resnet50 | 2 |" not in (folder / "rows.md").read_text():
             wrong.append("the table has no row")
+    # A program whose engines have a wrong step.
+    false = folder / "peri"
+    step = {"name": "c1", "checked": True, "error_over_bound": 7.0, "why": "planted"}
+    false.write_text(f"""#!/bin/sh\nif [ "$1" = verify ]; then echo '{json.dumps({"bisect": [step]})}'; exit 3; fi\nexec {BUILD / 'bin' / 'peri'} "$@"\n""")
+    false.chmod(0o755)
+    done = subprocess.run([*words[:4], false, *words[5:], "--dry", "--judge", "--rounds", "2", "--json", out], capture_output=True, text=True)
+    if done.returncode != 4 or "a step is wrong: c1: planted" not in done.stdout:
+        wrong.append(f"an engine with a wrong step gave {done.returncode}: {done.stdout}{done.stderr}")
     # An output that the host finds: such runs count with their copies.
     subprocess.run([PYTHON, "-c", FOUND, folder / "ssdlite320.onnx"], check=True)
     done = subprocess.run([*words[:2], "ssdlite320", *words[3:], "--dry", "--rounds", "2", "--json", out, "--markdown", folder / "rows.md"], capture_output=True, text=True)
