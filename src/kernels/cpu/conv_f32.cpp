@@ -1,17 +1,15 @@
 // Kernel conv_f32: float32 convolution in NHWC with its epilogue, as an implicit product over pointers to pixels, by
 // padded rows for a first layer, or depthwise. Weights are packed once for all image sizes.
 #include "kernels/cpu/conv/conv.hpp"
-#include "kernels/cpu/gemm/bound_epilogue.hpp"
+#include "kernels/cpu/conv/instance.hpp"
 #include "kernels/entry.hpp"
 #include "kernels/match/conv_match.hpp"
-#include "kernels/weights/packed.hpp"
 
 namespace peri::kernels {
 extern const Entry conv_f32_entry;
 
 namespace {
 using cpu::best_isa;
-using cpu::ConvArgs;
 using cpu::ConvPlan;
 using cpu::isa_name;
 using cpu::pack_conv_weights;
@@ -21,7 +19,7 @@ using cpu::refuse_conv;
 using cpu::XForm;
 
 // The input whose memory the result may take; -1: none. Sums in several blocks of depth stand in the result meanwhile.
-int taken(const Problem& p, const MatchedConv& s, const ConvPlan& plan) {
+int taken_input(const Problem& p, const MatchedConv& s, const ConvPlan& plan) {
   const bool one_pass = plan.kind != cpu::ConvKind::kPointers || plan.taps_at_once == s.shape.kh * s.shape.kw;
   return one_pass ? shared_residual(p, s.epilogue) : -1;
 }
@@ -43,45 +41,12 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
     o.config = form == XForm::kNchw ? "x=nchw" : "x=nhwc";
     ask_for_nhwc(p, &o);
     if (form == XForm::kNchw) o.inputs[static_cast<size_t>(s.x)] = {};
-    o.in_place = {taken(p, s, plan_conv(s.shape, isa))};
+    o.in_place = {taken_input(p, s, plan_conv(s.shape, isa))};
     o.requires_isa = isa_name(isa);
     out.push_back(std::move(o));
   }
   return out;
 }
-
-Needs needs_from_plan(const ConvPlan& plan) {
-  return needs_of_tasks(plan.tasks, static_cast<size_t>(plan.scratch_floats) * sizeof(float));
-}
-
-class ConvInstance final : public Instance {
- public:
-  ConvInstance(MatchedConv setup, ConvPlan plan, Packed packed, std::vector<Tensor> constants, int taken)
-      : Instance(needs_from_plan(plan)),
-        taken_(taken),
-        setup_(std::move(setup)),
-        plan_(plan),
-        packed_(std::move(packed)),
-        constants_(std::move(constants)) {}
-  bool may_take(size_t output, size_t input) const override {
-    return output == 0 && taken_ >= 0 && input == static_cast<size_t>(taken_);
-  }
-  void run_task(int, int64_t task, const Args& args) const override {
-    ConvArgs a;
-    a.x = static_cast<const float*>(args.in[static_cast<size_t>(setup_.x)]);
-    a.w = packed_floats(packed_);
-    a.y = static_cast<float*>(args.out[0]);
-    a.epilogue = bind_epilogue(setup_.epilogue, constants_, args, plan_.shape.oc);
-    cpu::run_task(plan_, a, task, reinterpret_cast<float*>(args.scratch));
-  }
-
- private:
-  int taken_;
-  MatchedConv setup_;
-  ConvPlan plan_;
-  Packed packed_;
-  std::vector<Tensor> constants_;
-};
 
 struct Planned {
   MatchedConv conv;
@@ -109,7 +74,7 @@ Result<Planned> planned(const Problem& p, std::string_view config, const Target&
 
 Result<Needs> needs(const Problem& p, std::string_view config, const Target& target) {
   PERI_ASSIGN(const Planned made, planned(p, config, target));
-  return needs_from_plan(made.plan);
+  return conv_needs(made.plan);
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
@@ -119,10 +84,8 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_TRY(pack_once(c, "", packed_conv_floats(s.shape, isa), [&](float* to) {
     pack_conv_weights(c.constants[static_cast<size_t>(s.w)].as<float>().data(), s.shape, isa, to);
   }));
-  std::vector<Tensor> constants = c.constants.all_but({s.w});
-  const int take = taken(p, s, made.plan);
-  return std::unique_ptr<Instance>(
-      std::make_unique<ConvInstance>(std::move(s), made.plan, *c.packed, std::move(constants), take));
+  const int taken = taken_input(p, s, made.plan);
+  return conv_instance(std::move(s), made.plan, c, taken);
 }
 }  // namespace
 

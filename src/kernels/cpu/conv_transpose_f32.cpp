@@ -2,16 +2,14 @@
 // packed once for all image sizes.
 #include <algorithm>
 
+#include "kernels/cpu/conv/instance.hpp"
 #include "kernels/cpu/conv/transposed.hpp"
-#include "kernels/cpu/gemm/bound_epilogue.hpp"
 #include "kernels/entry.hpp"
 #include "kernels/match/conv_match.hpp"
-#include "kernels/weights/packed.hpp"
 
 namespace peri::kernels {
 namespace {
 using cpu::best_isa;
-using cpu::ConvArgs;
 using cpu::isa_name;
 using cpu::pack_transposed_weights;
 using cpu::packed_transposed_floats;
@@ -113,39 +111,6 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return std::vector<Offer>{std::move(o)};
 }
 
-Needs needs_from_plan(const TransposedPlan& plan) {
-  return needs_of_tasks(plan.tasks, static_cast<size_t>(plan.scratch_floats) * sizeof(float));
-}
-
-class TransposedInstance final : public Instance {
- public:
-  TransposedInstance(Setup setup, TransposedPlan plan, Packed packed, std::vector<Tensor> constants, int taken)
-      : Instance(needs_from_plan(plan)),
-        taken_(taken),
-        setup_(std::move(setup)),
-        plan_(plan),
-        packed_(std::move(packed)),
-        constants_(std::move(constants)) {}
-  bool may_take(size_t output, size_t input) const override {
-    return output == 0 && taken_ >= 0 && input == static_cast<size_t>(taken_);
-  }
-  void run_task(int, int64_t task, const Args& args) const override {
-    ConvArgs a;
-    a.x = static_cast<const float*>(args.in[static_cast<size_t>(setup_.x)]);
-    a.w = packed_floats(packed_);
-    a.y = static_cast<float*>(args.out[0]);
-    a.epilogue = bind_epilogue(setup_.epilogue, constants_, args, plan_.shape.oc);
-    cpu::run_task(plan_, a, task, reinterpret_cast<float*>(args.scratch));
-  }
-
- private:
-  int taken_;
-  Setup setup_;
-  TransposedPlan plan_;
-  Packed packed_;
-  std::vector<Tensor> constants_;
-};
-
 struct Planned {
   Setup setup;
   TransposedPlan plan;
@@ -164,7 +129,7 @@ Result<Planned> planned(const Problem& p, std::string_view config, const Target&
 
 Result<Needs> needs(const Problem& p, std::string_view config, const Target& target) {
   PERI_ASSIGN(const Planned made, planned(p, config, target));
-  return needs_from_plan(made.plan);
+  return conv_needs(made.plan);
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
@@ -174,10 +139,8 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_TRY(pack_once(c, "", packed_transposed_floats(s.shape, isa), [&](float* to) {
     pack_transposed_weights(c.constants[static_cast<size_t>(s.w)].as<float>().data(), s.shape, isa, to);
   }));
-  std::vector<Tensor> constants = c.constants.all_but({s.w});
   const int taken = shared_residual(p, s.epilogue);
-  return std::unique_ptr<Instance>(
-      std::make_unique<TransposedInstance>(std::move(s), made.plan, *c.packed, std::move(constants), taken));
+  return conv_instance(std::move(s), made.plan, c, taken);
 }
 
 }  // namespace

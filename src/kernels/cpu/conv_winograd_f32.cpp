@@ -1,18 +1,16 @@
 // Kernel conv_winograd_f32: 3x3 convolution at stride 1 with its epilogue by Winograd's F(2x2) and F(4x4), NHWC. Fewer
 // multiplications, but weights of 1.8 and 4 times the size: which tile is faster depends on image and cache, so both
 // are offered.
+#include "kernels/cpu/conv/instance.hpp"
 #include "kernels/cpu/conv/winograd.hpp"
-#include "kernels/cpu/gemm/bound_epilogue.hpp"
 #include "kernels/entry.hpp"
 #include "kernels/match/conv_match.hpp"
-#include "kernels/weights/packed.hpp"
 
 namespace peri::kernels {
 extern const Entry conv_winograd_f32_entry;
 
 namespace {
 using cpu::best_isa;
-using cpu::ConvArgs;
 using cpu::isa_name;
 using cpu::pack_winograd_weights;
 using cpu::packed_winograd_floats;
@@ -45,39 +43,6 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return out;
 }
 
-Needs needs_from_plan(const WinogradPlan& plan) {
-  return needs_of_tasks(plan.tasks, static_cast<size_t>(plan.scratch_floats) * sizeof(float));
-}
-
-class WinogradInstance final : public Instance {
- public:
-  WinogradInstance(MatchedConv conv, WinogradPlan plan, Packed packed, std::vector<Tensor> constants, int taken)
-      : Instance(needs_from_plan(plan)),
-        taken_(taken),
-        conv_(std::move(conv)),
-        plan_(plan),
-        packed_(std::move(packed)),
-        constants_(std::move(constants)) {}
-  bool may_take(size_t output, size_t input) const override {
-    return output == 0 && taken_ >= 0 && input == static_cast<size_t>(taken_);
-  }
-  void run_task(int, int64_t task, const Args& args) const override {
-    ConvArgs a;
-    a.x = static_cast<const float*>(args.in[static_cast<size_t>(conv_.x)]);
-    a.w = packed_floats(packed_);
-    a.y = static_cast<float*>(args.out[0]);
-    a.epilogue = bind_epilogue(conv_.epilogue, constants_, args, plan_.shape.oc);
-    cpu::run_task(plan_, a, task, reinterpret_cast<float*>(args.scratch));
-  }
-
- private:
-  int taken_;
-  MatchedConv conv_;
-  WinogradPlan plan_;
-  Packed packed_;
-  std::vector<Tensor> constants_;
-};
-
 struct Planned {
   MatchedConv conv;
   WinogradPlan plan;
@@ -101,7 +66,7 @@ Result<Planned> planned(const Problem& p, std::string_view config, const Target&
 
 Result<Needs> needs(const Problem& p, std::string_view config, const Target& target) {
   PERI_ASSIGN(const Planned made, planned(p, config, target));
-  return needs_from_plan(made.plan);
+  return conv_needs(made.plan);
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext& c) {
@@ -112,10 +77,8 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_TRY(pack_once(c, "", packed_winograd_floats(s.shape, m, isa), [&](float* to) {
     pack_winograd_weights(c.constants[static_cast<size_t>(s.w)].as<float>().data(), s.shape, m, isa, to);
   }));
-  std::vector<Tensor> constants = c.constants.all_but({s.w});
   const int taken = shared_residual(p, s.epilogue);
-  return std::unique_ptr<Instance>(
-      std::make_unique<WinogradInstance>(std::move(s), made.plan, *c.packed, std::move(constants), taken));
+  return conv_instance(std::move(s), made.plan, c, taken);
 }
 
 }  // namespace
