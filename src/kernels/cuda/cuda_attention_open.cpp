@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/rows.hpp"
@@ -164,9 +165,7 @@ Status check(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "onnx_attention") return refused("not ONNX's attention");
   if (p.graph->nodes.size() != 1) return refused("takes no epilogue");
-  for (const auto* list : {&p.graph->inputs, &p.graph->outputs})
-    for (const ir::Value* v : *list)
-      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
+  PERI_TRY(cuda::check_row_major(*p.graph));
   for (const ir::Value* v : n.inputs)
     if (v && v->type.dtype == DType::kF64) return refused("takes f32, f16 and bf16 only").but_found("f64");
   return Ok{};

@@ -1,5 +1,6 @@
 // Kernel cuda_fill: results that follow from places or bits alone, on a GPU: eye_like, the mask of a dropout that drops
 // nothing, bit_cast between types of one width.
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 
@@ -46,9 +47,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const bool drops = n.op == "dropout";
   if (n.op != "eye_like" && n.op != "bit_cast" && !drops) return refused("a result that does not follow from places");
   if (g.nodes.size() != 1 || g.outputs.size() != 1) return refused("takes no epilogue");
-  for (const auto* list : {&g.inputs, &g.outputs})
-    for (const ir::Value* v : *list)
-      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
+  PERI_TRY(cuda::check_row_major(g));
   if (drops && (n.in(2) || n.outputs.size() < 2 || g.outputs[0] != n.outputs[1]))
     return refused("a dropout that may drop, or whose mask is not the result");
   Signature s;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/product.hpp"
 
@@ -63,33 +64,18 @@ struct Read {
 };
 
 Status read_matmul(const ir::Node& n, const std::string& a, const std::string& b, Read* r) {
-  std::vector<int64_t> x = dims_of(*n.in(0)), w = dims_of(*n.in(1));
-  if (x.empty() || w.empty()) return refused("a scalar operand");
-  if (x.size() == 1) x.insert(x.begin(), 1);
-  if (w.size() == 1) w.push_back(1);
+  PERI_ASSIGN(const cuda::MatmulDims d, cuda::matmul_dims(n));
   Product& out = r->product;
-  out.m = x[x.size() - 2];
-  out.k = x.back();
-  out.n = w.back();
-  int64_t w_batch = 1;
-  for (size_t k = 0; k + 2 < w.size(); ++k) w_batch *= w[k];
-  if (w_batch == 1) {  // rows of all batches are rows of one product
-    for (size_t k = 0; k + 2 < x.size(); ++k) out.m *= x[k];
-    x = {out.m, out.k};
-    w = {out.k, out.n};
-  }
-  std::vector<int64_t> batch(std::max(x.size(), w.size()) - 2, 1);
-  for (size_t k = 0; k < batch.size(); ++k) {
-    const size_t of_x = batch.size() + 2 - x.size(), of_w = batch.size() + 2 - w.size();
-    const int64_t dx = k >= of_x ? x[k - of_x] : 1, dw = k >= of_w ? w[k - of_w] : 1;
-    batch[k] = dx == 1 ? dw : dx;
-    out.batch *= batch[k];
-  }
+  out.m = d.m;
+  out.k = d.k;
+  out.n = d.n;
+  out.batch = d.batches;
   Signature& s = r->signature;
-  out.functions = operands(cuda::loaded(n.in(0)->type.dtype, a + "[base + m * PERI_K + k]"),
-                           cuda::loaded(n.in(1)->type.dtype, b + "[base + k * PERI_N + n]"),
-                           batch_offset(x, batch, out.m * out.k, &s), batch_offset(w, batch, out.k * out.n, &s)) +
-                  sum_text("sum");
+  out.functions =
+      operands(cuda::loaded(n.in(0)->type.dtype, a + "[base + m * PERI_K + k]"),
+               cuda::loaded(n.in(1)->type.dtype, b + "[base + k * PERI_N + n]"),
+               batch_offset(d.x, d.batch, out.m * out.k, &s), batch_offset(d.w, d.batch, out.k * out.n, &s)) +
+      sum_text("sum");
   return Ok{};
 }
 

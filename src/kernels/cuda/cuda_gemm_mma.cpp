@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/tiles.hpp"
 #include "kernels/match/epilogue_match.hpp"
 
@@ -105,30 +106,15 @@ struct Read {
 };
 
 Status read_matmul(const ir::Node& n, Read* r) {
-  std::vector<int64_t> x = dims_of(*n.in(0)), w = dims_of(*n.in(1));
-  if (x.empty() || w.empty()) return refused("a scalar operand");
-  if (x.size() == 1) x.insert(x.begin(), 1);
-  if (w.size() == 1) w.push_back(1);
+  PERI_ASSIGN(cuda::MatmulDims d, cuda::matmul_dims(n));
   TiledProduct& out = r->product;
-  out.m = x[x.size() - 2];
-  out.k = x.back();
-  out.n = w.back();
-  int64_t w_batch = 1;
-  for (size_t k = 0; k + 2 < w.size(); ++k) w_batch *= w[k];
-  if (w_batch == 1) {  // rows of all batches are rows of one product
-    for (size_t k = 0; k + 2 < x.size(); ++k) out.m *= x[k];
-    x = {out.m, out.k};
-    w = {out.k, out.n};
-  }
-  r->batch.assign(std::max(x.size(), w.size()) - 2, 1);
-  for (size_t k = 0; k < r->batch.size(); ++k) {
-    const size_t of_x = r->batch.size() + 2 - x.size(), of_w = r->batch.size() + 2 - w.size();
-    const int64_t dx = k >= of_x ? x[k - of_x] : 1, dw = k >= of_w ? w[k - of_w] : 1;
-    r->batch[k] = dx == 1 ? dw : dx;
-    out.batch *= r->batch[k];
-  }
-  r->a.dims = std::move(x);
-  r->b.dims = std::move(w);
+  out.m = d.m;
+  out.k = d.k;
+  out.n = d.n;
+  out.batch = d.batches;
+  r->batch = std::move(d.batch);
+  r->a.dims = std::move(d.x);
+  r->b.dims = std::move(d.w);
   return Ok{};
 }
 
@@ -190,9 +176,7 @@ Result<Read> read(const Problem& p) {
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
-  for (const auto* list : {&p.graph->inputs, &p.graph->outputs})
-    for (const ir::Value* v : *list)
-      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
+  PERI_TRY(cuda::check_row_major(*p.graph));
   PERI_ASSIGN(const Read r, read(p));
   return cuda::tile_offers(cuda::plain_offer(p)[0], r.product, cuda::limits_of(target), kMaxConfigs);
 }

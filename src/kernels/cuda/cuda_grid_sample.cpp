@@ -1,5 +1,6 @@
 // Kernel cuda_grid_sample: grid_sample over any number of axes on a GPU, nearest, linear and cubic, zeros, the border
 // or the reflected image outside; one thread per element, places in double, sums in float32.
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 
@@ -68,9 +69,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "grid_sample") return refused("not a grid_sample");
   if (p.graph->nodes.size() != 1) return refused("takes no epilogue");
-  for (const auto* list : {&p.graph->inputs, &p.graph->outputs})
-    for (const ir::Value* v : *list)
-      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
+  PERI_TRY(cuda::check_row_major(*p.graph));
   const std::string mode = n.s("mode", "linear"), outside = n.s("padding_mode", "zeros");
   const int kind = mode == "nearest" ? 0 : mode == "linear" ? 1 : 2, taps = kind == 0 ? 1 : kind == 1 ? 2 : 4;
   const DType type = n.in(0)->type.dtype, places = n.in(1)->type.dtype;

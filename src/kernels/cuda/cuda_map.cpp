@@ -2,6 +2,7 @@
 // instruction: integers of every width, float64, casts, bits, the rarer functions.
 #include <cmath>
 
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 
@@ -267,9 +268,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const ops::OpDef* op = ops::find(n.op);
   if (g.nodes.size() != 1 || !op || !op->elementwise || n.outputs.size() != 1)
     return refused("takes one element-wise op");
-  for (const auto* list : {&g.inputs, &g.outputs})
-    for (const ir::Value* v : *list)
-      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
+  PERI_TRY(cuda::check_row_major(g));
   const std::vector<int64_t> dims = dims_of(*n.out());
   const DType from = n.in(n.op == "where" ? 1 : 0)->type.dtype, to = n.out()->type.dtype;
   PERI_ASSIGN(const std::string value, expression(n));

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/rows.hpp"
@@ -281,9 +282,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, int warps) {
   for (const ir::Value* v : n.inputs)
     if (v && v->type.dtype != DType::kF32 && v->type.dtype != DType::kF16 && v->type.dtype != DType::kBF16)
       return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(v->type.dtype)));
-  for (const auto* list : {&p.graph->inputs, &p.graph->outputs})
-    for (const ir::Value* v : *list)
-      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
+  PERI_TRY(cuda::check_row_major(*p.graph));
   PERI_ASSIGN(const std::string x, s.value(p, *n.in(0)));
   const cuda::Lines lines = cuda::lines_of(row.dims, row.along, &s);
   const bool once = reads_once(row, lines) && input_index(*p.graph, n.in(0)) >= 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 
@@ -240,9 +241,7 @@ Result<cuda::Planned> plan(const Problem& p) {
   const ir::Graph& g = *p.graph;
   const ir::Node& n = p.anchor();
   if (g.nodes.size() != 1) return refused("takes no epilogue");
-  for (const auto* list : {&g.inputs, &g.outputs})
-    for (const ir::Value* v : *list)
-      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
+  PERI_TRY(cuda::check_row_major(g));
   Signature s;
   PERI_ASSIGN(const Pick pick, read(p, n, &s));
   PERI_ASSIGN(const std::string from, s.value(p, *n.in(pick.port)));

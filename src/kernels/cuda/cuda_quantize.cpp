@@ -1,5 +1,6 @@
 // Kernel cuda_quantize: quantize_linear of floats into 8 and 16 bits, and dequantize_linear of 8, 16 bits and int32, by
 // one scale, one for each element along an axis, or one for each block along it, on a GPU; one thread per element.
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 
@@ -30,9 +31,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const bool quantizes = n.op == "quantize_linear";
   if (!quantizes && n.op != "dequantize_linear") return refused("neither quantises nor dequantises");
   if (p.graph->nodes.size() != 1) return refused("takes no epilogue");
-  for (const auto* list : {&p.graph->inputs, &p.graph->outputs})
-    for (const ir::Value* v : *list)
-      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
+  PERI_TRY(cuda::check_row_major(*p.graph));
   const DType x = n.in(0)->type.dtype, y = n.out()->type.dtype, scale = n.in(1)->type.dtype;
   const DType narrow = quantizes ? y : x, wide = quantizes ? x : y;
   if (!is_real(wide) || !is_real(scale)) return refused("takes f32, f16 and bf16 only");

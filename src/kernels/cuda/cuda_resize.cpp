@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 
@@ -173,9 +174,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const int64_t count = cuda::numel_of(*n.out());
   const bool eight = is_float(dtype) && y.back() % 8 == 0;
   PERI_ASSIGN(const std::string finish, eight ? cuda::finish_wide_text(p, 8, &s) : cuda::finish_text(p, true, &s));
-  for (const auto* list : {&p.graph->inputs, &p.graph->outputs})
-    for (const ir::Value* v : *list)
-      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
+  PERI_TRY(cuda::check_row_major(*p.graph));
   const Loops l = loops_of(resized, x, y, nearest, &s);
   const std::string type = cuda::register_type(dtype), element = cuda::loaded(dtype, from + "[" + l.place + "]");
   std::string one = l.last;

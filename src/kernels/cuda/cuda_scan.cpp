@@ -1,5 +1,6 @@
 // Kernel cuda_scan: ops that process one axis in order, on a GPU: running sums and products, arg_max, arg_min, hardmax,
 // top_k, for numbers of any type; one thread per line, or per result of top_k.
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/rows.hpp"
@@ -132,9 +133,7 @@ Result<cuda::Planned> plan(const Problem& p) {
   const bool cum = running_op(n), arg = n.op == "arg_max" || n.op == "arg_min", hard = n.op == "hardmax",
              sorted = n.op == "top_k";
   if (g.nodes.size() != 1 || !(cum || arg || hard || sorted)) return refused("does not go along one axis");
-  for (const auto* list : {&g.inputs, &g.outputs})
-    for (const ir::Value* v : *list)
-      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
+  PERI_TRY(cuda::check_row_major(g));
   Signature s;
   PERI_ASSIGN(Lines l, lines_of(p, n, &s));
   const auto [outer, axis, inner] = l.shape;

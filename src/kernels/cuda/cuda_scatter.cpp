@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 
@@ -236,9 +237,7 @@ Result<cuda::Planned> plan(const Problem& p) {
   if (n.op != "scatter_elements" && n.op != "scatter_nd" && n.op != "max_unpool" && !caches)
     return refused("not a scatter");
   if (p.graph->nodes.size() != 1) return refused("takes no epilogue");
-  for (const auto* list : {&p.graph->inputs, &p.graph->outputs})
-    for (const ir::Value* v : *list)
-      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
+  PERI_TRY(cuda::check_row_major(*p.graph));
   return caches ? cached(p, n) : scattered(p, n);
 }
 }  // namespace

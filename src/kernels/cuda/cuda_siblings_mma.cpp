@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/tiles.hpp"
 #include "kernels/match/epilogue_match.hpp"
 
@@ -140,9 +141,7 @@ Result<Read> read(const Problem& p) {
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
-  for (const auto* list : {&p.graph->inputs, &p.graph->outputs})
-    for (const ir::Value* v : *list)
-      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
+  PERI_TRY(cuda::check_row_major(*p.graph));
   PERI_ASSIGN(const Read r, read(p));
   return cuda::tile_offers(cuda::plain_offer(p)[0], r.product, cuda::limits_of(target), kMaxConfigs);
 }

@@ -1,6 +1,7 @@
 // Kernel cuda_window: sliding windows other than the usual pooling, on a GPU: max_pool of integers and with indices,
 // lp_pool; one thread per result.
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "ops/shape/window.hpp"
@@ -108,9 +109,7 @@ Result<std::vector<KernelLaunch>> norm(const Problem& p, const ir::Node& n) {
 Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "max_pool" && n.op != "lp_pool") return refused("no pooling it knows");
-  for (const auto* list : {&p.graph->inputs, &p.graph->outputs})
-    for (const ir::Value* v : *list)
-      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
+  PERI_TRY(cuda::check_row_major(*p.graph));
   return n.op == "max_pool" ? largest(p, n) : norm(p, n);
 }
 }  // namespace

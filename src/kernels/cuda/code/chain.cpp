@@ -1,6 +1,7 @@
 // Block code, instruction by instruction; broadcast operands are read at coordinates of the result; adjacent contiguous
 // operands in one access.
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/dims.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -283,9 +284,7 @@ Result<std::string> wide_text(Writer& w, int width) {
 }
 
 Status check_layouts(const ir::Graph& g) {
-  for (const auto* list : {&g.inputs, &g.outputs})
-    for (const ir::Value* v : *list)
-      if (!v->type.layout.row_major()) return refused("takes and makes row-major tensors only");
+  PERI_TRY(check_row_major(g));
   return Ok{};
 }
 
