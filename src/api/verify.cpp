@@ -35,8 +35,7 @@ Status check_steps_only(const peri_verify_options& given) {
                                                      {"min_cosine", given.min_cosine != 0},
                                                      {"max_change", given.max_change != 0},
                                                      {"rtol", given.rtol != 0},
-                                                     {"atol", given.atol != 0},
-                                                     {"nan_equal", given.nan_equal != 0}};
+                                                     {"atol", given.atol != 0}};
   for (const auto& [name, is_given] : kOfOutputs)
     if (is_given) return usage("the option %s is for outputs, and bisect = 2 compares none", name);
   if (given.seed_count > 1)
@@ -86,6 +85,7 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
     PERI_ASSIGN(const TensorArray array, TensorArray::of(given.in, given.in_count));
     PERI_ASSIGN(std::vector<Tensor> inputs, inputs_of(engine.engine->program(), array));
     t.seeds = {0};
+    t.given = true;
     t.inputs = [inputs](uint64_t) -> Result<std::vector<Tensor>> { return inputs; };
     return t;
   }

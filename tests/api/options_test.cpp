@@ -294,7 +294,7 @@ TEST_F(Options, AnEngineIsVerifiedAgainstItsSource) {
   for (const auto& set : std::initializer_list<std::function<void(peri::VerifyOptions&)>>{
            [&](auto& v) { v.peer_model = model(); }, [](auto& v) { v.max_error = 1e-3; },
            [](auto& v) { v.min_cosine = 0.9; }, [](auto& v) { v.max_change = 1; }, [](auto& v) { v.rtol = 1; },
-           [](auto& v) { v.atol = 1; }, [](auto& v) { v.nan_equal = true; }, [](auto& v) { v.seeds = {1, 2}; }}) {
+           [](auto& v) { v.atol = 1; }, [](auto& v) { v.seeds = {1, 2}; }}) {
     peri::VerifyOptions with = steps;
     set(with);
     const auto refused = loaded->verify(with);

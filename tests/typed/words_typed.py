@@ -155,6 +155,24 @@ class Words(Typed):
         self.ends(0, "build", "m.onnx", "-o", "m.engine", "--dims", "s=4", "--no-tune", "--no-cache", "--quiet")
         self.assertRegex(self.ends(1, "run", "m.engine", "-i", "x=random:1", "--dims", "s=9"), "out of range.* smaller sizes")
 
+    def test_inputs_that_are_given_have_no_seed(self):
+        self.ends(0, "build", DIGITS, "-o", "a.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        r = self.peri("verify", "a.engine", "-i", "image=random:5", "--max-error", "0", "--json", "v.json")
+        self.assertIn("output 'logits' is outside its budget: error ", r.stderr.decode())
+        self.assertRegex(r.stdout.decode(), r"(?m)^- +logits ")
+        self.assertEqual(json.loads((self.folder / "v.json").read_text())["outputs"][0]["seed"], 0)
+        self.assertIn("is outside its budget at seed 3: ", self.ends(3, "verify", "a.engine", "--seed", "3", "--max-error", "0"))
+
+    def test_steps_alone_prove_nothing_of_nan(self):
+        """As the outputs of a whole model: NaN is agreement only where that is asked for."""
+        self.model("m.onnx", op="Log")
+        numpy.save(self.folder / "x.npy", numpy.array([[1, -1, 2, 3]], numpy.float32))
+        self.ends(0, "build", "m.onnx", "-o", "m.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        words = "verify", "m.engine", "--steps-only", "-i", "x=x.npy"
+        self.assertIn("output 'y' proves nothing: 1 of its 4 elements are NaN", self.ends(3, *words))
+        self.assertIn("and 1 of their elements are NaN", self.ends(0, *words, "--nan-equal", "--json", "v.json"))
+        self.assertEqual(json.loads((self.folder / "v.json").read_text())["both_nan"], 1)
+
     def test_a_proof_that_is_elsewhere(self):
         self.ends(0, "build", DIGITS, "-o", "a.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet")
         (self.folder / "a.engine").rename(self.folder / "b.engine")
