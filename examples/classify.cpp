@@ -53,5 +53,9 @@ int main(int argc, char** argv) {
   }
   const auto best = std::max_element(scores.begin(), scores.end());
   std::printf("class %zd of %zu, score %.4f\n", best - scores.begin(), scores.size(), static_cast<double>(*best));
+  if (std::fflush(stdout) != 0) {  // a full disk, say
+    std::perror("standard output");
+    return 1;
+  }
   return 0;
 }

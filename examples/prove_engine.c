@@ -2,6 +2,7 @@
  * writes its proof.   usage: prove_engine MODEL.onnx PROOF.json */
 #include <peri/peri.h>
 #include <stdio.h>
+#include <string.h>
 
 static int complain(peri_error* error) {
   fprintf(stderr, "%s\n", peri_error_get(error, PERI_ERROR_TEXT));
@@ -19,7 +20,7 @@ int main(int argc, char** argv) {
   peri_report* report = NULL;
   const char* proof = NULL;
   peri_error* error;
-  if (argc != 3) {
+  if (argc != 3 || strcmp(argv[1], argv[2]) == 0) { /* the proof would take the model's place */
     fprintf(stderr, "usage: prove_engine MODEL.onnx PROOF.json\n");
     return 2;
   }
@@ -52,5 +53,9 @@ int main(int argc, char** argv) {
     return 1;
   }
   peri_engine_free(engine);
+  if (fflush(stdout) != 0) { /* a full disk, say */
+    perror("standard output");
+    return 1;
+  }
   return 0;
 }

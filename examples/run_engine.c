@@ -81,5 +81,9 @@ int main(int argc, char** argv) {
   for (size_t k = 0; k < inputs; ++k) free(in[k].data);
   peri_session_free(session);
   peri_engine_free(engine);
+  if (fflush(stdout) != 0) { /* a full disk, say */
+    perror("standard output");
+    return 1;
+  }
   return 0;
 }

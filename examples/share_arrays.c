@@ -79,5 +79,9 @@ int main(int argc, char** argv) {
   answer->deleter(answer);
   free(array.dl_tensor.data);
   printf("%zu bytes in use\n", in_use);
+  if (fflush(stdout) != 0) { /* a full disk, say */
+    perror("standard output");
+    return 1;
+  }
   return in_use != 0;
 }

@@ -28,6 +28,11 @@ constexpr Name kNames[] = {
     {"--seed", "seeds"},
 };
 constexpr Name kCalls[] = {{"--kernel", "peri_kernel_add()"}};
+// Remedies that name commands, and the calls that they are here.
+constexpr Name kRemedies[] = {
+    {"run, bench, verify, explain and inspect take the engine as it is",
+     "peri_engine_load() takes the engine as it is"},
+};
 constexpr std::string_view kSame[] = {
     "--backend",   "--bisect",   "--budget",     "--compare",          "--device",    "--dims",
     "--dtype",     "--force",    "--io-dtype",   "--layers",           "--max-error", "--max-iterations",
@@ -119,6 +124,8 @@ std::string in_words_of_library(std::string_view text) {
 Error in_words_of_library(Error e) {
   for (std::string* part : {&e.message, &e.expected, &e.found, &e.remedy})
     if (part->find("--") != std::string::npos) *part = in_words_of_library(*part);
+  for (const Name& n : kRemedies)
+    if (e.remedy == n.flag) e.remedy = n.option;
   return e;
 }
 

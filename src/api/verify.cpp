@@ -1,6 +1,7 @@
 // Verification through the C interface.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "api/callbacks.hpp"
 #include "api/handles.hpp"
@@ -25,6 +26,21 @@ Status set_budget(const peri_verify_options& given, judge::Budget* b) {
   PERI_TRY(take(given.max_change, "max_change", 0, INFINITY, &b->max_change));
   PERI_TRY(take(given.rtol, "rtol", 0, INFINITY, &b->tolerance.rtol));
   return take(given.atol, "atol", 0, INFINITY, &b->tolerance.atol);
+}
+
+// Of a run that compares no output, what is said of outputs would be ignored.
+Status check_steps_only(const peri_verify_options& given) {
+  const std::pair<const char*, bool> kOfOutputs[] = {{"peer_model", given.peer_model != nullptr},
+                                                     {"max_error", given.max_error != 0},
+                                                     {"min_cosine", given.min_cosine != 0},
+                                                     {"max_change", given.max_change != 0},
+                                                     {"rtol", given.rtol != 0},
+                                                     {"atol", given.atol != 0}};
+  for (const auto& [name, is_given] : kOfOutputs)
+    if (is_given) return usage("the option %s is for outputs, and bisect = 2 compares none", name);
+  if (given.seed_count > 1)
+    return usage("peri_verify_options.seeds holds %zu seeds, and bisect = 2 makes one run", given.seed_count);
+  return Ok{};
 }
 
 Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify_options& given,
@@ -58,8 +74,7 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
         .but_found(format("%d", given.bisect));
   t.bisect = given.bisect != 0;
   t.steps_only = given.bisect == 2;
-  if (t.steps_only && given.peer_model)
-    return usage("peri_verify_options.peer_model is for outputs, and bisect = 2 compares none");
+  if (t.steps_only) PERI_TRY(check_steps_only(given));
   t.budget.nan_equal = given.nan_equal != 0;
   PERI_TRY(set_budget(given, &t.budget));
   t.progress = callbacks.progress();
@@ -70,6 +85,7 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
     PERI_ASSIGN(const TensorArray array, TensorArray::of(given.in, given.in_count));
     PERI_ASSIGN(std::vector<Tensor> inputs, inputs_of(engine.engine->program(), array));
     t.seeds = {0};
+    t.given = true;
     t.inputs = [inputs](uint64_t) -> Result<std::vector<Tensor>> { return inputs; };
     return t;
   }

@@ -26,7 +26,7 @@ struct ProcessRecord {
 
 // The time of a single step of the engine.
 struct LayerTime {
-  std::string step, executor, kernel;  // kernel: the first line of its payload
+  std::string step, executor, kernel;  // kernel: as proofs name it
   double ms = 0;                       // in a run, the median of layer_runs
 };
 

@@ -36,14 +36,23 @@ class Teller {
   int64_t start_ns_, told_ns_, runs_ = 0;
 };
 
+}  // namespace
+
+std::string kernel_text(const plan::Step& step) {
+  const std::string& payload = step.variants[0].payload;
+  constexpr std::string_view kHead = "kernel ";
+  const size_t from = payload.starts_with(kHead) ? kHead.size() : 0;
+  return payload.substr(from, payload.find('\n') - from);
+}
+
+namespace {
 Status time_layers(runtime::Session& session, std::span<const Tensor> inputs, Record* out) {
   const plan::Program& program = session.engine().program();
   std::vector<double> ms(program.steps.size(), 0);
   PERI_ASSIGN(out->layer_runs, time_steps(session, inputs, kLayerSeconds, &ms));
   for (size_t k = 0; k < ms.size(); ++k) {
     const plan::Step& s = program.steps[k];
-    const std::string& payload = s.variants[0].payload;
-    out->layers.push_back({s.name, s.executor, payload.substr(0, payload.find('\n')), ms[k]});
+    out->layers.push_back({s.name, s.executor, kernel_text(s), ms[k]});
   }
   return Ok{};
 }

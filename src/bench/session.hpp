@@ -26,4 +26,7 @@ struct SessionTerms {
 Result<Record> time_session(std::shared_ptr<const runtime::Engine> engine, std::span<const Tensor> inputs,
                             const SessionTerms& terms);
 
+// What a step runs, as proofs name it: "gemm_f32@1 {}"; the first line of the payload of other executors; "": none.
+std::string kernel_text(const plan::Step& step);
+
 }  // namespace peri::bench

@@ -5,6 +5,7 @@
 
 #include "base/plural.hpp"
 #include "bench/gpu_ceilings.hpp"
+#include "bench/session.hpp"
 #include "bench/step_graphs.hpp"
 #include "device/cuda/cuda.hpp"
 #include "judge/seeded.hpp"
@@ -48,8 +49,8 @@ struct Floors {
 };
 
 std::string chosen(const plan::Step& s) {
-  const std::string& payload = s.variants[0].payload;
-  return payload.empty() ? s.executor : payload.substr(0, payload.find('\n'));
+  std::string text = bench::kernel_text(s);
+  return text.empty() ? s.executor : text;
 }
 }  // namespace
 

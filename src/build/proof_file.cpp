@@ -17,7 +17,8 @@ Result<Json> read_proof_file(const std::string& path) {
   auto text = read_file(path, size_t{256} << 20);
   if (!text.ok())
     return std::move(text).error().advise(
-        "peri build writes the proof beside its engine: build it again, or explain the model");
+        "peri build writes the proof beside its engine: build it again, or explain the model; "
+        "peri explain ENGINE --proof FILE reads one that is elsewhere");
   auto json = parse_json(*text);
   if (!json.ok())
     return std::move(json).error().in_file(path).advise("give the proof that peri build wrote beside its engine");

@@ -71,6 +71,12 @@ Result<Line> read_line(const ReplayRequest& request) {
           .expecting("a line of text")
           .but_found("bytes that are none")
           .advise("a step of an engine: peri replay NAME --from ENGINE");
+    if (text.starts_with('{'))
+      return usage("not a problem")
+          .in_file(file)
+          .expecting("a line of text")
+          .but_found(kProofFile.begins(text) ? "the proof of an engine" : "JSON")
+          .advise("a step of an engine: peri replay NAME --from ENGINE");
   } else if (path && (exists || text.find_first_of("/.") != std::string::npos) && request.engine.empty()) {
     return exists ? usage("not a problem").in_file(text).expecting("a line or a file").but_found("a folder")
                   : io_error("neither a problem nor a file that exists").in_file(text);
@@ -93,10 +99,12 @@ Result<Line> read_line(const ReplayRequest& request) {
     PERI_ASSIGN(text, from_cache(text.substr(text.find('@') + 1)));
   }
   auto parsed = problem::parse(text);
-  if (!parsed.ok() && parsed.error().kind == ErrorKind::kInvalid) {
+  if (!parsed.ok() && (parsed.error().kind == ErrorKind::kInvalid || parsed.error().kind == ErrorKind::kUnsupported)) {
     Error e = std::move(parsed).error();
+    const bool form = e.kind == ErrorKind::kInvalid;
     if (!file.empty()) e.file = file;
     if (file.empty() && request.engine.empty() && !named) e.kind = ErrorKind::kUsage;  // it was typed
+    if (!form) return std::move(e).advise("peri inspect --operators lists the operators and their types");
     return std::move(e).advise(
         "a problem is one line, 'matmul a=f32[64,256] b=f32[256,128] +relu', or IR text; a step of an engine: peri "
         "replay NAME --from ENGINE");

@@ -1,6 +1,7 @@
 // Converts requests to options and writes the files of a build.
 #include "build/request.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -95,6 +96,9 @@ Status check_folder_of(const std::string& file) {
         .in_file(file)
         .expecting(format("at most %ld bytes", longest))
         .but_found(std::to_string(length));
+  struct stat info;
+  if (stat(folder.c_str(), &info) == 0 && info.st_nlink == 0)
+    return io_error("the current folder is not there").in_file(file).advise("go to one that is: it was deleted");
   if (access((folder + "/.").c_str(), W_OK) == 0) return Ok{};
   const bool missing = errno == ENOENT;
   Error none = os_error("write into the folder", folder);

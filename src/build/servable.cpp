@@ -233,7 +233,9 @@ Status warm_up(runtime::EngineServable& model, const serve::LoadOrder& order) {
 Status settle_batches(const ServeOptions& options, const serve::LoadOrder& order, runtime::EngineServable& model,
                       const serve::Form* form, const std::function<void(const std::string&)>& say, serve::Loaded* out) {
   const ModelConfig& config = order.config;
-  if (!config.wants_batches() || (config.sequences && config.max_batch_size == 1)) return Ok{};
+  if (config.batching && config.max_batch_size <= 1)  // its queue is as the configuration says
+    out->note = "no batches: max_batch_size is " + std::to_string(config.max_batch_size);
+  if (!config.wants_batches() || config.max_batch_size == 1) return Ok{};
   if (order.known_sizes) {
     out->batch_sizes = *order.known_sizes;
     return Ok{};

@@ -72,8 +72,8 @@ Result<judge::VerifyTerms> terms_of(const Arguments& arguments, const std::strin
   t.steps_only = arguments.has("--steps-only");
   t.bisect = arguments.has("--bisect") || t.steps_only;
   if (t.steps_only) {
-    for (const char* flag : {"--onnxruntime", "--reference-dir", "--max-error", "--min-cosine", "--max-change",
-                             "--rtol", "--atol", "--nan-equal"})
+    for (const char* flag :
+         {"--onnxruntime", "--reference-dir", "--max-error", "--min-cosine", "--max-change", "--rtol", "--atol"})
       if (arguments.has(flag)) return usage("%s compares outputs, and --steps-only compares none", flag);
     if (arguments.all("--seed").size() > 1)
       return usage("--seed is given more than once, and with --steps-only there is one run").advise("give it once");
@@ -91,13 +91,14 @@ Result<judge::VerifyTerms> terms_of(const Arguments& arguments, const std::strin
   return t;
 }
 
-void print(const Page& page, const judge::Verification& v) {
+// `given`: the inputs are no seed's.
+void print(const Page& page, const judge::Verification& v, bool given) {
   if (!v.outputs.empty())
     page.line("%-4s %-14s %9s %9s %9s %9s %9s %9s %10s", "seed", "output", "l0", "l1", "l2", "lInf", "of range",
               "of change", "cosine");
   for (const judge::OutputVerdict& o : v.outputs) {
     const judge::Difference& d = o.difference;
-    page.line("%-4llu %-14s %9.3g %9.3g %9.3g %9.3g %9.3g %9s %10.7f%s", static_cast<unsigned long long>(o.seed),
+    page.line("%-4s %-14s %9.3g %9.3g %9.3g %9.3g %9.3g %9s %10.7f%s", given ? "-" : std::to_string(o.seed).c_str(),
               o.output.c_str(), d.l0, d.l1, d.l2, d.linf, d.relative,
               o.of_change ? format("%.3g", *o.of_change).c_str() : "-", d.cosine, o.inside ? "" : "  OUTSIDE");
   }
@@ -121,7 +122,8 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
   auto subject = build::open_subject(request, terms.bisect || terms.reference_dir.empty(), against_reference);
   progress.clear();
   if (!subject.ok()) return with_files(std::move(subject).error());
-  if (arguments.has("--seed") && arguments.all("--input").size() == subject->engine->program().inputs.size())
+  terms.given = arguments.has("--input") && arguments.all("--input").size() == subject->engine->program().inputs.size();
+  if (arguments.has("--seed") && terms.given)
     return usage("--seed is for random inputs: all are given").advise("leave it out");
   terms.progress = request.progress;
   terms.inputs = [&](uint64_t seed) {
@@ -135,7 +137,7 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
   progress.clear();
   if (!verified.ok()) return with_files(std::move(verified).error());
   const judge::Verification& v = *verified;
-  print(Page(arguments), v);
+  print(Page(arguments), v, terms.given);
   Outcome out;
   out.summary = v.text();
   out.json = judge::verification_json(v);

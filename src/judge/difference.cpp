@@ -104,4 +104,10 @@ void write_difference(JsonWriter& w, const Difference& d) {
       .field("first_outside", d.first);
 }
 
+int64_t nan_elements(const Tensor& t) {
+  int64_t nan = 0;
+  for (int64_t k = 0; is_float(t.dtype()) && k < t.numel(); ++k) nan += std::isnan(t.f64(k));
+  return nan;
+}
+
 }  // namespace peri::judge

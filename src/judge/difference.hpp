@@ -30,4 +30,7 @@ struct Tolerance {
 Result<Difference> difference(const Tensor& want, const Tensor& got, Tolerance tolerance);
 void write_difference(JsonWriter& w, const Difference& d);  // fields of an open object
 
+// How many elements of a tensor of a float type are NaN; 0 of others.
+int64_t nan_elements(const Tensor& t);
+
 }  // namespace peri::judge

@@ -197,6 +197,16 @@ std::string breach(const OutputVerdict& o, double allowed, const Budget& b, DTyp
   return "";
 }
 
+std::string at_seed(const VerifyTerms& terms, size_t run) {
+  return terms.given ? "" : " at seed " + std::to_string(terms.seeds[run]);
+}
+
+std::string proves_nothing(const VerifyTerms& terms, size_t run, const std::string& output, int64_t nan, int64_t all) {
+  return "output '" + output + "' proves nothing" + at_seed(terms, run) +
+         format(": %lld of its %lld elements are NaN, as the wanted ones; --nan-equal takes that for agreement",
+                static_cast<long long>(nan), static_cast<long long>(all));
+}
+
 // Every output of every run; what is outside first, in words.
 Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, runtime::Session& session,
                     Verification* v) {
@@ -207,7 +217,7 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
     std::vector<ops::RefTensor> rounded;
     for (size_t k = 0; k < r.got[n].size(); ++k) {
       const Tensor& got = r.got[n][k];
-      OutputVerdict o{terms.seeds[n], program.outputs[k].name, tensor_type_text(got), {}, {}, false};
+      OutputVerdict o{terms.given ? 0 : terms.seeds[n], program.outputs[k].name, tensor_type_text(got), {}, {}, false};
       auto d = difference(r.want[n][k], got, budget.tolerance);
       if (!d.ok()) return std::move(d).error().at_node(o.output);
       o.difference = std::move(d).value();
@@ -219,11 +229,7 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
       o.inside = !nan && beyond.empty();
       v->both_nan += o.difference.both_nan;
       if (nan && v->outside.empty())
-        v->outside = format(
-            "output '%s' proves nothing at seed %llu: %lld of its %lld elements are NaN, as the wanted "
-            "ones; --nan-equal takes that for agreement",
-            o.output.c_str(), static_cast<unsigned long long>(o.seed), static_cast<long long>(o.difference.both_nan),
-            static_cast<long long>(o.difference.count));
+        v->outside = proves_nothing(terms, n, o.output, o.difference.both_nan, o.difference.count);
       if (!o.inside && !nan && !budget.given && terms.peer_model.empty() && terms.reference_dir.empty()) {
         PERI_ASSIGN(const double rounding, narrow_rounding(s, terms, r, n, k, &rounded));
         allowed = std::max(allowed, room_for_rounding(rounding));
@@ -236,9 +242,7 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
       v->followed += o.followed > 0;
       if (!o.followed) v->worst = std::max(v->worst, o.difference.relative);
       if (!o.inside && v->outside.empty())
-        v->outside = format("output '%s' is outside its budget at seed %llu: ", o.output.c_str(),
-                            static_cast<unsigned long long>(o.seed)) +
-                     beyond + why;
+        v->outside = "output '" + o.output + "' is outside its budget" + at_seed(terms, n) + ": " + beyond + why;
       v->outputs.push_back(std::move(o));
     }
   }
@@ -275,7 +279,13 @@ Result<bool> bisect(const Subject& s, const VerifyTerms& terms, runtime::Session
                          wrong.kernel.c_str(), wrong.why.c_str());
   }
   v->bisect = std::move(run.steps);
-  return right;
+  for (size_t k = 0; terms.steps_only && right && k < run.outputs.size(); ++k) {
+    const int64_t nan = nan_elements(run.outputs[k]), all = run.outputs[k].numel();
+    v->both_nan += nan;
+    if (nan && !terms.budget.nan_equal && v->outside.empty())
+      v->outside = proves_nothing(terms, terms.seeds.size() - 1, program.outputs[k].name, nan, all);
+  }
+  return right && v->outside.empty();
 }
 }  // namespace
 
@@ -329,7 +339,10 @@ Result<Verification> verify(const Subject& subject, const VerifyTerms& terms) {
 
 std::string Verification::text() const {
   std::string out = outside;
-  if (bisect && outputs.empty()) return bisected + "; the outputs were not compared with those of the whole model";
+  const std::string nan =
+      both_nan ? format(", and %lld of their elements are NaN", static_cast<long long>(both_nan)) : "";
+  if (bisect && outputs.empty())
+    return bisected + "; " + (out.empty() ? "the outputs were not compared with those of the whole model" + nan : out);
   if (out.empty())
     out = format("%s against %s, largest error %.3g of the output's range, allowed %.3g",
                  counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str(), worst, allowed);

@@ -43,6 +43,7 @@ struct Subject {
 
 struct VerifyTerms {
   std::vector<uint64_t> seeds = {1, 2};
+  bool given = false;  // the inputs are the caller's, for one run: no seed is told
   // The inputs of a seed; empty: seeded ones at the sizes that the engine was tuned for.
   std::function<Result<std::vector<Tensor>>(uint64_t seed)> inputs;
   // The sizes of the results of `inputs`, where they are known in advance: a reference that would take hours is refused
@@ -60,7 +61,7 @@ struct VerifyTerms {
 
 // One output of one run.
 struct OutputVerdict {
-  uint64_t seed = 0;
+  uint64_t seed = 0;  // 0 where the inputs were given
   std::string output, type;
   Difference difference;
   std::optional<double> of_change;  // the error as a share of the difference between two seeds' outputs
@@ -82,7 +83,7 @@ struct Verification {
   double worst = 0;               // the largest error, as a share of its output's range, of outputs not followed
   int64_t weights_checked = 0;
   size_t runs = 0;
-  int64_t both_nan = 0;  // elements that were NaN on both sides
+  int64_t both_nan = 0;  // elements that were NaN on both sides; of steps alone, NaN in outputs
   size_t followed = 0;   // outputs that were compared value by value
   std::vector<OutputVerdict> outputs;
   std::string outside;                             // the first output outside its budget, in words; empty: none

@@ -335,6 +335,10 @@ Result<CacheFacts> cache_facts(const std::string& folder) {
 
 Result<int64_t> clear_cache(const std::string& folder) {
   int64_t bytes = 0;
+  std::error_code unknown;
+  if (const auto there = std::filesystem::status(folder, unknown);
+      !folder.empty() && std::filesystem::exists(there) && !std::filesystem::is_directory(there))
+    return io_error("the folder of the cache is not a folder: nothing is deleted").in_file(folder);
   for (const char* tail : {"", "-journal", "-wal", "-shm"}) {
     const std::string file = folder + kFile + tail;
     std::error_code failed;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "tests/places.hpp"
 
@@ -290,8 +291,16 @@ TEST_F(Options, AnEngineIsVerifiedAgainstItsSource) {
   EXPECT_TRUE(alone->passed);
   EXPECT_EQ(count(alone->json, "\"seed\""), 0u) << "no output is compared";
   EXPECT_GT(count(alone->json, "\"kernel\""), 2u);
-  steps.peer_model = model();
-  EXPECT_FALSE(loaded->verify(steps).ok());
+  for (const auto& set : std::initializer_list<std::function<void(peri::VerifyOptions&)>>{
+           [&](auto& v) { v.peer_model = model(); }, [](auto& v) { v.max_error = 1e-3; },
+           [](auto& v) { v.min_cosine = 0.9; }, [](auto& v) { v.max_change = 1; }, [](auto& v) { v.rtol = 1; },
+           [](auto& v) { v.atol = 1; }, [](auto& v) { v.seeds = {1, 2}; }}) {
+    peri::VerifyOptions with = steps;
+    set(with);
+    const auto refused = loaded->verify(with);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(std::string(refused.error().text).find(", and bisect = 2 "), std::string::npos) << refused.error().text;
+  }
   o.max_error = 1e-12;
   auto strict = loaded->verify(o);
   ASSERT_TRUE(strict.ok());

@@ -25,6 +25,20 @@ said=$("$scratch/consumer/share_arrays" "$scratch/digits.engine" | tr '\n' ' ')
 said=$("$scratch/consumer/prove_engine" "$source/models/digits_cnn.onnx" "$scratch/proof.json" | tr '\n' ' ')
 [[ $said =~ right\ at\ [1-9].*\"passed\":true ]] || { echo "prove_engine says '$said'"; exit 1; }
 grep -q '"verified": true' "$scratch/proof.json" || { echo "prove_engine writes no proof"; exit 1; }
+for words in "classify $source/models/digits_cnn.onnx $scratch/full.engine" "run_engine $scratch/digits.engine" "share_arrays $scratch/digits.engine" \
+  "prove_engine $source/models/digits_cnn.onnx $scratch/full.json"; do
+  # shellcheck disable=SC2086  # a program and its arguments
+  if "$scratch/consumer/"$words >/dev/full 2>/dev/null; then
+    echo "$words: ends well though its answer was not written"
+    exit 1
+  fi
+done
+cp "$source/models/digits_cnn.onnx" "$scratch/mine.onnx"
+if "$scratch/consumer/prove_engine" "$scratch/mine.onnx" "$scratch/mine.onnx" >/dev/null 2>&1; then
+  echo "prove_engine writes over its model"
+  exit 1
+fi
+cmp "$source/models/digits_cnn.onnx" "$scratch/mine.onnx" || exit 1
 [[ -s $scratch/digits.engine.proof ]] || { echo "classify left no proof beside the engine"; exit 1; }
 # A project in C alone: its compiler, the shared library by pkg-config.
 flags=$(PKG_CONFIG_PATH="$scratch/prefix/lib/pkgconfig" pkg-config --cflags --libs peri)

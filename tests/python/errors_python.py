@@ -1,4 +1,5 @@
 """What the Python package says of calls that are wrong, and of engines that are closed."""
+import asyncio
 import errno
 import os
 import pickle
@@ -30,6 +31,21 @@ class Errors(Package):
                 self.assertTrue(error.file.endswith("digits.engine"))
         self.raises(peri.UsageError, lambda: self.engine.run({"img": IMAGES}), "'img': no input has this name: expected image")
         self.raises(peri.UsageError, lambda: self.engine.run({}), "'image': this input is not given")
+
+    def test_a_run_without_inputs_says_what_to_give(self):
+        error = self.raises(TypeError, lambda: self.engine.run(None), "{name: array}")
+        self.assertIn("image f32[batch,1,8,8]", str(error))
+        self.raises(TypeError, lambda: asyncio.run(self.engine.run_async(None)), "image f32[batch,1,8,8]")
+        two = helper.make_tensor("two", TensorProto.FLOAT, [1], [2.0])
+        out = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])
+        graph = helper.make_graph([helper.make_node("Neg", ["two"], ["y"])], "g", [], [out], [two])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "inputless.onnx")
+        self.assertEqual(peri.build(self.folder / "inputless.onnx", **QUICK).run(None)["y"].tolist(), [-2.0], "a model without inputs takes none")
+
+    def test_an_engine_in_place_of_a_model_names_what_takes_it(self):
+        for call in (peri.inspect, peri.build):
+            error = self.raises(peri.InvalidError, lambda: call(self.folder / "digits.engine"), "an engine, not a model")
+            self.assertEqual(error.remedy, "peri.Engine(path) takes the engine as it is")
 
     def test_names_of_a_model_are_escaped(self):
         """What controls a terminal, ends a line or reverses text reaches none: by print(engine), or in an error that Python makes."""

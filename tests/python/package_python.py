@@ -172,6 +172,10 @@ class Evidence(Package):
         self.assertEqual(bool(none), none.worst == 0, "no error is allowed, which is not the same as the library's own limit")
         self.assertLess(none.max_error, 1e-300)
         self.raises(peri.UsageError, lambda: self.engine.verify(seeds=[4, 4]), "4 twice")
+        self.assertEqual(self.engine.verify(steps_only=True, seeds=[3]).outputs, [])
+        for given in ({"against": DIGITS}, {"max_error": 1e-3}):
+            self.raises(peri.UsageError, lambda: self.engine.verify(steps_only=True, **given), f"{next(iter(given))} is for outputs, and steps_only=True compares none")
+        self.raises(peri.UsageError, lambda: self.engine.verify(steps_only=True, seeds=[3, 4]), "seeds holds 2 seeds, and steps_only=True makes one run")
 
     def test_verification_and_bench_of_own_inputs(self):
         good = self.engine.verify(IMAGES[:3])

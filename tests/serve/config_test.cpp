@@ -61,6 +61,14 @@ TEST(Config, Versions) {
   EXPECT_EQ(read("version_policy: { all { }}").versions.choose({1, 3}), (std::vector<int64_t>{1, 3}));
 }
 
+TEST(Config, AQueueWithoutBatches) {
+  const auto c = read("dynamic_batching { default_queue_policy { allow_timeout_override: true } }");
+  ASSERT_TRUE(c.batching);
+  EXPECT_EQ(c.max_batch_size, 0);
+  EXPECT_TRUE(c.batching->queue.allow_timeout_override);
+  EXPECT_FALSE(c.wants_batches());
+}
+
 TEST(Config, RefusalsNameKeyAndLine) {
   const std::string unknown = refusal("name: \"m\"\nmax_batch_sise: 4\n");
   EXPECT_NE(unknown.find("line 2: 'max_batch_sise'"), std::string::npos) << unknown;
@@ -69,7 +77,7 @@ TEST(Config, RefusalsNameKeyAndLine) {
   EXPECT_NE(refusal("instance_group { kind: KIND_NONE }").find("KIND_NONE"), std::string::npos);
   EXPECT_NE(refusal("max_batch_size: 99999999999").find("max_batch_size"), std::string::npos);
   EXPECT_NE(refusal("max_batch_size: \"4\"").find("number"), std::string::npos);
-  EXPECT_NE(refusal("dynamic_batching { }").find("max_batch_size"), std::string::npos);
+  EXPECT_NE(refusal("dynamic_batching { preferred_batch_size: 2 }").find("above max_batch_size 0"), std::string::npos);
   EXPECT_NE(refusal("max_batch_size: 2 dynamic_batching { preferred_batch_size: 4 }").find("preferred_batch_size 4"),
             std::string::npos);
   EXPECT_NE(refusal("input { dims: -2 }").find("dims"), std::string::npos);

@@ -96,7 +96,8 @@ TEST(InferRequest, WrongSizesAreRefused) {
   EXPECT_NE(refusal(input("\"data\":[1,2]", "FP32", "[1,3]")).find("unexpected shape for input 'x'"),
             std::string::npos);
   EXPECT_NE(refusal(input("\"data\":[1,2]", "FP32", "[2]")).find("expected [-1,2], got [2]"), std::string::npos);
-  refusal(input("\"data\":[]", "FP32", "[-1,2]"));
+  EXPECT_NE(refusal(input("\"data\":[]", "FP32", "[-1,2]")).find("input 'x' has a negative size: [-1,2]"),
+            std::string::npos);
   refusal(input("\"data\":[]", "FP32", "[9223372036854775807,2]"));
   const std::string eight(8, '\0');
   const auto binary = [](const char* n) {
@@ -110,6 +111,18 @@ TEST(InferRequest, WrongSizesAreRefused) {
   for (const char* bytes : {"\xff\xff\xff\xff", "\x01\0\0", "\x05\0\0\0ab"})
     refusal(R"({"inputs":[{"name":"x","datatype":"BYTES","shape":[1,2],"parameters":{"binary_data_size":4}}]})",
             DType::kString, std::string(bytes, 4), true);
+}
+
+TEST(InferRequest, NumbersThatTheTypeLacks) {
+  for (const auto& [type, dtype, value] :
+       {std::tuple{"FP32", DType::kF32, "1e39"}, {"FP16", DType::kF16, "-65520"}, {"BF16", DType::kBF16, "3.4e38"}})
+    EXPECT_NE(refusal(input("\"data\":[" + std::string(value) + ",1]", type), dtype)
+                  .find("is out of the range of " + std::string(type)),
+              std::string::npos)
+        << type;
+  const auto r = parse(input("\"data\":[3.4028235e38,-3.4028235e38]"), ports_of(DType::kF32));
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_EQ(r->inputs[0].as<float>()[0], std::numeric_limits<float>::max()) << "the shortest text of the largest";
 }
 
 TEST(InferRequest, NumbersThatJsonLacks) {

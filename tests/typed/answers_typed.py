@@ -96,7 +96,10 @@ class Answers(Typed):
         self.ends(0, "build", DIGITS, "-o", "a.engine", "--no-verify", *QUICK)
         r = self.peri("bench", "a.engine", "--seconds", "0.05", "--layers", "--tolerance", "1e6", "--json", "-")
         self.assertEqual(r.returncode, 0, r.stderr)
-        self.assertGreater(len(json.loads(r.stdout)["layers"]), 3)
+        layers = json.loads(r.stdout)["layers"]
+        self.assertGreater(len(layers), 3)
+        explained = json.loads(self.peri("explain", "a.engine", "--json", "-").stdout)["layers"]
+        self.assertEqual({layer["step"]: layer["kernel"] for layer in layers}, {layer["step"]["name"]: layer["step"]["chosen"] for layer in explained})
         r = self.peri("bench", "a.engine", "--no-such-flag", "--json", "-")
         self.assertEqual(r.returncode, 2)
         self.assertEqual(json.loads(r.stdout)["error"]["kind"], "usage")

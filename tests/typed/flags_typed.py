@@ -35,6 +35,13 @@ class Flags(Typed):
                             (("--onnx=m.onnx", "--saveEngine=m.engine"), "a command comes first: peri build MODEL -o ENGINE")):
             self.assertIn(said, self.wrong(*words))
 
+    def test_flags_that_an_engine_was_built_with_are_for_models_all_the_same(self):
+        """And nothing is said of how it was built, which may be with them."""
+        flags = ("--provider", "peri"), ("--dims", "batch=2"), ("--io-dtype", "f32")
+        self.ends(0, "build", DIGITS, "-o", "with.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet", *(word for flag in flags for word in flag))
+        for flag in flags:
+            self.assertIn(f"{flag[0]} is for models: an engine stays as it was built; ", self.wrong("inspect", "with.engine", *flag))
+
     def test_flags_of_another_way_to_use_a_command(self):
         """--suite, --endpoint, --operators and --provider of a replay: what they cannot obey is not left out in silence."""
         for flag in (("--onnxruntime",), ("--bisect",), ("--steps-only",), ("--seed", "3"), ("-i", "x=random:1"), ("--max-error", "1"), ("--rtol", "1"), ("--nan-equal",),

@@ -188,7 +188,8 @@ class Inputs(Typed):
                                   (("x=none.png",), 1, "none.png")):
             with self.subTest(words=words):
                 self.assertIn(said, self.ends(code, "run", engine, "-i", *words))
-        self.assertIn("cannot be a picture", self.ends(2, "run", self.identity(["n", 5]), "-i", "x=p.png"))
+        self.assertIn("cannot be a picture: expected [1,C,H,W], [1,H,W,C], [C,H,W] or [H,W,C] with C 1 or 3, found [?,5]; ",
+                      self.ends(2, "run", self.identity(["n", 5]), "-i", "x=p.png"))
         self.assertIn("a picture cannot be an input of i64", self.ends(2, "run", self.identity([1, 3, 6, 6], TensorProto.INT64), "-i", "x=p.png"))
 
     def test_a_file_that_does_not_fit_is_named(self):

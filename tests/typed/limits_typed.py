@@ -151,6 +151,16 @@ class Limits(Typed):
         self.assertEqual((packed / files[0].name).stat().st_ino, used[1], "taken, not written again")
         self.assertGreater((packed / files[0].name).stat().st_atime_ns, used[0])
 
+    def test_a_cache_that_is_a_file(self):
+        """Nothing is in it, and nothing can be deleted from it: each says so, where it is looked into."""
+        (self.folder / "file").write_text("mine")
+        self.environment["PERI_CACHE"] = "file"
+        for what in ("list", "clear"):
+            self.assertIn("not a folder", self.ends(1, "cache", what))
+        self.assertEqual((self.folder / "file").read_text(), "mine")
+        self.environment["PERI_CACHE"] = "none"
+        self.assertEqual(self.ends(0, "cache", "clear"), "PASSED cache: nothing to delete")
+
     def test_engines_of_servers_are_listed_and_cleared(self):
         """They are the largest of what is kept, and nothing else deletes them; files of other names stay."""
         folder = self.folder / "cache/serve"

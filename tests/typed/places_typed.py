@@ -3,11 +3,12 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 
 import numpy
 
-from typed import DIGITS, Typed, main
+from typed import DIGITS, PERI, Typed, main
 
 
 class Places(Typed):
@@ -47,6 +48,16 @@ class Places(Typed):
             self.assertEqual((r.returncode, r.stdout), (1, b""), r.stderr)
             self.assertEqual(r.stderr.count(b"cannot write into the folder: Permission denied"), 1, r.stderr)
             self.assertIn(b"name a file in another folder", r.stderr)
+
+    def test_a_current_folder_that_is_gone_is_told_before_the_work(self):
+        self.engine()
+        for words in (("build", self.folder / "m.onnx"), ("verify", self.folder / "m.engine", "--json", "v.json"), ("bench", self.folder / "m.engine", "--json", "b.json")):
+            gone = self.folder / "gone"
+            gone.mkdir()
+            line = ["sh", "-c", 'rmdir "$PWD" && exec "$0" "$@"', PERI, *map(str, words)]
+            r = subprocess.run(line, env=self.environment, cwd=gone, capture_output=True, timeout=280)
+            self.assertEqual((r.returncode, r.stdout), (1, b""), r.stderr)
+            self.assertIn(b"the current folder is not there", r.stderr)
 
     def test_a_name_too_long_for_the_proof_is_told_before_the_work(self):
         """No engine stays behind whose proof had no place; a name that both can have is taken."""

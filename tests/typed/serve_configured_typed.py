@@ -89,6 +89,18 @@ output [
         config = json.loads(self.ask("GET", "/v2/models/flowers/config")[1])
         self.assertEqual(config["output"][0]["label_filename"], "flowers.txt")
 
+    def test_a_queue_without_batches(self):
+        """As in Triton: dynamic_batching of a model without batches is served, each request by itself, by the rules of its queue."""
+        self.put("none", config="dynamic_batching { priority_levels: 2 default_priority_level: 1 }")
+        self.put("one", config="max_batch_size: 1 dynamic_batching { }")
+        self.serve()
+        self.assertEqual((self.note("none"), self.note("one")), ("no batches: max_batch_size is 0", "no batches: max_batch_size is 1"))
+        for name in ("none", "one"):
+            status, said = self.infer(name, self.rows([[1, 2, 3, 4]]))
+            self.assertEqual((status, said["outputs"][0]["data"]), (200, [2, 3, 4, 5]))
+        status, said = self.infer("one", self.rows([[1, 2, 3, 4]] * 2))
+        self.assertEqual((status, "batch-size must be <= 1" in said["error"]), (400, True), said)
+
     def test_classes_of_a_batch(self):
         self.put("add", config="max_batch_size: 8\n" + PORTS)
         self.put("lost", config="max_batch_size: 8\n" + PORTS.replace("dims: [ 4 ] } ]\noutput", "dims: [ 4 ] } ]\noutput").replace(

@@ -145,6 +145,8 @@ class Grpc(Served):
             code, said = self.raw("ModelInfer", request(both).SerializeToString())
             self.assertIn(code, ("INVALID_ARGUMENT", "UNIMPLEMENTED"), words)
             self.assertIn(words, said)
+        said = self.raw("ModelInfer", service_pb2.ModelInferRequest(model_name="a\x1b[31m\u202eb").SerializeToString())
+        self.assertEqual(said, ("NOT_FOUND", r"Request for unknown model: 'a\x1b[31m\u202eb' is not found"), "no terminal obeys an error")
 
     def test_asyncio_and_streams(self):
         self.put("add")

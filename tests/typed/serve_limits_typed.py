@@ -118,6 +118,7 @@ class Limits(Served):
                                       ("PUT", "/v2/trace/setting", "GET, HEAD, POST")):
             status, _, fields = self.ask(method, path)
             self.assertEqual((status, fields.get("Allow")), (405, allowed), (method, path))
+        self.assertIn(b"only GET, HEAD and POST are known", self.ask("DELETE", "/v2")[1])
         self.assertEqual(self.ask("POST", "/metrics", port=self.metrics_port)[2].get("Allow"), read)
         self.assertNotIn("Allow", self.ask("GET", "/v2")[2])
         self.assertIn("'inputs': member is missing", self.infer("add", "{}")[1]["error"])

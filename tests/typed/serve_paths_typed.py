@@ -55,7 +55,7 @@ class Paths(Served):
     def test_openais_paths_that_are_none(self):
         self.put("add")
         self.serve()
-        for method, path, status, code in (("GET", "/v1/none", 404, None), ("GET", "/v1/models/none", 404, "model_not_found"), ("GET", "/v1/embeddings", 405, None)):
+        for method, path, status, code in (("GET", "/v1/none", 404, None), ("GET", "/v1/models/none", 404, "model_not_found"), ("GET", "/v1/models/add", 404, "model_not_found"), ("GET", "/v1/embeddings", 405, None)):
             found, said, _ = self.ask(method, path)
             self.assertEqual((found, json.loads(said)["error"]["code"]), (status, code), path)
 

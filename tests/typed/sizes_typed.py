@@ -60,7 +60,7 @@ class Sizes(Typed):
         for path in (DIGITS, "digits.engine"):
             r = self.peri("verify", path, "--dims", "batch=50000000", preexec_fn=limit)
             self.assertEqual(r.returncode, 1)
-            self.assertRegex(r.stderr.decode(), "hours at batch=50000000: expected at most 1 Tflop, found 1.. Tflop; give smaller sizes with --dims, or compare with "
+            self.assertRegex(r.stderr.decode(), "hours at batch=50000000: expected at most 1 Tflop, found 1.. Tflop; give smaller sizes with --dims, judge each step alone with --steps-only, or compare with "
                                                 "--onnxruntime or --reference-dir")
 
     def test_what_was_stated_stays_or_is_refused(self):

@@ -137,7 +137,47 @@ class Words(Typed):
             self.assertIn("FAILED replay: line.txt: ", self.ends(1, "replay", "line.txt"))
         self.assertIn("neither a problem nor a file that exists", self.ends(1, "replay", "no/such file"))
         self.assertIn("neither a problem nor a file that exists", self.ends(1, "replay", "problem.txt"))
+        for file, found in (("a.lock", "JSON"), ("a.engine.proof", "the proof of an engine")):
+            self.assertIn(f"{file}: not a problem: expected a line of text, found {found}; ", self.ends(2, "replay", file))
+        for line, why in (("graph { input x: f32[4]; y = nope(x); output y; }", "'y': unknown op 'nope'"), ("relu x=string[4]", "'relu': relu does not take string as 'x'")):
+            self.assertTrue(self.ends(2, "replay", line).startswith(f"FAILED replay: {why}; peri inspect --operators "), line)
+        self.assertRegex(self.ends(1, "replay", "relu x=f32[4]", "--device", "cuda:9"), "^FAILED replay: (?!relu)")
         self.assertIn(" 1 candidate, ", " " + self.ends(0, "replay", "graph { input x: f32[4]; y = relu(x); output y; }", "--budget", "1").split(": ")[1])
+
+    def test_sizes_beyond_the_positions_of_a_model(self):
+        """No input holds these indices: the remedy names the sizes too."""
+        value = helper.make_tensor_value_info
+        nodes = [helper.make_node("Shape", ["x"], ["n"]), helper.make_node("Squeeze", ["n"], ["most"]), helper.make_node("Range", ["zero", "most", "one"], ["at"]),
+                 helper.make_node("Gather", ["table", "at"], ["t"]), helper.make_node("Add", ["x", "t"], ["y"])]
+        known = [helper.make_tensor(name, TensorProto.INT64, [], [k]) for name, k in (("zero", 0), ("one", 1))] + [helper.make_tensor("table", TensorProto.FLOAT, [8], [1.0] * 8)]
+        graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, ["s"])], [value("y", TensorProto.FLOAT, ["s"])], known)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
+        self.ends(0, "build", "m.onnx", "-o", "m.engine", "--dims", "s=4", "--no-tune", "--no-cache", "--quiet")
+        self.assertRegex(self.ends(1, "run", "m.engine", "-i", "x=random:1", "--dims", "s=9"), "out of range.* smaller sizes")
+
+    def test_inputs_that_are_given_have_no_seed(self):
+        self.ends(0, "build", DIGITS, "-o", "a.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        r = self.peri("verify", "a.engine", "-i", "image=random:5", "--max-error", "0", "--json", "v.json")
+        self.assertIn("output 'logits' is outside its budget: error ", r.stderr.decode())
+        self.assertRegex(r.stdout.decode(), r"(?m)^- +logits ")
+        self.assertEqual(json.loads((self.folder / "v.json").read_text())["outputs"][0]["seed"], 0)
+        self.assertIn("is outside its budget at seed 3: ", self.ends(3, "verify", "a.engine", "--seed", "3", "--max-error", "0"))
+
+    def test_steps_alone_prove_nothing_of_nan(self):
+        """As the outputs of a whole model: NaN is agreement only where that is asked for."""
+        self.model("m.onnx", op="Log")
+        numpy.save(self.folder / "x.npy", numpy.array([[1, -1, 2, 3]], numpy.float32))
+        self.ends(0, "build", "m.onnx", "-o", "m.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        words = "verify", "m.engine", "--steps-only", "-i", "x=x.npy"
+        self.assertIn("output 'y' proves nothing: 1 of its 4 elements are NaN", self.ends(3, *words))
+        self.assertIn("and 1 of their elements are NaN", self.ends(0, *words, "--nan-equal", "--json", "v.json"))
+        self.assertEqual(json.loads((self.folder / "v.json").read_text())["both_nan"], 1)
+
+    def test_a_proof_that_is_elsewhere(self):
+        self.ends(0, "build", DIGITS, "-o", "a.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        (self.folder / "a.engine").rename(self.folder / "b.engine")
+        self.assertIn("peri explain ENGINE --proof FILE reads one that is elsewhere", self.ends(1, "explain", "b.engine"))
+        self.assertIn("PASSED explain", self.ends(0, "explain", "b.engine", "--proof", "a.engine.proof"))
 
     def test_a_short_time_is_not_told_as_none(self):
         self.model("m.onnx")

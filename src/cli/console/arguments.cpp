@@ -256,7 +256,8 @@ Result<Outcome> run_command(const Command& command, const Arguments& arguments) 
     return usage("--quiet and --verbose exclude each other").advise("give one of the two");
   PERI_TRY(keep_log(arguments.has("--verbose"), arguments.get("--log"), command.name));
   Result<Outcome> outcome = contained([&] { return command.run(arguments); });
-  if (!outcome.ok() && outcome.error().file.empty() && outcome.error().kind != ErrorKind::kUsage &&
+  const bool line = std::string_view(command.positional).starts_with("LINE");  // what is typed is no file
+  if (!outcome.ok() && !line && outcome.error().file.empty() && outcome.error().kind != ErrorKind::kUsage &&
       command.max_positional == 1 && !arguments.positional.empty())
     return std::move(outcome).error().in_file(arguments.positional[0]);  // a later failure is also about this model
   return outcome;

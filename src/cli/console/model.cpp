@@ -159,7 +159,7 @@ Result<Sizes> given_dims(const Arguments& arguments) {
 Status check_engine_flags(const Arguments& arguments, std::span<const std::string_view> obeyed) {
   for (const Flag& f : build_flags())
     if (arguments.has(f.name) && std::find(obeyed.begin(), obeyed.end(), f.name) == obeyed.end())
-      return usage("%s is for models: an engine was built without it", std::string(f.name).c_str())
+      return usage("%s is for models: an engine stays as it was built", std::string(f.name).c_str())
           .in_file(arguments.positional[0])
           .advise("leave it out, or build the engine again with it");
   return Ok{};

@@ -163,8 +163,11 @@ Result<Axes> axes_of(const std::vector<int64_t>& sizes, const std::string& layou
     if (layout != "nchw" && (channels(base + 2) || (layout == "nhwc" && sizes[base + 2] == -1)))
       return Axes{base + 2, base, base + 1};
   }
+  std::string found;
+  for (const int64_t size : sizes) found += (found.empty() ? "[" : ",") + (size < 0 ? "?" : std::to_string(size));
   return usage("this input cannot be a picture")
       .expecting("[1,C,H,W], [1,H,W,C], [C,H,W] or [H,W,C] with C 1 or 3")
+      .but_found(found + "]")
       .advise("give --layout nchw or nhwc if its sizes are ambiguous");
 }
 

@@ -57,7 +57,7 @@ class GatherInstance final : public Instance {
     return invalid("an index of gather is out of range")
         .expecting(format("indices in [%lld, %lld]", -static_cast<long long>(plan_.shape.axis),
                           static_cast<long long>(plan_.shape.axis) - 1))
-        .advise("check the input that holds the indices");
+        .advise("check the input that holds the indices; indices that the model counts itself need smaller sizes");
   }
 
  private:

@@ -24,7 +24,7 @@ struct Pick {
 Error out_of_range(const ir::Node& n, int64_t extent) {
   return invalid("an index of %s is out of range", n.op.c_str())
       .expecting(format("indices in [%lld, %lld]", -static_cast<long long>(extent), static_cast<long long>(extent) - 1))
-      .advise("check the input that holds the indices");
+      .advise("check the input that holds the indices; indices that the model counts itself need smaller sizes");
 }
 
 int64_t product(const std::vector<int64_t>& d, size_t first, size_t last) {

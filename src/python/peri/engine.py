@@ -169,6 +169,9 @@ class Engine:
 
     def _run_on(self, session: _native.Session, inputs: Any, outputs: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
         places = _by_name(outputs, self._outputs, "output") if outputs is not None else {}
+        if inputs is None and self._inputs:
+            ports = shown(", ".join(f"{port.name} {port.dtype}[{','.join(port.dims)}]" for port in self._inputs))
+            raise TypeError(f"a run takes its inputs, by name: {{name: array}}; they are {ports}; None is no input")
         taken = self._taken(inputs)
         put = [arrays.place(places[port.name], port.name, port.shape, port.dims) if port.name in places else (None, None) for port in self._outputs]
         for port in self._outputs:

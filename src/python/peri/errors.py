@@ -130,6 +130,9 @@ _WITH_VALUE = (
     (r"the option (\w+) \"(\w+)\"", r"\1='\2'"),
     (r"\bno_(tune|verify|cache|worker)\b", r"\1=False"),
     (r"leave its data NULL", "leave it out of outputs"),
+    (r"\bbisect = 2\b", "steps_only=True"),
+    (r"\bperi_engine_load\(\)", "peri.Engine(path)"),
+    (r"\bperi_kernel_add\(\)", "peri.add_kernel()"),
     (r"peri_\w+_options\.", ""),
     (r"peri_\w+_options has", "the call has"),
 )

@@ -189,9 +189,8 @@ Status check_sequences(const ModelConfig& c) {
 
 Status check_dynamic(const ModelConfig& c) {
   const BatchingConfig& b = *c.batching;
-  if (c.max_batch_size == 0) return invalid("dynamic_batching needs a max_batch_size above 0");
   for (const int64_t p : b.preferred)
-    if (p > c.max_batch_size)
+    if (p > std::max<int64_t>(c.max_batch_size, 1))
       return invalid("preferred_batch_size %lld is above max_batch_size %lld", static_cast<long long>(p),
                      static_cast<long long>(c.max_batch_size));
   if (b.priority_levels > 0 && (b.default_priority_level < 1 || b.default_priority_level > b.priority_levels))

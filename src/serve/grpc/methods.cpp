@@ -5,6 +5,7 @@
 #include <kserve.pb.h>
 
 #include "base/json.hpp"
+#include "base/utf8.hpp"
 #include "serve/grpc/infer_message.hpp"
 #include "serve/repository/scan.hpp"
 
@@ -250,8 +251,8 @@ const Method* find_method(std::string_view path) {
 std::string error_sentence(const HttpReply& reply) {
   const auto json = parse_json(reply.text, {8, 1 << 20, 1000});
   if (json.ok())
-    if (const auto said = json->get_string("error"); said.ok()) return std::string(*said);
-  return reply.text;
+    if (const auto said = json->get_string("error"); said.ok()) return printable(*said);  // names of clients
+  return printable(reply.text);
 }
 
 void put_stream_head(size_t answer_bytes, std::string* head) {

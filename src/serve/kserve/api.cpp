@@ -141,7 +141,8 @@ void Api::route(const std::shared_ptr<Work>& work) {
     return reply(
         *work,
         error_reply(404, "no such path: this server speaks KServe v2, below /v2, and OpenAI's embeddings, below /v1"));
-  if (!get && r.method != "POST") return reply(*work, wrong_method(methods_of(path), "only GET and POST are known"));
+  if (!get && r.method != "POST")
+    return reply(*work, wrong_method(methods_of(path), "only GET, HEAD and POST are known"));
   if (path.size() == 1)
     return reply(*work,
                  get ? text_reply(describe_server()) : wrong_method(kRead, "GET asks for the server's metadata"));
@@ -300,8 +301,10 @@ void Api::route_openai(const std::shared_ptr<Work>& work, std::span<const std::s
   if (path.size() == 1 && path[0] == "models" && get) return reply(*work, text_reply(list_models(repository_.all())));
   if (path.size() == 2 && path[0] == "models" && get) {
     const ServedPtr served = repository_.find(path[1], "", &status, &why);
-    return reply(*work, served ? text_reply(show_model(*served))
-                               : openai_error(status, why, status == 404 ? "model_not_found" : ""));
+    if (!served) return reply(*work, openai_error(status, why, status == 404 ? "model_not_found" : ""));
+    const auto answer = TextJob::answer_of(*served);  // only those are listed
+    return reply(*work, answer.ok() ? text_reply(show_model(*served))
+                                    : openai_error(404, told(answer.error()), "model_not_found"));
   }
   const bool models = !path.empty() && path[0] == "models" && path.size() <= 2;
   if (!models && (path.size() != 1 || path[0] != "embeddings")) return reply(*work, openai_error(404, "no such path"));

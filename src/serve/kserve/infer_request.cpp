@@ -56,8 +56,10 @@ const plan::Port* find_port(std::span<const plan::Port> ports, std::string_view 
 
 Status check_dims(const plan::Port& port, std::span<const int64_t> dims) {
   bool fits = dims.size() == port.shape.size();
-  for (size_t k = 0; fits && k < dims.size(); ++k)
-    fits = dims[k] >= 0 && (!port.shape[k].is_const() || port.shape[k].value() == dims[k]);
+  for (size_t k = 0; fits && k < dims.size(); ++k) fits = !port.shape[k].is_const() || port.shape[k].value() == dims[k];
+  if (std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; }))
+    return invalid("the shape of input '%s' has a negative size: %s", port.name.c_str(),
+                   dims_text(dims.first(std::min(dims.size(), kMaxRank))).c_str());
   if (!fits)
     return invalid("unexpected shape for input '%s': expected %s, got %s", port.name.c_str(),
                    dims_text(port.shape).c_str(), dims_text(dims.first(std::min(dims.size(), kMaxRank))).c_str());
@@ -277,10 +279,14 @@ Status put_element(const Json& v, const InferLimits& limits, Tensor* t, int64_t 
     t->set_i64(at, n);
   } else if (dtype == DType::kF32) {
     PERI_ASSIGN(const double n, read_real(v));
-    t->mutable_as<float>()[at] = static_cast<float>(n);
+    const auto rounded = static_cast<float>(n);
+    if (std::isfinite(n) && !std::isfinite(rounded)) return invalid("%g is out of the range of FP32", n);
+    t->mutable_as<float>()[at] = rounded;
   } else {
     PERI_ASSIGN(const double n, read_real(v));
     t->set_f64(at, n);
+    if (std::isfinite(n) && !std::isfinite(t->f64(at)))
+      return invalid("%g is out of the range of %s", n, std::string(datatype_name(dtype)).c_str());
   }
   return Ok{};
 }

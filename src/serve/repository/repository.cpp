@@ -142,6 +142,7 @@ void Repository::scan() {
   for (const std::string& name : options_.at_start)
     if (name != "*" &&
         std::none_of(found->begin(), found->end(), [&](const FoundModel& m) { return m.name == name; })) {
+      log({LogLevel::kError, "cannot load " + name + ": the repository has no folder of this name"});
       const std::lock_guard<std::mutex> lock(mutex_);
       entries_[name].reason = "the repository has no folder of this name";
     }

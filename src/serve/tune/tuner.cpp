@@ -160,8 +160,7 @@ void Tuner::settle(const std::string& folder, const LoadOrder& order, const Load
   const std::string path = folder + "/batching." + std::to_string(order.version) + ".json";
   const bool wanted = options_.objective.has_value();
   if (loaded.batch_sizes.empty()) {
-    if (wanted)
-      say(order, "not tuned: its configuration asks for no dynamic_batching, or no batch answers as one row does");
+    if (wanted) say(order, "not tuned: its configuration asks for no batches, or no batch answers as one row does");
     return;
   }
   if (options->sequences || options->form) {
