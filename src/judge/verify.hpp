@@ -13,6 +13,9 @@
 
 namespace peri::judge {
 
+// Verification::against where it is the peer.
+constexpr const char* kOnnxRuntime = "ONNX Runtime";
+
 // How far an output may lie from the expected one.
 struct Budget {
   double max_error = 1e-4;        // as a share of the output's range

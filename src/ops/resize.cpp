@@ -131,7 +131,9 @@ Status infer_sizes(InferContext& c, const std::vector<int64_t>& axes, Shape& y) 
 
 Status infer(InferContext& c) {
   Shape y = c.shape(0);
-  PERI_TRY(sampling_of(c.node));
+  PERI_ASSIGN(const Sampling sampling, sampling_of(c.node));
+  if (c.dtype(0) == DType::kString && sampling.mode != "nearest")
+    return invalid("strings have no values between them").expecting("mode nearest").but_found(sampling.mode);
   PERI_ASSIGN(const std::vector<int64_t> axes, axes_of(c.node, y.size()));
   const bool scales = given(c.node, 2), sizes = given(c.node, 3);
   if (scales == sizes)

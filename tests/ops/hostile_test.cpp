@@ -144,6 +144,25 @@ TEST_P(Hostile, InputsLeftOut) {
   }
 }
 
+// Every input in turn, and all of one type together, get every other type.
+TEST_P(Hostile, InputsOfAnyType) {
+  const OpDef& op = *GetParam();
+  for (std::string_view text : op.samples) {
+    const auto g = ir::parse_graph(text);
+    ASSERT_TRUE(g.ok()) << text;
+    for (size_t k = 0; k < g->inputs.size(); ++k)
+      for (int n = 1; n < kDTypeCount; ++n)
+        for (const bool together : {false, true}) {
+          const auto type = static_cast<DType>(n);
+          ir::Graph tried = g->clone();
+          const DType was = tried.inputs[k]->type.dtype;
+          for (size_t j = 0; j < tried.inputs.size(); ++j)
+            if (ir::Value* v = tried.inputs[j]; j == k || (together && v->type.dtype == was)) v->type.dtype = type;
+          infer_and_run(tried);
+        }
+  }
+}
+
 // Of a variadic input any number may be given, but none left out between others.
 TEST(VariadicInputs, AreAllGiven) {
   for (const char* call : {"max(x, _, x)", "min(x, _, x)", "sum(x, _, x)", "mean(x, _, x)", "concat(x, _, x) {axis=0}",

@@ -101,6 +101,19 @@ output [
         status, said = self.infer("one", self.rows([[1, 2, 3, 4]] * 2))
         self.assertEqual((status, "batch-size must be <= 1" in said["error"]), (400, True), said)
 
+    def test_policies_of_queues_are_told(self):
+        self.put("queued", config="max_batch_size: 8 dynamic_batching { priority_levels: 2 default_priority_level: 1 default_queue_policy { timeout_action: DELAY max_queue_size: 9 } "
+                 "priority_queue_policy { key: 2 value { default_timeout_microseconds: 70000 allow_timeout_override: true } } }")
+        self.serve()
+        for module, port, words in ((tritonclient.http, self.port, {}), (tritonclient.grpc, self.grpc_port, {"as_json": True})):
+            with module.InferenceServerClient(f"127.0.0.1:{port}") as c:
+                told = c.get_model_config("queued", **words)
+                batching = told.get("config", told)["dynamic_batching"]
+                self.assertEqual((batching["default_queue_policy"]["timeout_action"], batching["default_queue_policy"]["max_queue_size"]), ("DELAY", 9))
+                self.assertEqual(list(batching["priority_queue_policy"]), ["2"])
+                second = batching["priority_queue_policy"]["2"]
+                self.assertEqual((int(second["default_timeout_microseconds"]), second["allow_timeout_override"], second.get("timeout_action", "REJECT")), (70000, True, "REJECT"))
+
     def test_classes_of_a_batch(self):
         self.put("add", config="max_batch_size: 8\n" + PORTS)
         self.put("lost", config="max_batch_size: 8\n" + PORTS.replace("dims: [ 4 ] } ]\noutput", "dims: [ 4 ] } ]\noutput").replace(

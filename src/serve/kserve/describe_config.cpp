@@ -15,13 +15,29 @@ static void write_numbers(const char* key, const std::vector<int64_t>& list, Jso
   w.end_array();
 }
 
+static void write_queue(const QueueConfig& q, JsonWriter& w) {
+  w.begin_object().field("timeout_action", std::string(q.delay ? "DELAY" : "REJECT"));
+  w.field("default_timeout_microseconds", q.default_timeout_us);
+  w.field("allow_timeout_override", q.allow_timeout_override).field("max_queue_size", q.max_queue_size).end_object();
+}
+
 static void write_batching(const Served& served, JsonWriter& w) {
   const BatchingConfig& b = *served.config.batching;
   w.key("dynamic_batching").begin_object().key("preferred_batch_size").begin_array();
   for (const int64_t p : b.preferred) w.value(p);
   w.end_array().field("max_queue_delay_microseconds", b.max_queue_delay_us);
   w.field("preserve_ordering", b.preserve_ordering).field("priority_levels", b.priority_levels);
-  w.field("default_priority_level", b.default_priority_level).end_object();
+  w.field("default_priority_level", b.default_priority_level).key("default_queue_policy");
+  write_queue(b.queue, w);
+  if (!b.priority_queues.empty()) {
+    w.key("priority_queue_policy").begin_object();
+    for (const auto& [level, queue] : b.priority_queues) {
+      w.key(std::to_string(level));
+      write_queue(queue, w);
+    }
+    w.end_object();
+  }
+  w.end_object();
 }
 
 static void write_ports(const char* key, std::span<const plan::Port> ports, const std::vector<PortConfig>& said,

@@ -1,0 +1,68 @@
+// The outcome of a verification in words and as JSON.
+#include "base/json.hpp"
+#include "base/plural.hpp"
+#include "judge/verify.hpp"
+
+namespace peri::judge {
+
+std::string Verification::text() const {
+  std::string out = outside;
+  const std::string nan =
+      both_nan ? format(", and %lld of their elements are NaN", static_cast<long long>(both_nan)) : "";
+  if (bisect && bisect->empty() && outputs.empty()) return "the engine has no step: nothing was judged";
+  if (bisect && outputs.empty())
+    return bisected + "; " + (out.empty() ? "the outputs were not compared with those of the whole model" + nan : out);
+  if (out.empty())
+    out = format("%s against %s, largest error %.3g of the output's range, allowed %.3g",
+                 counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str(), worst, allowed);
+  if (both_nan && outside.empty())
+    out += format("; %lld elements are NaN on both sides and were taken for equal", static_cast<long long>(both_nan));
+  if (followed && outside.empty())
+    out += format(
+        "; %s at roundings that float32 does not decide: each value that the engine keeps on the way is one "
+        "that the reference reaches",
+        followed == 1 ? "one answer parts from it" : format("%zu answers part from it", followed).c_str());
+  if (followed && outside.empty() && against == kOnnxRuntime)
+    out += ", and its own answer moves as far by one rounding";
+  if (weights_checked) out += "; " + counted(weights_checked, "weight") + " intact";
+  if (!bisected.empty()) out += "; " + bisected;
+  return out;
+}
+
+std::string verification_json(const Verification& v) {
+  JsonWriter w;
+  w.begin_object()
+      .field("model", v.path)
+      .field("against", v.against)
+      .field("max_error", v.max_error)
+      .field("precision", std::string(dtype_name(v.precision)))
+      .field("weights_checked", v.weights_checked)
+      .field("both_nan", v.both_nan)
+      .key("outputs")
+      .begin_array();
+  for (const OutputVerdict& o : v.outputs) {
+    w.begin_object().field("seed", o.seed).field("output", o.output).field("type", o.type).field("inside", o.inside);
+    write_difference(w, o.difference);
+    if (o.of_change) w.field("of_change", *o.of_change);
+    if (o.followed) w.field("followed", o.followed).field("ties", o.ties);
+    if (o.peer_moves > 0) w.field("peer_moves", o.peer_moves);
+    w.end_object();
+  }
+  w.end_array();
+  if (v.bisect) {
+    w.key("bisect").begin_array();
+    for (const StepVerdict& s : *v.bisect)
+      w.begin_object()
+          .field("step", static_cast<int64_t>(s.step))
+          .field("name", s.name)
+          .field("kernel", s.kernel)
+          .field("checked", s.checked)
+          .field("error_over_bound", s.error)
+          .field("why", s.why)
+          .end_object();
+    w.end_array();
+  }
+  return w.field("passed", v.passed).end_object().take();
+}
+
+}  // namespace peri::judge
