@@ -327,8 +327,6 @@ struct Maker {
     add(region(std::move(nodes)), std::move(atoms));
   }
 };
-
-bool locked(const plan::LockReader& lock, const Region& r) { return lock.has(region_key(r), region_name(r)); }
 }  // namespace
 
 Parts parts_of(const ir::Graph& graph, std::vector<Region> cut, const PartRules& rules) {
@@ -351,41 +349,6 @@ Parts parts_of(const ir::Graph& graph, std::vector<Region> cut, const PartRules&
   for (const Group& g : m.groups)
     for (const std::vector<Member>& list : g.together) m.add_siblings(list);
   return std::move(m.out);
-}
-
-PartRules locked_rules(const plan::LockReader& lock) {
-  return {[&](const Region& beginning, const Region& rest, const Region&) {
-            const bool both = locked(lock, beginning) && locked(lock, rest);
-            return both ? std::optional(std::vector<const kernels::Kernel*>()) : std::nullopt;
-          },
-          [&](const Region& both) { return locked(lock, both); }, true};
-}
-
-Parts locked_parts(const ir::Graph& graph, const plan::LockReader& lock, Parts parts) {
-  std::vector<Region> kept;
-  std::vector<bool> covered(static_cast<size_t>(parts.atoms));
-  const auto is_covered = [&](int atom) { return covered[static_cast<size_t>(atom)]; };
-  for (int atom = 0; atom < parts.atoms; ++atom) {
-    if (is_covered(atom)) continue;
-    // The largest that the lock has, else the one of the cut.
-    Part* best = nullptr;
-    bool best_locked = false;
-    for (Part& p : parts.list) {
-      if (p.atoms.front() != atom || std::any_of(p.atoms.begin(), p.atoms.end(), is_covered)) continue;
-      const bool has = locked(lock, p.region);
-      const bool better = !best || (has != best_locked ? has : has ? p.atoms.size() > best->atoms.size() : p.greedy);
-      if (better) {
-        best = &p;
-        best_locked = has;
-      }
-    }
-    PERI_CHECK(best, "no region is left for a part of the graph");
-    for (int a : best->atoms) covered[static_cast<size_t>(a)] = true;
-    kept.push_back(std::move(best->region));
-  }
-  Parts out;
-  for (Region& r : in_order(graph, std::move(kept))) out.list.push_back({std::move(r), {out.atoms++}, true});
-  return out;
 }
 
 }  // namespace peri::lower

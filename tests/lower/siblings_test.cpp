@@ -183,5 +183,39 @@ TEST(Parts, SiblingsStandTogetherByBeginningsWhereTheyDoNotWhole) {
   EXPECT_EQ(under.list[0].region.outputs.size(), 3u);
 }
 
+// The first of three equal siblings with either of the others is one problem of one name: what is left tells which.
+TEST(Parts, ALockTellsWhichSiblingsStandTogether) {
+  auto g = ir::parse_graph(
+      "graph { input x: f32[6,8]; const a: f32[8,8] = seeded(0.2, 1); const b: f32[8,8] = seeded(0.2, 2); const c: "
+      "f32[8,8] = seeded(0.2, 3); p = matmul(x, a); q = matmul(x, b); r = matmul(x, c); output p; output q; output r "
+      "}");
+  ASSERT_TRUE(g.ok() && g->sort().ok() && ops::infer_graph(*g).ok());
+  const std::vector<Region> regions = cut_regions(*g, [](const Region&) { return true; });
+  ASSERT_EQ(regions.size(), 3u);
+  const PartRules all = {[](const Region&, const Region&, const Region&) { return std::nullopt; },
+                         [](const Region&) { return true; }};
+  const Parts parts = parts_of(*g, regions, all);
+  const auto names = [](const Region& r) {
+    std::vector<std::string> out;
+    for (const ir::Node* n : r.nodes) out.push_back(n->out()->name);
+    return out;
+  };
+  using Names = std::vector<std::string>;
+  for (const auto& [together, alone] :
+       {std::pair<Names, Names>{{"p", "q"}, {"r"}}, {{"p", "r"}, {"q"}}, {{"q", "r"}, {"p"}}}) {
+    plan::Lock lock;
+    for (const Part& p : parts.list)
+      if (names(p.region) == together || names(p.region) == alone)
+        lock.regions.push_back({.name = region_name(p.region), .key = region_key(p.region)});
+    ASSERT_EQ(lock.regions.size(), 2u);
+    const plan::LockReader reader(&lock);
+    const Parts under = locked_parts(*g, reader, parts_of(*g, regions, locked_rules(reader)));
+    std::vector<Names> got;
+    for (const Part& p : under.list) got.push_back(names(p.region));
+    std::sort(got.begin(), got.end(), [](const Names& a, const Names& b) { return a.size() > b.size(); });
+    EXPECT_EQ(got, (std::vector<Names>{together, alone}));
+  }
+}
+
 }  // namespace
 }  // namespace peri::lower
