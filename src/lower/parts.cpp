@@ -129,7 +129,7 @@ struct Maker {
   }
 
   // A region joined with the beginning of its reader, whose rest stands alone, and the rest of a region, whose
-  // beginning stands alone, with its reader.
+  // beginning stands alone, with its reader; where every way is asked for, the beginning may stand with siblings.
   void find_joins() {
     for (Whole& a : wholes) {
       if (!a.reader) continue;
@@ -139,7 +139,7 @@ struct Maker {
         if (alone_reads(s.first, a.region.outputs[0]) && stands(both(a.region.nodes, s.first)))
           s.joins_first = s.joins_first || stands(s.rest);
       for (Split& s : a.splits)
-        if (stands(both(s.rest, b.region.nodes))) s.joins_rest = s.joins_rest || stands(s.first);
+        if (stands(both(s.rest, b.region.nodes))) s.joins_rest = s.joins_rest || rules.every || stands(s.first);
     }
   }
 
@@ -156,7 +156,8 @@ struct Maker {
   std::vector<Member> ways_of(const Sibling& s) const {
     std::vector<Member> out;
     for (const Split& split : wholes[s.region].splits)
-      if (split.at < s.beginnings && (split.apart || stands(split.rest))) out.push_back({s.region, split.at});
+      if (split.at < s.beginnings && (split.apart || stands(split.rest) || (rules.every && split.joins_rest)))
+        out.push_back({s.region, split.at});
     if (s.whole) out.push_back({s.region, std::nullopt});
     return out;
   }

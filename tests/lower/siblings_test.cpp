@@ -217,5 +217,29 @@ TEST(Parts, ALockTellsWhichSiblingsStandTogether) {
   }
 }
 
+// The beginning of a chain stands with its siblings, and its rest with what reads it: in no lock stands either alone.
+TEST(Parts, ALockGivesBackARestThatIsJoinedBehindSiblings) {
+  auto g = ir::parse_graph(
+      "graph { input x: f32[6,8]; const a: f32[8,8] = seeded(0.2, 1); const b: f32[8,8] = seeded(0.2, 2); const c: "
+      "f32[8,8] = seeded(0.2, 3); p = matmul(x, a); q = matmul(x, b); s = softmax(q); m = mul(p, s); r = matmul(x, "
+      "c); y = sum(m, r); output y }");
+  ASSERT_TRUE(g.ok() && g->sort().ok() && ops::infer_graph(*g).ok());
+  const std::vector<Region> regions = cut_regions(*g, [](const Region& r) { return r.nodes.back()->op != "sum"; });
+  const PartRules all = {
+      [](const Region&, const Region&, const Region&) { return std::optional(std::vector<const kernels::Kernel*>()); },
+      [](const Region&) { return true; }, true};
+  plan::Lock lock;
+  const std::vector<Ops> wanted = {{"matmul", "matmul", "matmul"}, {"softmax"}, {"mul", "sum"}};
+  for (const Part& p : parts_of(*g, regions, all).list)
+    if (std::find(wanted.begin(), wanted.end(), ops_of(p.region)) != wanted.end())
+      lock.regions.push_back({.name = region_name(p.region), .key = region_key(p.region)});
+  ASSERT_EQ(lock.regions.size(), 3u);
+  const plan::LockReader reader(&lock);
+  std::vector<Ops> got;
+  for (const Part& p : locked_parts(*g, reader, parts_of(*g, regions, locked_rules(reader))).list)
+    got.push_back(ops_of(p.region));
+  EXPECT_EQ(got, wanted);
+}
+
 }  // namespace
 }  // namespace peri::lower

@@ -233,6 +233,33 @@ TEST(Tuner, AnOfferThatNeedsMoreMemoryThanARunMayHaveIsRefusedBeforeItIsMade) {
   }
 }
 
+Result<kernels::Needs> a_pebibyte(const kernels::Problem&, std::string_view, const device::Target&) {
+  return kernels::Needs{size_t{1} << 50, 0, {1}, {}};
+}
+
+// What a GPU has is not what the host has: its offers are held to a limit that was given only.
+TEST(Tuner, AGpusOffersAreNotHeldToTheHostsMemory) {
+  auto graph = ir::parse_graph(kLarge);
+  ASSERT_TRUE(graph.ok() && ops::infer_graph(*graph).ok());
+  struct Try {
+    const char* executor;
+    int64_t limit;
+    size_t kept;
+  };
+  for (const Try& t : {Try{"cpu", 0, 0}, {"cuda", 0, 1}, {"cuda", 4 << 20, 0}}) {
+    kernels::Kernel k{"greedy", 1, "one", t.executor, "products", offer_product, make_product<kRight>};
+    k.needs = a_pebibyte;
+    const kernels::AddedKernel added(k);
+    Options options;
+    options.measure = options.verify = false;
+    options.memory_bytes = t.limit;
+    if (k.executor != "cpu") options.own_executor = k.executor;
+    Tuner tuner(options);
+    const kernels::Kernel* only[] = {&k};
+    EXPECT_EQ(tuner.candidates(*graph, {false, false}, {}, only).list.size(), t.kept) << t.executor << t.limit;
+  }
+}
+
 TEST(Tuner, WhatComesAfterACandidateThatFailedIsHeldAgainstAWholeAnswerToo) {
   const kernels::Kernel first{"first", 1, "one", "cpu", "products", offer_product, make_product<kRight>},
       throws{"throws", 1, "one", "cpu", "products", offer_product, make_product<kThrows>},

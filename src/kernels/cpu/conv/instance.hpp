@@ -1,5 +1,5 @@
-// The instance of a float32 convolution with one packed weight and an epilogue, as all forms of it but pairs and scaled
-// ones are: direct, by Winograd's tiles, transposed.
+// The instance of a float32 convolution with one packed weight and an epilogue: of the direct form, of that by tiles of
+// Winograd, and of the transposed one.
 #pragma once
 
 #include <utility>
