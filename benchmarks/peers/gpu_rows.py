@@ -26,6 +26,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Network -> batches, and the ratio to the peer's time that is allowed.
@@ -164,41 +165,45 @@ def steps_of(a, engine, dims):
 
 
 def measured(a, name, batch, limit, folder):
+    """The row. The peer gets ready, which is mostly the compiler's work, while our engine is judged; neither is timed then."""
+    modes = "uncaptured" if name == "ssdlite320" else a.modes
+    command = [a.python, HERE / "peer_torch.py", name, "--batch", str(batch), "--dtype", a.dtype, "--modes", modes] + (["--dry"] if a.dry else [])
+    start = time.monotonic()
     engine, dims = engine_of(a, name, batch, folder)
-    found = steps_of(a, engine, dims) if a.judge else None
-    row = timed(a, name, batch, limit, engine, dims)
+    row = {"network": name, "batch": batch, "limit": limit, "dims": dims, "build_seconds": round(time.monotonic() - start, 2), "ours": {"rounds": []}, "peer": {"rounds": {}}, "states": []}
+    with tempfile.TemporaryFile("w+") as our_log, tempfile.TemporaryFile("w+") as peer_log:
+        peer = Partner(command, peer_log)
+        try:
+            found = steps_of(a, engine, dims) if a.judge else None
+            ours = Partner([a.peri, "bench", engine, "--paced", "--quiet"] + (["--dims", dims] if dims else []), our_log)
+            try:
+                timed(a, row, ours, peer)
+            finally:
+                ours.close()
+        finally:
+            peer.close()
+    judged(row)
     if found:
         row["steps_alone"] = found
         row["missed"] += [f"a step is wrong: {found['wrong']}"] if found["wrong"] else []
     return row
 
 
-def timed(a, name, batch, limit, engine, dims):
-    modes = "uncaptured" if name == "ssdlite320" else a.modes
-    row = {"network": name, "batch": batch, "limit": limit, "dims": dims, "ours": {"rounds": []}, "peer": {"rounds": {}}, "states": []}
-    with tempfile.TemporaryFile("w+") as our_log, tempfile.TemporaryFile("w+") as peer_log:
-        command = [a.python, HERE / "peer_torch.py", name, "--batch", str(batch), "--dtype", a.dtype, "--modes", modes] + (["--dry"] if a.dry else [])
-        ours = Partner([a.peri, "bench", engine, "--paced", "--quiet"] + (["--dims", dims] if dims else []), our_log)
-        peer = Partner(command, peer_log)
-        try:
-            head = peer.line()
-            row["peer"].update(modes=head["modes"], errors=head["errors"], versions=head["versions"])
-            for k in range(a.rounds):
-                for side in ("ours", "peer") if k % 2 == 0 else ("peer", "ours"):
-                    said = (ours if side == "ours" else peer).round()
-                    row["states"].append({"round": k, "side": side, "gpu": gpu_state()})
-                    if side == "ours":
-                        row["ours"]["rounds"].append(said["resident_ms"] or said["with_copies_ms"])
-                        if said["resident_ms"] is None:
-                            row["ours"]["with_copies"] = said["why_not_resident"]
-                        row["ours"]["device_bytes"] = said["device_bytes"]
-                        continue
-                    for mode, samples in said["resident_ms"].items():
-                        row["peer"]["rounds"].setdefault(mode, []).append(samples)
-        finally:
-            for partner in (ours, peer):
-                partner.close()
-    return judged(row)
+def timed(a, row, ours, peer):
+    head = peer.line()
+    row["peer"].update(modes=head["modes"], errors=head["errors"], versions=head["versions"])
+    for k in range(a.rounds):
+        for side in ("ours", "peer") if k % 2 == 0 else ("peer", "ours"):
+            said = (ours if side == "ours" else peer).round()
+            row["states"].append({"round": k, "side": side, "gpu": gpu_state()})
+            if side == "ours":
+                row["ours"]["rounds"].append(said["resident_ms"] or said["with_copies_ms"])
+                if said["resident_ms"] is None:
+                    row["ours"]["with_copies"] = said["why_not_resident"]
+                row["ours"]["device_bytes"] = said["device_bytes"]
+                continue
+            for mode, samples in said["resident_ms"].items():
+                row["peer"]["rounds"].setdefault(mode, []).append(samples)
 
 
 def table(report):
