@@ -67,7 +67,7 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_TRY(file_uses(build_entry.command, with_output).check(arguments.has("--force")));
   if (arguments.has("--lock") && arguments.has("--locked"))
     return usage("--lock writes a lock file and --locked reads one: give one of the two");
-  for (const char* flag : {"--budget", "--settings"})
+  for (const char* flag : {"--budget", "--settings", "--retune"})
     if (arguments.has("--locked") && arguments.has(flag))
       return usage("%s is for tuning, and --locked takes every choice from the lock file", flag)
           .advise("leave one of them out");

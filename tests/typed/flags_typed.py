@@ -129,6 +129,7 @@ class Flags(Typed):
         for flag, value in (("--budget", "3"), ("--settings", "2")):
             self.assertIn(f"{flag} ", self.wrong("build", DIGITS, "-o", "c.engine", "--no-tune", flag, value))
             self.assertIn(f"{flag} is for tuning", self.wrong("build", DIGITS, "-o", "c.engine", "--locked", "l.lock", flag, value))
+        self.assertIn("--retune is for tuning", self.wrong("build", DIGITS, "-o", "c.engine", "--locked", "l.lock", "--retune"))
         self.assertIn("--budget is not in range", self.wrong("build", DIGITS, "-o", "c.engine", "--budget", "0"))
         self.assertIn("--seed 3 is given twice", self.wrong("verify", "a.engine", "--seed", "3", "--seed", "4", "--seed", "3"))
         for words in (("--html", "a.html"), ("--top", "3"), ("--full",), ("--compare",), ("--proof", "a.engine.proof")):
