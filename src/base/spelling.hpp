@@ -7,8 +7,8 @@
 
 namespace peri {
 
-// The known word closest to `word` by edit distance, if at most a third of it differs; else the shortest that begins
-// with it; else empty.
+// The known word closest to `word` by edit distance (a swap of neighbours is one edit), if about a third of it differs
+// at most; else the shortest that begins with it; else empty.
 std::string nearest(std::string_view word, const std::vector<std::string_view>& known);
 
 }  // namespace peri

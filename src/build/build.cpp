@@ -2,6 +2,7 @@
 #include "build/build.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/clock.hpp"
@@ -137,8 +138,9 @@ Status run_once(const compile::Compilation& compilation, const runtime::EngineOp
     return Ok{};
   }
   const double flops = judge::flops_at(compilation.graph(), sizes);
-  const StepsDone done = steps_done(out->compiled);
-  if (!is_run_once(flops, done.measured == done.steps ? out->compiled.predicted_ms : 0)) {
+  const StepsDone done = steps_done(*out);
+  const bool known = std::isfinite(flops);  // else the data tell, and the run can be stopped
+  if (known && !is_run_once(flops, done.measured == done.steps ? out->compiled.predicted_ms : 0)) {
     out->unjudged_run = format("one run takes %.0f Gflop", flops / 1e9);
     return Ok{};
   }
@@ -211,7 +213,8 @@ Result<Built> build_it(compile::Compilation* compilation, const Options& options
     if (const judge::SizeEvidence* e = impossible(*compilation, out.verdict)) return does_not_run(e->sizes, e->limit);
     PERI_TRY(check_memory(*compilation, out.verdict));
     if (out.verdict.right()) {
-      if (judge::flops_at(compilation->graph(), sizes) > judge::kMaxRunFlops)  // beyond what is judged
+      const double flops = judge::flops_at(compilation->graph(), sizes);
+      if (flops > judge::kMaxRunFlops && std::isfinite(flops))  // beyond what is judged
         PERI_TRY(run_once(*compilation, engines, &out));
       known.keep(out.verdict);
       if (const std::string trouble = known.trouble(); !trouble.empty() && trouble != out.compiled.tuned.cache_trouble)

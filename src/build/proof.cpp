@@ -136,14 +136,19 @@ std::string done_when(bool done, const tune::Evidence& e, int64_t begun) {
   if (!done) return "no";
   return e.since >= begun ? "in this build" : of_earlier(e.since);
 }
-bool is_reference(const lower::StepReport& s) {
-  return s.chosen == "reference" || s.chosen == "sized" || !s.bodies.empty();
-}
+bool is_reference(const lower::StepReport& s) { return s.chosen == "reference" || !s.bodies.empty(); }
+bool is_sized(const lower::StepReport& s) { return s.chosen == "sized"; }
 }  // namespace
 
-std::string verified_when(const lower::StepReport& s, int64_t begun) {
-  if (s.chosen == "sized") return "in runs of the engine";
-  return is_reference(s) ? "by definition" : done_when(s.evidence.max_error >= 0, s.evidence, begun);
+Grounds grounds_of(const Built& built) {
+  const std::vector<judge::SizeEvidence>& sizes = built.verdict.sizes;
+  return {built.compiled.tuned.begun,
+          std::any_of(sizes.begin(), sizes.end(), [](const auto& e) { return e.limit.empty(); })};
+}
+
+std::string verified_when(const lower::StepReport& s, const Grounds& grounds) {
+  if (is_sized(s)) return grounds.judged ? "in runs of the engine" : "no";
+  return is_reference(s) ? "by definition" : done_when(s.evidence.max_error >= 0, s.evidence, grounds.begun);
 }
 
 std::string measured_when(const lower::StepReport& s, int64_t begun) {
@@ -155,15 +160,18 @@ std::string judged_when(const judge::EngineVerdict& v) {
   return v.earlier ? of_earlier(v.since) : "in this build";
 }
 
-StepsDone steps_done(const compile::Compiled& compiled) {
+StepsDone steps_done(const Built& built) {
+  const compile::Compiled& compiled = built.compiled;
+  const bool judged = grounds_of(built).judged;
   StepsDone out;
   for (const lower::StepReport& s : compiled.steps) out.in_bodies -= !s.key.empty();
   for (const lower::StepReport* s : lower::all_reports(compiled.steps)) {
     if (s->key.empty()) continue;
     ++out.in_bodies;
     ++out.steps;
-    out.verified += is_reference(*s) || s->evidence.max_error >= 0;
     out.by_definition += is_reference(*s);
+    out.in_runs += is_sized(*s) && judged;
+    out.verified += is_sized(*s) ? judged : is_reference(*s) || s->evidence.max_error >= 0;
     out.measured += s->evidence.timed();
     if (!s->evidence.tried() || s->evidence.since >= compiled.tuned.begun) continue;
     out.oldest = out.earlier++ ? std::min(out.oldest, s->evidence.since) : s->evidence.since;
@@ -184,10 +192,10 @@ std::string all_steps_text(int64_t steps, int64_t in_bodies) {
   return counted(steps, "step") + (in_bodies > 0 ? " (" + std::to_string(in_bodies) + " in bodies)" : "");
 }
 
-void write_step(JsonWriter& w, const lower::StepReport& s, int64_t begun) {
+void write_step(JsonWriter& w, const lower::StepReport& s, const Grounds& grounds) {
   w.begin_object().field("name", s.name).field("chosen", s.chosen);
   if (!s.device.empty()) w.field("device", s.device);
-  w.field("verified", verified_when(s, begun)).field("measured", measured_when(s, begun)).key("evidence");
+  w.field("verified", verified_when(s, grounds)).field("measured", measured_when(s, grounds.begun)).key("evidence");
   tune::write_evidence(w, s.evidence);
   if (!s.fallback.empty()) w.field("fallback", s.fallback);
   w.key("work");
@@ -213,7 +221,7 @@ void write_step(JsonWriter& w, const lower::StepReport& s, int64_t begun) {
     w.key("bodies").begin_array();
     for (const auto& body : s.bodies) {
       w.begin_array();
-      for (const lower::StepReport& step : body) write_step(w, step, begun);
+      for (const lower::StepReport& step : body) write_step(w, step, grounds);
       w.end_array();
     }
     w.end_array();
@@ -237,7 +245,7 @@ namespace {
 // What holds for all steps, and for how many each thing does.
 void write_claims(JsonWriter& w, const build::Built& built, const compile::Options& o) {
   const compile::Compiled& c = built.compiled;
-  const StepsDone done = steps_done(c);
+  const StepsDone done = steps_done(built);
   w.begin_object()
       .field("verified", done.verified == done.steps)
       .field("measured", done.measured == done.steps)
@@ -356,7 +364,7 @@ std::string proof_json(const build::Built& built, const compile::Options& o, std
   write_list(w, "notes", c.notes);
   write_on_host(w, c);
   w.key("steps").begin_array();
-  for (const auto& s : c.steps) write_step(w, s, c.tuned.begun);
+  for (const auto& s : c.steps) write_step(w, s, grounds_of(built));
   w.end_array().end_object();
   return w.take();
 }

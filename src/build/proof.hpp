@@ -29,21 +29,28 @@ Result<Json> read_proof(const std::string& engine);
 Result<std::string> another_engines(const Json& proof, const std::string& engine);
 // A proof by its own path, without a check of its engine.
 Result<Json> read_proof_file(const std::string& path);
-// A step's object in the proof. `begun`: evidence older than that second is of an earlier build.
-void write_step(JsonWriter& w, const lower::StepReport& step, int64_t begun);
+// What a claim about a step rests on besides the step itself.
+struct Grounds {
+  int64_t begun = 0;    // evidence older than that second is of an earlier build
+  bool judged = false;  // the engine as a whole was run and judged, at one size at least
+};
+Grounds grounds_of(const Built& built);
+// A step's object in the proof.
+void write_step(JsonWriter& w, const lower::StepReport& step, const Grounds& grounds);
 
 // When the whole engine was judged, in words.
 std::string judged_when(const judge::EngineVerdict& verdict);
 // The kind of verification: in words for one step, counted for all. Copies between devices are not choices.
-std::string verified_when(const lower::StepReport& step, int64_t begun);
+std::string verified_when(const lower::StepReport& step, const Grounds& grounds);
 std::string measured_when(const lower::StepReport& step, int64_t begun);
 struct StepsDone {
   int64_t steps = 0, verified = 0, measured = 0;
   int64_t in_bodies = 0;            // of `steps`: in bodies of loops and branches, each once however often it runs
   int64_t by_definition = 0;        // of the verified ones: run by the reference itself
+  int64_t in_runs = 0;              // of the verified ones: in runs of the engine, never alone
   int64_t earlier = 0, oldest = 0;  // known from an earlier build; its first second, 0: unknown
 };
-StepsDone steps_done(const compile::Compiled& compiled);
+StepsDone steps_done(const Built& built);
 // Steps in bodies of loops and branches, at any depth; program.steps has none of them.
 int64_t body_steps(const compile::Compiled& compiled);
 // "2 steps", or of a run with bodies "2 steps and 3 in bodies of loops and branches".

@@ -8,6 +8,7 @@
 #include "base/json.hpp"
 #include "build/proof.hpp"
 #include "compile/other_files.hpp"
+#include "compile/pinned.hpp"
 #include "hf/import.hpp"
 #include "plan/memory.hpp"
 
@@ -23,12 +24,15 @@ void add_symbols(Survey* f) {
         f->symbols[(*p.type.shape)[axis].symbol_name()].push_back(p.name + "." + std::to_string(axis));
 }
 
-Result<Survey> read(const std::string& path) {
+Result<Survey> read(const Request& request) {
+  const std::string& path = request.model;
   Survey f;
   f.path = path;
   if (!hf::is_folder(path)) {
     if (std::optional<Error> other = compile::other_file(path)) return std::move(*other);
-    PERI_ASSIGN(onnx::ImportReport r, onnx::survey_model(path));
+    PERI_ASSIGN(const compile::Options options, options_of(request));
+    PERI_ASSIGN(onnx::ImportReport r,
+                onnx::survey_model(path, compile::declared_with({options.dims, options.at_hand})));
     f.kind = "onnx";
     f.file_bytes = r.file_bytes;
     f.inputs = std::move(r.inputs);
@@ -140,7 +144,7 @@ int64_t Survey::unsupported_nodes() const {
 }
 
 Result<Survey> survey(const Request& request) {
-  PERI_ASSIGN(Survey f, read(request.model));
+  PERI_ASSIGN(Survey f, read(request));
   add_symbols(&f);
   if (f.unsupported_kinds()) return f;
   if (f.nodes > kMaxTried) {

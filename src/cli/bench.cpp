@@ -187,6 +187,8 @@ Result<Outcome> run(const Arguments& arguments) {
   out.json = bench::record_json(record);
   out.summary = summary_of(record);
   if (const std::string there = bench::report_text(record.on_device); !there.empty()) out.summary += "; " + there;
+  if (const std::string mark = build::interrupted_build(opened.engine->program()); !mark.empty())
+    out.summary += "; " + mark;
   if (record.interrupted) {
     out.code = exit_code(ErrorKind::kCancelled);
     out.summary += "; interrupted: not all that was asked for";

@@ -35,7 +35,7 @@ std::string describe(const Page& page, const build::Made& made, const std::strin
   show_build(page, w, made, path);
   build::write_on_host(w, c);
   w.key("steps_in_order").begin_array();
-  for (const auto& s : c.steps) build::write_step(w, s, c.tuned.begun);
+  for (const auto& s : c.steps) build::write_step(w, s, build::grounds_of(made.built));
   w.end_array().end_object();
   return w.take();
 }
@@ -67,7 +67,7 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_TRY(file_uses(build_entry.command, with_output).check(arguments.has("--force")));
   if (arguments.has("--lock") && arguments.has("--locked"))
     return usage("--lock writes a lock file and --locked reads one: give one of the two");
-  for (const char* flag : {"--budget", "--settings"})
+  for (const char* flag : {"--budget", "--settings", "--retune"})
     if (arguments.has("--locked") && arguments.has(flag))
       return usage("%s is for tuning, and --locked takes every choice from the lock file", flag)
           .advise("leave one of them out");

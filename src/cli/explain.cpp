@@ -91,7 +91,7 @@ Result<Outcome> run(const Arguments& arguments) {
   if (!explained.ok()) return std::move(explained).error().in_file(path);
   const std::vector<build::ExplainedStep>& rows = explained->steps;
   const Page page(arguments);
-  std::string other;
+  std::string other, cut;
   if (arguments.has("--proof")) {
     PERI_ASSIGN(other, build::another_engines(proof, path));
     if (!other.empty()) page.line("note: the proof is another engine's: %s", other.c_str());
@@ -99,6 +99,7 @@ Result<Outcome> run(const Arguments& arguments) {
   print_head(page, *explained, compare ? " of this machine" : "");
   if (build::is_engine(path)) {
     PERI_ASSIGN(const plan::LoadedEngine engine, plan::load_engine(path));
+    cut = build::interrupted_build(engine.program);
     const std::string mark = build::tuned_elsewhere(engine.program, build::chip_here(engine.program, ""));
     if (!mark.empty()) page.line("note: %s", mark.c_str());
   }
@@ -120,6 +121,7 @@ Result<Outcome> run(const Arguments& arguments) {
   out.summary = explained->text();
   out.summary += explained->proven;
   if (arguments.has("--html")) out.summary += "; page " + arguments.get("--html");
+  if (!cut.empty()) out.summary += "; " + cut;
   if (!other.empty()) out.summary += "; the proof is another engine's";
   return out;
 }

@@ -6,11 +6,18 @@
 namespace peri::compile {
 
 namespace {
-bool changes(DType have, DType type) {
-  return have != type && (have == DType::kF32 || have == DType::kF16 || have == DType::kBF16);
-}
+bool is_changeable(DType t) { return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16; }
+bool changes(DType have, DType type) { return have != type && is_changeable(have); }
 ir::Attrs to(DType t) { return {{"to", static_cast<int64_t>(t)}}; }
 }  // namespace
+
+Status check_interface_types(const ir::Graph& graph) {
+  for (const auto* ports : {&graph.inputs, &graph.outputs})
+    for (const ir::Value* v : *ports)
+      if (is_changeable(v->type.dtype)) return Ok{};
+  return usage("--io-dtype changes inputs and outputs of f32, f16 and bf16, and this model has none")
+      .advise("leave it out");
+}
 
 Status set_interface_types(ir::Graph& graph, DType type) {
   for (ir::Value* v : graph.inputs) {

@@ -101,6 +101,10 @@ Result<onnx::ImportedModel> import_pinned(const std::string& model, const std::m
   return best;
 }
 
+onnx::ImportOptions declared_with(const ImportSizes& sizes) {
+  return {.lengths = lengths_of(sizes), .ranks = ranks_of(sizes)};
+}
+
 std::string pinned_text(const Pinned& pinned) {
   std::string out;
   for (const auto& [name, value] : pinned.also) out += name + "=" + std::to_string(value) + "\n";

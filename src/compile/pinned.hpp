@@ -19,6 +19,8 @@ struct Pinned {
 // the error is that for every size.
 Result<onnx::ImportedModel> import_pinned(const std::string& model, const std::map<std::string, std::string>& fixed,
                                           const ImportSizes& sizes, Pinned* pinned);
+// What the inputs are read with: how many elements sequences have, and how many axes those have that declare no shape.
+onnx::ImportOptions declared_with(const ImportSizes& sizes);
 std::string pinned_text(const Pinned& pinned);  // the section
 std::string pinned_list(const Pinned& pinned);  // for messages: "batch=1, sequence=512"
 // Removes the sizes in the section from `dims`. kUsage: another size is requested.

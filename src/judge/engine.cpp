@@ -213,8 +213,11 @@ struct EngineJudge {
 
   Status compare_whole(std::span<const Tensor> inputs, const JudgedRun& run, double flops, SizeEvidence* e) {
     if (flops > kMaxWholeFlops) {
+      if (!std::isfinite(flops)) {
+        e->whole_because = "how much the model computes depends on its data";
+        return Ok{};
+      }
       e->whole_because = "the model takes more than 1 GFLOP at this size";
-      if (!std::isfinite(flops)) return Ok{};
       std::vector<size_t> jumpy;
       for (size_t k = 0; k < imported.outputs.size(); ++k)
         if (behind_jump(imported, imported.outputs[k])) jumpy.push_back(k);

@@ -86,6 +86,8 @@ Status Surveyor::describe_container(const ValueRecord& v) {  // an input for eac
   if (it == options_.lengths.end() && sequence)
     return unsupported("input '%s' is a sequence of unknown length", given.c_str())
         .advise("give the number of its elements: --dims " + given + "=N");
+  if (it == options_.lengths.end())
+    note("optional input '" + given + "' is taken to be given; --dims " + given + "=0 builds for runs without it");
   if (count < 0 || count > (sequence ? kMaxElements : 1))
     return usage("'%s' cannot have %lld elements", given.c_str(), static_cast<long long>(count));
   Survey::Container& made = s_.containers[given];

@@ -142,6 +142,7 @@ class Errors(Package):
                 self.raises(peri.UsageError, call, "the size of 'batch' is not in range", str(size))
         for seed in (-1, 2**64):
             self.raises(peri.UsageError, lambda: engine.verify(seeds=[seed]), "a seed is not in range")
+        self.raises(peri.UsageError, lambda: engine.verify(seeds=[]), "seeds is empty")
         for call in (lambda: peri.build(DIGITS, dims={"batch": 2.7}, **QUICK), lambda: peri.build(DIGITS, dims={"batch": "2"}, **QUICK),
                      lambda: engine.verify(seeds=[1.5]), lambda: engine.verify(seeds=3), lambda: peri.build(None)):
             self.raises(TypeError, call)

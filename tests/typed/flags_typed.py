@@ -3,6 +3,8 @@
 import json
 
 import numpy
+import onnx
+import onnx.parser
 
 from typed import DIGITS, SOURCE, Typed, main
 
@@ -41,6 +43,13 @@ class Flags(Typed):
         self.ends(0, "build", DIGITS, "-o", "with.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet", *(word for flag in flags for word in flag))
         for flag in flags:
             self.assertIn(f"{flag[0]} is for models: an engine stays as it was built; ", self.wrong("inspect", "with.engine", *flag))
+
+    def test_types_of_inputs_and_outputs_that_cannot_change(self):
+        for kind in ("double", "int64", "string"):
+            onnx.save(onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 19]> g ({kind}[n] x) => ({kind}[n] y) {{ y = Identity(x) }}'), self.folder / "kind.onnx")
+            self.assertIn("--io-dtype changes inputs and outputs of f32, f16 and bf16, and this model has none; leave it out",
+                          self.wrong("build", "kind.onnx", "--io-dtype", "f16", "-o", "kind.engine"))  # fmt: skip
+            self.assertFalse((self.folder / "kind.engine").exists())
 
     def test_flags_of_another_way_to_use_a_command(self):
         """--suite, --endpoint, --operators and --provider of a replay: what they cannot obey is not left out in silence."""
@@ -129,6 +138,7 @@ class Flags(Typed):
         for flag, value in (("--budget", "3"), ("--settings", "2")):
             self.assertIn(f"{flag} ", self.wrong("build", DIGITS, "-o", "c.engine", "--no-tune", flag, value))
             self.assertIn(f"{flag} is for tuning", self.wrong("build", DIGITS, "-o", "c.engine", "--locked", "l.lock", flag, value))
+        self.assertIn("--retune is for tuning", self.wrong("build", DIGITS, "-o", "c.engine", "--locked", "l.lock", "--retune"))
         self.assertIn("--budget is not in range", self.wrong("build", DIGITS, "-o", "c.engine", "--budget", "0"))
         self.assertIn("--seed 3 is given twice", self.wrong("verify", "a.engine", "--seed", "3", "--seed", "4", "--seed", "3"))
         for words in (("--html", "a.html"), ("--top", "3"), ("--full",), ("--compare",), ("--proof", "a.engine.proof")):

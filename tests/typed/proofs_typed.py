@@ -46,14 +46,34 @@ class Proofs(Typed):
         self.assertEqual((first["judged"], first["when"]), (True, "in this build"))
         page = self.peri("build", DIGITS, "-o", "b.engine", "--locked", "a.lock")
         self.assertIn("by an earlier build", page.stderr.decode())
-        self.assertRegex(page.stdout.decode(), r"cache +the engine as a whole judged by an earlier build, .* ago; --retune does it again")
+        self.assertRegex(page.stdout.decode(), r"cache +the engine as a whole judged by an earlier build, .* ago; --no-cache does it again")
         again = self.proof("b.engine")["engine"]
         self.assertRegex(again["when"], r"in an earlier build, 20\d\d-")
         self.assertEqual(again["sizes"], first["sizes"])
         self.assertIn(b"the engine as a whole judged by an earlier build", self.peri("explain", "b.engine").stderr)
-        self.assertEqual(self.build("c.engine", "--locked", "a.lock", "--retune")["engine"]["when"], "in this build")
+        page = self.peri("build", DIGITS, "-o", "c.engine")
+        self.assertRegex(page.stdout.decode(), r"the engine as a whole judged by an earlier build, .* ago; --retune does it again")
+        self.assertEqual(self.build("c.engine", "--retune")["engine"]["when"], "in this build")
         self.assertEqual(self.build("d.engine", "--locked", "a.lock", "--no-cache")["engine"]["when"], "in this build")
         self.assertEqual(self.build("e.engine", "--no-tune", "--no-verify")["engine"]["when"], "no")
+
+    def test_steps_whose_sizes_the_data_tell_are_verified_only_in_runs_that_were_judged(self):
+        values = [helper.make_tensor_value_info(n, t, s) for n, t, s in (("x", TensorProto.FLOAT, ["n", 3]), ("y", TensorProto.INT64, [2, "k"]))]
+        graph = helper.make_graph([helper.make_node("NonZero", ["x"], ["y"])], "g", values[:1], values[1:])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), self.folder / "sized.onnx")
+        for words, when in (((), "in runs of the engine"), (("--no-verify",), "no")):
+            with self.subTest(words=words):
+                r = self.peri("build", "sized.onnx", "-o", "a.engine", "--no-cache", "--json", "a.json", *words)
+                self.assertEqual(r.returncode, 0, r.stderr)
+                proof, told = self.proof("a.engine"), json.loads((self.folder / "a.json").read_text())
+                self.assertEqual({s["verified"] for s in proof["steps"]} | {s["verified"] for s in told["steps_in_order"]}, {when})
+                self.assertEqual((proof["verification"]["verified"], told["steps_verified"]), (not words, not words))
+                self.assertNotIn(b"by definition", r.stdout + r.stderr)
+                if words:
+                    self.assertIn(b"it runs at its tuned size, and nothing of it is verified", r.stderr)
+                else:
+                    self.assertIn(b"0 of 1 step verified individually, 1 in runs of the engine", r.stdout)
+                    self.assertEqual({e["answer_note"] for e in proof["engine"]["sizes"]}, {"how much the model computes depends on its data"})
 
     def test_what_was_tried_is_told(self):
         def tried(*words):

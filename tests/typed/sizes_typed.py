@@ -54,6 +54,28 @@ class Sizes(Typed):
                     self.assertEqual(have["c"] % 9, 0)
                 self.ends(0, "run", "a.engine", "-i", "x=random:1", "--quiet")
 
+    def test_inspect_reads_inputs_at_the_sizes_that_are_given(self):
+        tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, ["n"])
+        kinds = {"list": (helper.make_sequence_type_proto(tensor), "ConcatFromSequence", {"axis": 0}), "maybe": (helper.make_optional_type_proto(tensor), "OptionalHasElement", {})}
+        for name, (kind, op, more) in kinds.items():
+            output = helper.make_tensor_value_info("y", TensorProto.BOOL, []) if name == "maybe" else helper.make_tensor_value_info("y", TensorProto.FLOAT, ["m"])
+            graph = helper.make_graph([helper.make_node(op, ["x"], ["y"], **more)], "g", [helper.make_value_info("x", kind)], [output])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), self.folder / f"{name}.onnx")
+        inputs = lambda *words: [p["name"] for p in json.loads(self.peri("inspect", *words, "--json", "-").stdout)["inputs"]]
+        self.assertIn("give the number of its elements: --dims x=N", self.ends(1, "inspect", "list.onnx"))
+        self.assertEqual(inputs("list.onnx", "--dims", "x=3"), ["x.0", "x.1", "x.2"])
+        self.assertEqual((inputs("maybe.onnx"), inputs("maybe.onnx", "--dims", "x=0")), (["x"], []))
+        said = b"note: optional input 'x' is taken to be given; --dims x=0 builds for runs without it"
+        self.assertIn(said, self.peri("build", "maybe.onnx", "--no-tune", "--no-cache").stderr)
+        self.assertNotIn(said, self.peri("build", "maybe.onnx", "--no-tune", "--no-cache", "--dims", "x=0").stderr)
+        onnx.save(parser.parse_model('<ir_version: 9, opset_import: ["" : 19]> g (float x) => (float y) { y = Relu(x) }'), self.folder / "open.onnx")
+        model = onnx.load(self.folder / "open.onnx")
+        for value in (*model.graph.input, *model.graph.output):
+            value.type.tensor_type.ClearField("shape")
+        onnx.save(model, self.folder / "open.onnx")
+        told = json.loads(self.peri("inspect", "open.onnx", "--shapes", "x:2x3", "--json", "-").stdout)
+        self.assertRegex(told["inputs"][0]["type"], r"^f32\[\w+,\w+\]$")
+
     def test_what_the_reference_cannot_do_is_refused_before_inputs_are_made(self):
         self.ends(0, "build", DIGITS, "-o", "digits.engine", "--no-tune", "--quiet")
         limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))  # inputs alone are 12 GB

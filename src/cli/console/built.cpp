@@ -108,12 +108,21 @@ void show_steps(const Page& page, const compile::Compiled& c) {
   }
   page.line("reference  no kernel takes these, they are slow: %s", names.c_str());
 }
+// "3 of 5 steps verified individually, 1 right by definition, 1 in runs of the engine".
+std::string verified_text(const build::StepsDone& done) {
+  std::string text = format("%lld of %s verified individually",
+                            static_cast<long long>(done.verified - done.by_definition - done.in_runs),
+                            build::all_steps_text(done.steps, done.in_bodies).c_str());
+  if (done.by_definition) text += format(", %lld right by definition", static_cast<long long>(done.by_definition));
+  if (done.in_runs) text += format(", %lld in runs of the engine", static_cast<long long>(done.in_runs));
+  return text;
+}
 }  // namespace
 
 void show_build(const Page& page, JsonWriter& w, const build::Made& made, const std::string& engine) {
   const compile::Compiled& c = made.built.compiled;
   const tune::Tuner::Stats& t = c.tuned;
-  const build::StepsDone done = build::steps_done(c);
+  const build::StepsDone done = build::steps_done(made.built);
   const std::vector<Rejected> rejected = rejected_of(made);
   std::error_code unreadable;
   const uintmax_t bytes = std::filesystem::file_size(engine, unreadable);
@@ -154,12 +163,7 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
   for (const build::OutsideFate& f : fates) page.line("kernel     %s", f.text().c_str());
   build::write_fates(w, fates);
   if (const double worst = worst_error(made); worst >= 0) {
-    page.line("errors     at most %.3g of their bound, %lld of %s verified individually%s", worst,
-              static_cast<long long>(done.verified - done.by_definition),
-              build::all_steps_text(done.steps, done.in_bodies).c_str(),
-              done.by_definition
-                  ? format(", %lld right by definition", static_cast<long long>(done.by_definition)).c_str()
-                  : "");
+    page.line("errors     at most %.3g of their bound, %s", worst, verified_text(done).c_str());
     w.field("worst_error_over_bound", worst);
   }
   if (done.earlier > 0)
@@ -169,7 +173,7 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
   if (const judge::EngineVerdict& v = made.built.verdict; v.earlier)
     page.line("%s the engine as a whole judged by an earlier build, %s; %s does it again",
               done.earlier > 0 ? "          " : "cache     ", age_text(wall_seconds() - v.since).c_str(),
-              made.options.tune.measure ? "--retune" : "--no-cache");
+              made.options.tune.measure && !made.options.lock ? "--retune" : "--no-cache");
   w.field("engine_judged", build::judged_when(made.built.verdict));
   const bool tries = !made.options.lock && (made.options.tune.measure || made.options.tune.verify);
   w.field("proof", build::proof_path(engine));

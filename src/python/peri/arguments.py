@@ -21,6 +21,16 @@ def number(value: Any, what: str, least: int, most: int) -> int:
     return number
 
 
+def seeds(given: Iterable[int] | None) -> list[int]:
+    """Seeds of runs; none given: an empty list, for which the library takes its own."""
+    if given is None:
+        return []
+    numbers = [number(seed, "a seed", 0, 2**64 - 1) for seed in given]
+    if not numbers:
+        raise wrong_usage("seeds is empty: nothing would be verified", expected="at least one seed, or None for the default")
+    return numbers
+
+
 def word(given: Any, what: str) -> str:
     """A text as C takes it, which would end at a NUL."""
     text = str(given)

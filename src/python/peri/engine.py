@@ -239,7 +239,7 @@ class Engine:
     # ---- evidence
 
     def verify(
-        self, inputs: Any = None, *, seeds: Iterable[int] = (), dims: Mapping[str, int] | None = None, max_error: float | None = None,
+        self, inputs: Any = None, *, seeds: Iterable[int] | None = None, dims: Mapping[str, int] | None = None, max_error: float | None = None,
         min_cosine: float = 0, max_change: float = 0, rtol: float | None = None, atol: float | None = None, bisect: bool = False,
         steps_only: bool = False, nan_equal: bool = False, against: Path | None = None, threads: int = 0, progress: Progress | None = None,
         stop: Callable[[], bool] | None = None,
@@ -256,7 +256,7 @@ class Engine:
         }  # fmt: skip
         options = {
             **{name: float(value) for name, value in floats.items()},
-            "threads": threads, "seeds": [arguments.number(s, "a seed", 0, 2**64 - 1) for s in seeds], "dims": arguments.sizes(dims), "bisect": bisect, "steps_only": steps_only,
+            "threads": threads, "seeds": arguments.seeds(seeds), "dims": arguments.sizes(dims), "bisect": bisect, "steps_only": steps_only,
             "nan_equal": nan_equal, "against": b"" if against is None else arguments.path(against, "against"),
         }  # fmt: skip
         taken = self._taken(inputs)
