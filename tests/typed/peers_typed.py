@@ -30,12 +30,15 @@ g (float[n,4] x) => (seq(float[n,4]) s) {
 }"""
 # Rounds what lies between two integers upwards, as arithmetic that errs by a third of a rounding may.
 PEER = """import numpy as np
-class SessionOptions: pass
+class SessionOptions:
+    def __init__(self): self.entries = {}
+    def add_session_config_entry(self, key, value): self.entries[key] = value
 class Port:
     def __init__(self, name): self.name = name
 class InferenceSession:
     def __init__(self, model, options, providers):
         import onnx
+        assert options.entries.get("session.qdq_matmulnbits_accuracy_level") == "1"  # products of 4-bit weights in float32
         self.w = onnx.numpy_helper.to_array(next(i for i in onnx.load(model).graph.initializer if i.name == "w"))
     def get_inputs(self): return [Port("x")]
     def get_outputs(self): return [Port("y")]

@@ -20,6 +20,17 @@ def newest(kind):
     return (json.loads(files[-1].read_text()), files[-1].name) if files else (None, "")
 
 
+def newest_gpu_rows():
+    """Each row of networks on a GPU from the newest result that has it, with the day as its "date"; and the files that are used."""
+    rows = {}
+    for file in sorted(RESULTS.glob("20??-??-??_gpu_rows.json"), reverse=True):
+        for r in json.loads(file.read_text())["rows"]:
+            rows.setdefault((r["network"], r["batch"]), {**r, "date": file.name[:10], "file": file.name})
+    networks = list(dict.fromkeys(network for network, _ in rows))
+    found = [rows[key] for key in sorted(rows, key=lambda key: (networks.index(key[0]), key[1]))]
+    return found, sorted({r["file"] for r in found})
+
+
 def table(head, rows):
     lines = ["| " + " | ".join(head) + " |", "|" + "|".join(" --- " if k == 0 else " ---: " for k in range(len(head))) + "|"]
     return "\n".join(lines + ["| " + " | ".join(map(str, r)) + " |" for r in rows])
@@ -131,20 +142,21 @@ def agreement():
 
 
 def gpu():
-    data, name = newest("gpu_rows")
-    if not data:
+    found, files = newest_gpu_rows()
+    if not found:
         return ""
     rows, modes = [], set()
-    for r in data["rows"]:
+    for r in found:
         low, high = r["interval"]
         mib = [f"{r[side]['device_bytes'] / 2**20:.0f}" for side in ("ours", "peer")]
         modes.add(r["peer"]["mode"])
-        rows.append([r["network"], r["batch"], *(f"{r[side]['median_ms']:.3f}" for side in ("ours", "peer")), f"{r['ratio']:.3f}", f"{low:.3f} to {high:.3f}", *mib])
-    out = table(["network", "batch", "peri ms", "PyTorch ms", "ratio", "95 %", "peri MiB", "PyTorch MiB"], rows)
-    small, ratios = [r["ratio"] for r in data["rows"] if r["batch"] == 1], [r["ratio"] for r in data["rows"]]
-    chips = ", ".join(sorted({r["gpu"]["name"] for r in data["rows"]}))
+        rows.append([r["network"], r["batch"], *(f"{r[side]['median_ms']:.3f}" for side in ("ours", "peer")), f"{r['ratio']:.3f}", f"{low:.3f} to {high:.3f}", *mib, r["date"]])
+    out = table(["network", "batch", "peri ms", "PyTorch ms", "ratio", "95 %", "peri MiB", "PyTorch MiB", "measured"], rows)
+    small, ratios = [r["ratio"] for r in found if r["batch"] == 1], [r["ratio"] for r in found]
+    chips = ", ".join(sorted({r["gpu"]["name"] for r in found}))
+    pages = ", ".join(f"[{f[:10]}](../benchmarks/results/{f.replace('.json', '.md')})" for f in files)
     return (f"{out}\n\nAll {len(ratios)}: geometric mean {mean(ratios):.2f}, worst {max(ratios):.2f}; batch 1: {mean(small):.2f}. "
-            f"{chips}, float16; PyTorch's mode: {', '.join(sorted(modes))}. `benchmarks/results/{name}`; how it was measured and which engines were judged: [the page beside it](../benchmarks/results/{name.replace('.json', '.md')}).")
+            f"{chips}, float16; PyTorch's mode: {', '.join(sorted(modes))}. Of each row the newest result; how it was measured and which engines were judged: the pages of {pages}.")
 
 
 SECTIONS = {"peers": lambda: peers("cpu_peers"), "sixteen": sixteen, "packages": packages, "written": written, "gpu": gpu, "start": start, "chains": chains, "agreement": agreement}

@@ -6,7 +6,7 @@ import argparse
 import pathlib
 import sys
 
-from performance import newest, source, table
+from performance import newest, newest_gpu_rows, source, table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "serving-sizing.md"
@@ -47,15 +47,15 @@ def protocol():
 
 def gpus(price=GPU_PRICE):
     """Rates and costs of whole models on a GPU at the best batch that was measured, inputs and outputs on the device."""
-    data, name = newest("gpu_rows")
+    found, files = newest_gpu_rows()
     best = {}
-    for row in data["rows"]:
+    for row in found:
         ms = row["ours"]["median_ms"]
         rate = 1000 * row["batch"] / ms
         if rate > best.get(row["network"], (0, 0, 0))[0]:
             best[row["network"]] = (rate, row["batch"], ms)
     rows = [[model, batch, f"{ms:.2f}", count(rate), f"{1e6 / rate / 3600 * price:.3f}"] for model, (rate, batch, ms) in sorted(best.items())]
-    return table(["model, float16", "batch", "ms", "rows a second and GPU", "cost of a million"], rows) + f"\n\n`benchmarks/results/{name}`: {', '.join(sorted({r['gpu']['name'] for r in data['rows']}))}."
+    return table(["model, float16", "batch", "ms", "rows a second and GPU", "cost of a million"], rows) + f"\n\n{', '.join(f'`benchmarks/results/{f}`' for f in files)}: {', '.join(sorted({r['gpu']['name'] for r in found}))}."
 
 
 SECTIONS = {"models": models, "gpus": gpus, "protocol": protocol}
