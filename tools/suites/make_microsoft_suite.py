@@ -252,7 +252,8 @@ def quantised():
     for last in (0, 1):
         shape = (2, 7, 6, 3) if last else (2, 3, 7, 6)
         c = Case("QLinearConv", "last" if last else "first", channels_last=last, pads=[1, 1, 1, 1], strides=[2, 1])
-        c.quantised(c.bytes(*shape), 0.031, 120).weight(c.bytes(5, 3, 3, 3, kind=np.int8)).weight(abs(c.normal(5, spread=0.02)) + F(0.01)).weight(np.zeros(5, np.int8))
+        # Weights of seven bits: ONNX Runtime's own form saturates at 16 bits without VNNI, and no option of it changes that.
+        c.quantised(c.bytes(*shape), 0.031, 120).weight(c.rng.integers(-63, 64, (5, 3, 3, 3), np.int8)).weight(abs(c.normal(5, spread=0.02)) + F(0.01)).weight(np.zeros(5, np.int8))
         yield c.weight(F(0.4)).weight(B(100)).weight(c.rng.integers(-900, 900, 5).astype(np.int32))
     for kind in (B, np.int8):
         c = Case("QLinearWhere", np.dtype(kind).name)
