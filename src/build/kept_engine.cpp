@@ -80,9 +80,9 @@ void add_surroundings(JsonWriter& w, const compile::Options& o) {
 Result<std::string> engine_terms(const Request& request) {
   // A member that comes new does not compile until it has a name here; those that change no engine are not written.
   const auto& [model, dims, min_dims, max_dims, at_hand, backend, device, dtype, io_dtype, fixed, max_iterations,
-               provider, budget, settings, threads, tune, verify, worker, cache, strict_placement, retune, cache_folder,
-               disabled_passes, dump_dir, locked_path, engine_path, lock_path, proof, force, progress, log, stop,
-               admits] = request;
+               provider, budget, settings, threads, tune, verify, worker, cache, strict_placement, one_model, retune,
+               cache_folder, disabled_passes, dump_dir, locked_path, engine_path, lock_path, proof, force, progress,
+               log, stop, admits] = request;
   PERI_ASSIGN(const compile::Options options, options_of(request));
   JsonWriter w;
   w.begin_object().field("model", model).field("backend", backend).field("device", device);

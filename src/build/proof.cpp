@@ -364,7 +364,8 @@ std::string proof_json(const build::Built& built, const compile::Options& o, std
   write_list(w, "notes", c.notes);
   write_on_host(w, c);
   w.key("steps").begin_array();
-  for (const auto& s : c.steps) write_step(w, s, grounds_of(built));
+  const Grounds grounds = grounds_of(built);
+  for (const auto& s : c.steps) write_step(w, s, grounds);
   w.end_array().end_object();
   return w.take();
 }

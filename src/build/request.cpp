@@ -18,6 +18,7 @@
 #include "build/open.hpp"
 #include "build/proof.hpp"
 #include "compile/backends.hpp"
+#include "compile/interface_types.hpp"
 #include "passes/pipeline.hpp"
 #include "plan/engine_file.hpp"
 #include "plan/lock_file.hpp"
@@ -167,7 +168,11 @@ Result<compile::Options> options_of(const Request& request) {
   o.builder = "peri " + std::string(version());
   o.progress = request.progress;
   o.log = request.log;
-  o.admits = request.admits;
+  o.admits = [check = request.one_model && !request.io_dtype.empty(),
+              then = request.admits](const ir::Graph& g) -> Status {
+    if (check) PERI_TRY(compile::check_interface_types(g));
+    return then ? then(g) : Ok{};
+  };
   if (!request.locked_path.empty()) {
     if (!request.lock_path.empty())
       return usage("a lock file to write and one to take every choice from: give one of the two");

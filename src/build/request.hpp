@@ -27,6 +27,7 @@ struct Request {
   bool worker = true;             // false: candidates are judged in this process
   bool cache = true;              // false: the timing cache is neither read nor written
   bool strict_placement = false;  // steps that would run on the host beside the backend's device are an error
+  bool one_model = true;          // false: the settings are of many models, and each obeys those that it can
   bool retune = false;            // candidates and engine are judged again, and the timing cache is updated
   std::optional<std::string> cache_folder;  // of the timing cache; none: the environment's
   std::vector<std::string> disabled_passes;

@@ -63,6 +63,7 @@ Result<std::shared_ptr<const runtime::Engine>> open_engine(const ServeOptions& o
   if (is_engine(order.path)) return load(order.path, run, false, file);
   Request request = options.build;
   request.model = order.path;
+  request.one_model = false;
   using Device = ModelConfig::Device;
   if (request.backend == "auto" && order.config.device != Device::kAny)
     request.backend = compile::backend_of_kind(order.config.device == Device::kGpu);

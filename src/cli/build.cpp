@@ -35,7 +35,8 @@ std::string describe(const Page& page, const build::Made& made, const std::strin
   show_build(page, w, made, path);
   build::write_on_host(w, c);
   w.key("steps_in_order").begin_array();
-  for (const auto& s : c.steps) build::write_step(w, s, build::grounds_of(made.built));
+  const build::Grounds grounds = build::grounds_of(made.built);
+  for (const auto& s : c.steps) build::write_step(w, s, grounds);
   w.end_array().end_object();
   return w.take();
 }

@@ -279,10 +279,11 @@ Result<Outcome> run(const Arguments& arguments) {
     for (const char* flag : {"--budget", "--settings", "--retune"})
       if (arguments.has(flag))
         return usage("%s is for tuning, and the cases of a suite are not tuned", flag).advise("leave it out");
-    for (const char* flag : {"--input",      "--cast",       "--onnxruntime",   "--model",      "--bisect",
-                             "--steps-only", "--seed",       "--reference-dir", "--max-error",  "--min-cosine",
-                             "--max-change", "--rtol",       "--atol",          "--nan-equal",  "--dims",
-                             "--shapes",     "--opt-shapes", "--min-shapes",    "--max-shapes", "--fix"})
+    for (const char* flag :
+         {"--input",      "--cast",          "--onnxruntime", "--model",      "--bisect",     "--steps-only",
+          "--seed",       "--reference-dir", "--max-error",   "--min-cosine", "--max-change", "--rtol",
+          "--atol",       "--nan-equal",     "--dims",        "--shapes",     "--opt-shapes", "--min-shapes",
+          "--max-shapes", "--fix",           "--io-dtype"})
       if (arguments.has(flag))
         return usage("%s is for a model: the cases of a suite have inputs, answers and bounds of their own",
                      arguments.spelled(flag).c_str())

@@ -258,10 +258,7 @@ Status Compilation::State::begin(Options given, Imported model) {
   const bool on_device = !backend->placement.device.empty();
   precision = precision_of(imported.graph, on_device, options.dtype);  // of the model's own inputs
   own_narrow = options.dtype == DType::kInvalid && is_narrow_model(imported.graph, on_device);
-  if (options.io_dtype != DType::kInvalid) {
-    PERI_TRY(check_interface_types(imported.graph));
-    PERI_TRY(set_interface_types(imported.graph, options.io_dtype));
-  }
+  if (options.io_dtype != DType::kInvalid) PERI_TRY(set_interface_types(imported.graph, options.io_dtype));
   if (options.admits) PERI_TRY(options.admits(imported.graph));
   before = imported.graph.clone();
   made_of = locked_model(before);

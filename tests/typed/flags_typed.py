@@ -53,7 +53,7 @@ class Flags(Typed):
 
     def test_flags_of_another_way_to_use_a_command(self):
         """--suite, --endpoint, --operators and --provider of a replay: what they cannot obey is not left out in silence."""
-        for flag in (("--onnxruntime",), ("--bisect",), ("--steps-only",), ("--seed", "3"), ("-i", "x=random:1"), ("--max-error", "1"), ("--rtol", "1"), ("--nan-equal",),
+        for flag in (("--onnxruntime",), ("--bisect",), ("--steps-only",), ("--seed", "3"), ("-i", "x=random:1"), ("--max-error", "1"), ("--rtol", "1"), ("--nan-equal",), ("--io-dtype", "f16"),
                      ("--dims", "N=1"), ("--shapes", "x:1x2"), ("--min-shapes", "x:1x2"), ("--max-shapes", "x:1x2"), ("--fix", "x=1")):
             self.assertIn(f"{flag[0]} is for a model", self.wrong("verify", "--suite", ".", *flag))
         for flag in (("--layers",), ("--repeat", "2"), ("--seconds", "2"), ("--threads", "2"), ("--dims", "batch=2"), ("--tolerance", "3"), ("--no-tune",)):

@@ -65,6 +65,15 @@ class Repository(Served):
         self.assertEqual(served(), ("FP32", 5.0))
         self.assertEqual(served("--no-cache"), ("FP32", 1.0))
 
+    def test_types_of_inputs_and_outputs_are_changed_where_they_can_be(self):
+        value = helper.make_tensor_value_info
+        ports = [value(name, TensorProto.INT64, ["n", 4]) for name in "xy"]
+        self.put("whole", engine=False, graph=helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"])], "g", ports[:1], ports[1:]))
+        self.put("add", engine=False)
+        self.serve("--io-dtype", "f16")
+        kinds = [json.loads(self.ask("GET", f"/v2/models/{name}")[1])["inputs"][0]["datatype"] for name in ("whole", "add")]
+        self.assertEqual(kinds, ["INT64", "FP16"])
+
     def test_kept_engines_have_a_limit(self):
         """The least recently used go first. What a server uses stays, whoever else loads and whoever clears."""
         kept = self.folder / "cache/serve"
