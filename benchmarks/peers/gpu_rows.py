@@ -9,13 +9,19 @@ host our times are of runs with their copies, and the row says so.
 
   gpu_rows.py resnet50:1,8 bert_base --peri build/bin/peri --models build/models --json benchmarks/results/DATE_gpu_rows.json
 
-Engines are built first (`--build-flags` says how; `--engines DIR` keeps them). With `--judge` every step of a row's engine is judged at
-the row's sizes before it is measured (`peri verify --steps-only`), and a row with a wrong step is missed. Clocks, power and temperature are asked of
-nvidia-smi after each turn, where it is there. `--markdown FILE` writes the table too. `--dry`: the null device and a peer
-without torch, to test this file. Exit code 4 when a row is missed.
+Engines are built first (`--build-flags` says how; `--engines DIR` keeps them), while the peer loads its libraries and leaves the
+GPU alone. With `--judge` every step of each row's engine is judged at the row's sizes (`peri verify --steps-only`) after all rows
+were timed, so that nothing else runs while the peer chooses its algorithms either; a row with a wrong step is missed.
+`--judge-only ROWS.json...` does that later to the engines that `--engines` kept, which must be those that were timed (SHA-256).
+Clocks, power and temperature are asked of nvidia-smi after each turn, where it is there. `--markdown FILE` writes the table too.
+`--dry`: the null device and a peer without torch, to test this file. Exit code 4 when a row is missed.
+
+  gpu_rows.py --judge-only rows_1.json rows_2.json --engines engines
 """
 import argparse
+import concurrent.futures
 import datetime
+import hashlib
 import json
 import os
 import pathlib
@@ -149,9 +155,14 @@ def engine_of(a, name, batch, folder):
     return engine, dims
 
 
+def sha256(file):
+    return hashlib.sha256(pathlib.Path(file).read_bytes()).hexdigest()
+
+
 def steps_of(a, engine, dims):
     """What `peri verify --steps-only` finds of the engine at these sizes."""
     words = [a.peri, "verify", engine, "--steps-only", "--quiet", "--json", "-"] + (["--dims", dims] if dims else [])
+    start = time.monotonic()
     done = subprocess.run([str(w) for w in words], capture_output=True, text=True)
     if done.returncode not in (0, WRONG):
         raise Failure(f"`{shlex.join(map(str, words))}` gave exit code {done.returncode}: {(done.stdout + done.stderr)[-400:].strip()}")
@@ -161,20 +172,40 @@ def steps_of(a, engine, dims):
         "judged": sum(s["checked"] for s in steps),
         "worst_over_bound": max((s["error_over_bound"] for s in steps if s["checked"]), default=0),
         "wrong": "" if done.returncode == 0 else f"{steps[-1]['name']}: {steps[-1]['why']}",
+        "seconds": round(time.monotonic() - start, 1),
     }
 
 
+def judge(a, row, folder):
+    """Judges the engine that was timed; what is wrong is missed."""
+    engine = folder / f"{row['network']}-{row['batch']}.engine"
+    if not engine.is_file() or sha256(engine) != row["engine_sha256"]:
+        raise Failure(f"{engine} is not the engine that was timed as {row['network']} batch {row['batch']}")
+    row["steps_alone"] = found = steps_of(a, engine, row["dims"])
+    missed = f"a step is wrong: {found['wrong']}" if found["wrong"] else "" if found["judged"] or a.dry else "no step was judged"
+    row["missed"] += [missed] if missed else []
+    print(f"{row['network']} batch {row['batch']}: {found['judged']} of {found['steps']} steps judged in {found['seconds']} s: {missed or 'right'}", flush=True)
+
+
+def judge_all(a, rows, folder):
+    with concurrent.futures.ThreadPoolExecutor(a.judges) as pool:
+        for done in [pool.submit(judge, a, row, folder) for row in rows]:
+            done.result()
+
+
 def measured(a, name, batch, limit, folder):
-    """The row. The peer gets ready, which is mostly the compiler's work, while our engine is judged; neither is timed then."""
+    """The row. The peer loads its libraries while our engine is built, and gets ready once that is done."""
     modes = "uncaptured" if name == "ssdlite320" else a.modes
-    command = [a.python, HERE / "peer_torch.py", name, "--batch", str(batch), "--dtype", a.dtype, "--modes", modes] + (["--dry"] if a.dry else [])
-    start = time.monotonic()
-    engine, dims = engine_of(a, name, batch, folder)
-    row = {"network": name, "batch": batch, "limit": limit, "dims": dims, "build_seconds": round(time.monotonic() - start, 2), "ours": {"rounds": []}, "peer": {"rounds": {}}, "states": []}
+    command = [a.python, HERE / "peer_torch.py", name, "--batch", str(batch), "--dtype", a.dtype, "--modes", modes, "--wait"] + (["--dry"] if a.dry else [])
     with tempfile.TemporaryFile("w+") as our_log, tempfile.TemporaryFile("w+") as peer_log:
         peer = Partner(command, peer_log)
         try:
-            found = steps_of(a, engine, dims) if a.judge else None
+            start = time.monotonic()
+            engine, dims = engine_of(a, name, batch, folder)
+            took = round(time.monotonic() - start, 2)
+            row = {"network": name, "batch": batch, "limit": limit, "dims": dims, "build_seconds": took, "engine_sha256": sha256(engine), "ours": {"rounds": []}, "peer": {"rounds": {}}, "states": []}
+            head = peer.round()
+            row["peer"].update(modes=head["modes"], errors=head["errors"], versions=head["versions"])
             ours = Partner([a.peri, "bench", engine, "--paced", "--quiet"] + (["--dims", dims] if dims else []), our_log)
             try:
                 timed(a, row, ours, peer)
@@ -182,16 +213,10 @@ def measured(a, name, batch, limit, folder):
                 ours.close()
         finally:
             peer.close()
-    judged(row)
-    if found:
-        row["steps_alone"] = found
-        row["missed"] += [f"a step is wrong: {found['wrong']}"] if found["wrong"] else []
-    return row
+    return judged(row)
 
 
 def timed(a, row, ours, peer):
-    head = peer.line()
-    row["peer"].update(modes=head["modes"], errors=head["errors"], versions=head["versions"])
     for k in range(a.rounds):
         for side in ("ours", "peer") if k % 2 == 0 else ("peer", "ours"):
             said = (ours if side == "ours" else peer).round()
@@ -229,24 +254,46 @@ def wanted(specs):
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("rows", nargs="+", metavar="NETWORK[:BATCH,...]")
+    p.add_argument("rows", nargs="+", metavar="NETWORK[:BATCH,...]", help="with --judge-only files of rows")
     p.add_argument("--peri", default="build/bin/peri")
     p.add_argument("--models", default="build/models", help="folder of complete models")
     p.add_argument("--build-flags", default="--backend cuda --dtype f16 --io-dtype f16", help="of peri build (default: %(default)s)")
     p.add_argument("--engines", help="keep the engines in this folder")
     p.add_argument("--dtype", default="float16", help="of the peer")
     p.add_argument("--modes", default="eager,default", help="of the peer (default: %(default)s)")
-    p.add_argument("--judge", action="store_true", help="judge every step of each engine first")
+    p.add_argument("--judge", action="store_true", help="judge every step of each engine after all were timed")
+    p.add_argument("--judge-only", action="store_true", help="judge the kept engines of rows that were timed")
+    p.add_argument("--judges", type=int, default=4, help="engines that are judged at once (default: %(default)s)")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--python", default=sys.executable, help="that has torch")
     p.add_argument("--dry", action="store_true", help="a peer without torch; with --build-flags '--backend null' no GPU is needed")
-    p.add_argument("--json", required=True)
+    p.add_argument("--json")
     p.add_argument("--markdown")
-    return p.parse_args()
+    a = p.parse_args()
+    if a.judge_only and not a.engines:
+        p.error("--judge-only needs --engines, the folder that has them")
+    if not a.judge_only and not a.json:
+        p.error("--json says where the rows go")
+    return a
+
+
+def save(file, report):
+    pathlib.Path(file).write_text(json.dumps(report, indent=1) + "\n")
+
+
+def judge_kept(a):
+    reports = {file: json.loads(pathlib.Path(file).read_text()) for file in a.rows}
+    rows = [r for report in reports.values() for r in report["rows"]]
+    judge_all(a, rows, pathlib.Path(a.engines))
+    for file, report in reports.items():
+        save(file, report)
+    return 4 if any(r["missed"] for r in rows) else 0
 
 
 def main():
     a = arguments()
+    if a.judge_only:
+        return judge_kept(a)
     report = {"date": datetime.date.today().isoformat(), "machine": platform.platform(), "gpu": gpu_state(), "build_flags": a.build_flags, "dtype": a.dtype, "rounds": a.rounds, "rows": []}
     version = subprocess.run([a.peri, "--version"], capture_output=True, text=True)
     report["peri"] = version.stdout.strip().splitlines()[0] if version.stdout.strip() else ""
@@ -257,7 +304,10 @@ def main():
             row = measured(a, name, batch, limit, folder)
             report["rows"].append(row)
             print(f"{name} batch {batch}: {row['ours']['median_ms']:.4f} ms, {row['peer']['mode']} {row['peer']['median_ms']:.4f} ms, ratio {row['ratio']:.3f}: {'; '.join(row['missed']) or 'met'}", flush=True)
-            pathlib.Path(a.json).write_text(json.dumps(report, indent=1) + "\n")  # a later row that fails loses none
+            save(a.json, report)  # a later row that fails loses none
+        if a.judge:
+            judge_all(a, report["rows"], folder)
+            save(a.json, report)
     if a.markdown:
         pathlib.Path(a.markdown).write_text(table(report))
     return 4 if any(r["missed"] for r in report["rows"]) else 0

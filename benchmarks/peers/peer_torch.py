@@ -14,6 +14,9 @@ memory, nor for it. A mode that fails says so in "errors" and is left out.
 
   peer_torch.py resnet50 --batch 8 --rounds 5      # rounds of its own, no input needed
 
+With --wait it loads its libraries, without touching the GPU, and goes on at the first line of its input: whoever drives it can use
+the GPU alone until then.
+
 Modes: eager and default (torch.compile's) as graphs, max-autotune the same (minutes a shape), uncaptured: eager as it is,
 which is what ssdlite320 has. --dry takes a numpy product on the CPU for the network: for tests of those who drive this.
 Needs torch, torchvision, transformers; with --dry numpy.
@@ -133,6 +136,17 @@ def say(**fields):
     print(json.dumps(fields), flush=True)
 
 
+def loaded(dry):
+    """What takes seconds to import and needs no GPU."""
+    if dry:
+        import numpy  # noqa: F401
+    else:
+        import torch._dynamo  # noqa: F401
+        import torch._inductor  # noqa: F401
+        import torchvision  # noqa: F401
+        import transformers  # noqa: F401
+
+
 def rounds_of(count):
     return range(count) if count else (k for k, _ in enumerate(sys.stdin))
 
@@ -144,12 +158,16 @@ def main():
     p.add_argument("--dtype", default="float16", choices=("float16", "bfloat16", "float32"))
     p.add_argument("--modes", default="eager,default", help=f"of {', '.join(MODES)} (default: eager,default)")
     p.add_argument("--rounds", type=int, default=0, help="so many, one after the other (default: one for each line of the input)")
+    p.add_argument("--wait", action="store_true", help="load the libraries, then wait for a line before the GPU is used")
     p.add_argument("--dry", action="store_true", help="without a GPU or torch")
     a = p.parse_args()
     modes = a.modes.split(",")
     if unknown := [m for m in modes if m not in MODES]:
         p.error(f"unknown mode {', '.join(unknown)}; modes are {', '.join(MODES)}")
     try:
+        if a.wait:
+            loaded(a.dry)
+            sys.stdin.readline()
         peer = (DryPeer if a.dry else TorchPeer)(a.network, a.batch, a.dtype, modes)
     except (ImportError, KeyError) as e:
         sys.exit(f"peer_torch.py: {'no network' if isinstance(e, KeyError) else 'missing:'} {e}")

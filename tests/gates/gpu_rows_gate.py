@@ -53,7 +53,7 @@ with tempfile.TemporaryDirectory() as scratch:
     shutil.copy(ROOT / "models" / "digits_cnn.onnx", folder / "resnet50.onnx")
     out = folder / "rows.json"
     words = [PYTHON, ROOT / "benchmarks" / "peers" / "gpu_rows.py", "resnet50:2", "--peri", BUILD / "bin" / "peri", "--models", folder, "--build-flags=--backend null --no-tune --no-verify"]
-    done = subprocess.run([*words, "--dry", "--judge", "--rounds", "2", "--json", out, "--markdown", folder / "rows.md"], capture_output=True, text=True)
+    done = subprocess.run([*words, "--dry", "--judge", "--engines", folder / "kept", "--rounds", "2", "--json", out, "--markdown", folder / "rows.md"], capture_output=True, text=True)
     if done.returncode != 4:  # a float64 reference is slower than a small product
         wrong.append(f"a dry row gave {done.returncode}: {done.stdout}{done.stderr}")
     else:
@@ -63,10 +63,22 @@ with tempfile.TemporaryDirectory() as scratch:
             wrong.append(f"a dry row has {counts} samples, {made['ours']['device_bytes']} bytes, dims '{made['dims']}'")
         if made["steps_alone"]["steps"] < 5 or made["steps_alone"]["wrong"] or any("wrong" in m for m in made["missed"]):
             wrong.append(f"of the steps of a right engine it says {made['steps_alone']}")
+        if made["engine_sha256"] != gpu_rows.sha256(folder / "kept" / "resnet50-2.engine"):
+            wrong.append("the row does not name the engine that was timed")
         if [s["side"] for s in made["states"]] != ["ours", "peer", "peer", "ours"]:
             wrong.append("the sides do not take turns")
         if "| resnet50 | 2 |" not in (folder / "rows.md").read_text():
             wrong.append("the table has no row")
+    # The same judgement later, and of an engine that is not the one that was timed.
+    later = [*words[:2], out, "--judge-only", "--dry", *words[3:5], "--engines", folder / "kept"]
+    done = subprocess.run(later, capture_output=True, text=True)
+    if done.returncode != 4 or json.loads(out.read_text())["rows"][0]["steps_alone"]["steps"] < 5 or "steps judged in" not in done.stdout:
+        wrong.append(f"a later judgement gave {done.returncode}: {done.stdout}{done.stderr}")
+    with open(folder / "kept" / "resnet50-2.engine", "ab") as engine:
+        engine.write(b"x")
+    done = subprocess.run(later, capture_output=True, text=True)
+    if done.returncode != 1 or "is not the engine that was timed" not in done.stderr:
+        wrong.append(f"a judgement of another engine gave {done.returncode}: {done.stdout}{done.stderr}")
     # A program whose engines have a wrong step.
     false = folder / "peri"
     step = {"name": "c1", "checked": True, "error_over_bound": 7.0, "why": "planted"}
