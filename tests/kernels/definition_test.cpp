@@ -219,14 +219,32 @@ TEST(Definition, WhatIsNoNumberGoesWhereTheDefinitionLeadsIt) {
 }
 
 TEST(Definition, FewOfManyAreTheFirstOfTheLargest) {
-  const std::string k = "; const k: i64[1] = [5]; y, i = top_k(x, k) {largest=";
-  for (const char* largest : {"0", "1"}) {
-    const std::string end = std::string(largest) + "}; output y; output i }";
-    check({"top_k", "graph { input x: f32[40,333]" + k + end, 0.05});
-    check({"top_k", "graph { input x: f32[3,5000]" + k + end, 0.6});
-    check({"top_k", "graph { input x: f32[9,64]" + k + end, 0, 0, 0, 0});  // all are zero
-    check({"top_k", "graph { input x: i32[40,333]" + k + end, 0, -9, 9});
-  }
+  for (const char* largest : {"0", "1"})
+    for (const char* count : {"5", "60"}) {  // a sorted list, a selection
+      const std::string end = std::string("; const k: i64[1] = [") + count +
+                              "]; y, i = top_k(x, k) {largest=" + largest + "}; output y; output i }";
+      check({"top_k", "graph { input x: f32[40,333]" + end, 0.05});
+      check({"top_k", "graph { input x: f32[3,5000]" + end, 0.6});
+      check({"top_k", "graph { input x: f32[9,64]" + end, 0, 0, 0, 0});   // all are zero
+      check({"top_k", "graph { input x: f32[9,900]" + end, 0, 0, 0, 0});  // many are zero
+      check({"top_k", "graph { input x: i32[40,333]" + end, 0, -9, 9});
+      check({"top_k", "graph { input x: i64[40,333]" + end, 0, -9, 9});
+      check({"top_k", "graph { input x: i64[2,900]" + end, 0, -1000000, 1000000});
+    }
+}
+
+TEST(Definition, RowsAreNamedByIndicesOfTheirRange) {
+  for (const char* slice : {"", ",4", ",3", ",2,2"})
+    for (const char* type : {"f32", "u8", "i64"})
+      for (const char* index : {"i64", "i32"}) {
+        const std::string x = std::string(type) + "[50" + slice + "]", i = std::string(index) + "[700,1]";
+        const std::string graph = "graph { input x: " + x + "; input i: " + i + "; y = gather_nd(x, i); output y }";
+        check({"pick", graph, 0, -50, 49});
+      }
+  // A list by batches, and one by two indices, go another way.
+  check({"pick", "graph { input x: f32[3,50]; input i: i64[3,90,1]; y = gather_nd(x, i) {batch_dims=1}; output y }", 0,
+         -50, 49});
+  check({"pick", "graph { input x: f32[50,50]; input i: i64[900,2]; y = gather_nd(x, i); output y }", 0, -50, 49});
 }
 
 TEST(Definition, ElementsGoToPlacesOfTheirPartOrOfAny) {

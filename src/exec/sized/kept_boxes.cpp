@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace peri::exec {
 
@@ -10,19 +11,6 @@ namespace {
 float area_of(const Box& b) { return (b.y1 - b.y0) * (b.x1 - b.x0); }
 bool finite(const Box& b) {
   return std::isfinite(b.y0) && std::isfinite(b.x0) && std::isfinite(b.y1) && std::isfinite(b.x1);
-}
-
-bool any_over(const BoxList& list, const Box& b, float threshold, size_t begin, size_t end) {
-  const float own = area_of(b);
-  int over = 0;
-  for (size_t k = begin; k < end; ++k) {
-    const float top = list.y0[k] < b.y0 ? b.y0 : list.y0[k], left = list.x0[k] < b.x0 ? b.x0 : list.x0[k],
-                bottom = b.y1 < list.y1[k] ? b.y1 : list.y1[k], right = b.x1 < list.x1[k] ? b.x1 : list.x1[k];
-    const float height = bottom - top, width = right - left, both = height * width, either = list.area[k] + own - both;
-    over |= static_cast<int>(height > 0) & static_cast<int>(width > 0) & static_cast<int>(either > 0) &
-            static_cast<int>(both / either > threshold);
-  }
-  return over != 0;
 }
 
 // Of the finite ones, along one axis: where they begin, how far they reach, how long one is in the mean.
@@ -44,17 +32,32 @@ struct Spread {
 }  // namespace
 
 void BoxList::add(const Box& b) {
-  y0.push_back(b.y0);
-  x0.push_back(b.x0);
-  y1.push_back(b.y1);
-  x1.push_back(b.x1);
-  area.push_back(area_of(b));
+  const size_t lane = count_++ % kGroup;
+  if (lane == 0) {
+    const Floats none = {}, beyond = none + INFINITY;
+    groups_.push_back({beyond, beyond, -beyond, -beyond, none});
+  }
+  Group& g = groups_.back();
+  g.y0[lane] = b.y0;
+  g.x0[lane] = b.x0;
+  g.y1[lane] = b.y1;
+  g.x1[lane] = b.x1;
+  g.area[lane] = area_of(b);
 }
 
 bool BoxList::any_over(const Box& b, float threshold) const {
-  constexpr size_t kAtOnce = 32;  // a few vectors of floats between two looks whether to stop. Not varied
-  for (size_t k = 0; k < area.size(); k += kAtOnce)
-    if (exec::any_over(*this, b, threshold, k, std::min(k + kAtOnce, area.size()))) return true;
+  const Floats y0 = Floats{} + b.y0, x0 = Floats{} + b.x0, y1 = Floats{} + b.y1, x1 = Floats{} + b.x1;
+  const float own = area_of(b);
+  for (const Group& g : groups_) {
+    const Floats top = g.y0 < y0 ? y0 : g.y0, left = g.x0 < x0 ? x0 : g.x0, bottom = y1 < g.y1 ? y1 : g.y1,
+                 right = x1 < g.x1 ? x1 : g.x1;
+    const Floats height = bottom - top, width = right - left, both = height * width, either = g.area + own - both;
+    const auto over = (height > 0) & (width > 0) & (either > 0) & (both / either > threshold);
+    static_assert(sizeof(over) == 2 * sizeof(uint64_t));
+    uint64_t halves[2];
+    std::memcpy(halves, &over, sizeof(over));
+    if ((halves[0] | halves[1]) != 0) return true;
+  }
   return false;
 }
 

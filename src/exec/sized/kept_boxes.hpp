@@ -11,13 +11,23 @@ struct Box {
   float y0, x0, y1, x1;
 };
 
-// Boxes by coordinate, so that one box is compared with many at once.
-struct BoxList {
-  std::vector<float> y0, x0, y1, x1, area;
+// Boxes in groups by coordinate, so that one box is compared with a group at once.
+class BoxList {
+ public:
   void add(const Box& b);
   // Whether `b` overlaps one of them by more than `threshold` of the area of their union, in float32, with the NaN
   // rules of std::min and std::max.
   bool any_over(const Box& b, float threshold) const;
+
+ private:
+  // A vector of the instructions that every machine has. The last group is filled with boxes that overlap none.
+  static constexpr size_t kGroup = 4;
+  typedef float Floats __attribute__((vector_size(kGroup * sizeof(float))));
+  struct Group {
+    Floats y0, x0, y1, x1, area;
+  };
+  std::vector<Group> groups_;
+  size_t count_ = 0;
 };
 
 // Boxes overlap only where their intervals on either axis share a point. Many boxes are sorted into cells along one

@@ -24,6 +24,17 @@ constexpr int64_t kSlice = int64_t{1} << 15;  // elements: as kTaskElements of k
 int64_t slices_of(int64_t n) { return (n + kSlice - 1) / kSlice; }
 
 // ---- NonZero
+// Writes k - origin for each k in [k, end) that is not zero to y[at], y[at + 1], ..., y[last - 1] at most; the next
+// `at`. Without a branch for an element: which ones are zero cannot be foretold.
+template <class T, T kMask>
+int64_t places(const T* x, int64_t k, int64_t end, int64_t origin, int64_t last, int64_t at, int64_t* y) {
+  for (; k < end && at < last; ++k) {
+    y[at] = k - origin;
+    at += (x[k] & kMask) != 0;
+  }
+  return at;
+}
+
 template <class T, T kMask>
 Status non_zero(const SelectionCall& c) {
   const ir::Node& node = c.node;
@@ -41,18 +52,16 @@ Status non_zero(const SelectionCall& c) {
   const int64_t total = first.back();
   PERI_ASSIGN(void* const to, c.result(0, std::array{rank, total}));
   int64_t* y = static_cast<int64_t*>(to);
-  const std::vector<int64_t> strides = ops::strides_of(dims);
+  if (rank == 0) return Ok{};
+  const int64_t row = dims.back();
   c.run.run_tasks(slices, [&](int64_t s, int) {
-    const int64_t end = std::min(n, (s + 1) * kSlice);
-    int64_t at = first[static_cast<size_t>(s)];
-    for (int64_t k = s * kSlice; k < end; ++k) {
-      if ((x[k] & kMask) == 0) continue;
-      int64_t rest = k;
-      for (int64_t a = 0; a < rank; ++a) {
-        y[a * total + at] = rest / strides[static_cast<size_t>(a)];
-        rest %= strides[static_cast<size_t>(a)];
-      }
-      ++at;
+    const int64_t end = std::min(n, (s + 1) * kSlice), last = first[static_cast<size_t>(s) + 1];
+    for (int64_t k = s * kSlice, at = first[static_cast<size_t>(s)]; k < end && at < last;) {
+      const int64_t own = k / row, begin = at;
+      at = places<T, kMask>(x, k, std::min(end, (own + 1) * row), own * row, last, at, y + (rank - 1) * total);
+      k = (own + 1) * row;
+      for (int64_t a = rank - 1, rest = own; a-- > 0; rest /= dims[static_cast<size_t>(a)])
+        std::fill(y + a * total + begin, y + a * total + at, rest % dims[static_cast<size_t>(a)]);
     }
   });
   return Ok{};

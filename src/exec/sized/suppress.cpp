@@ -1,10 +1,12 @@
-// A candidate is taken from a heap, best first, so that only those are put in order that are looked at.
+// Candidates are taken from a heap, best first, so that only those are put in order that are looked at; where these are
+// many, the rest is sorted by its digits.
 #include "exec/sized/suppress.hpp"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "exec/sized/kept_boxes.hpp"
 
@@ -20,6 +22,57 @@ uint64_t candidate(float score, int64_t place) {
   const uint32_t bits = std::bit_cast<uint32_t>(score == 0 ? 0.0F : score);
   return uint64_t{bits >> 31 != 0 ? ~bits : bits | 0x80000000U} << 32 | (UINT32_MAX - static_cast<uint32_t>(place));
 }
+
+// Candidates best first. Of many the first come from a heap, and the rest is sorted once so many were taken that the
+// call is likely to look at all.
+class Queue {
+ public:
+  explicit Queue(std::vector<uint64_t> all) : all_(std::move(all)), end_(all_.size()), heaped_(end_ / kHeaped) {
+    if (heaped_ > 0) std::make_heap(all_.begin(), all_.end());
+  }
+  bool empty() const { return end_ == 0; }
+  uint64_t pop() {
+    if (heaped_ > 0) {
+      std::pop_heap(all_.begin(), all_.begin() + static_cast<std::ptrdiff_t>(end_));
+      --heaped_;
+    } else if (!sorted_) {
+      all_.resize(end_);
+      sort();
+    }
+    return all_[--end_];
+  }
+
+ private:
+  // The share that is taken from the heap. Measured: benchmarks/results/2026-11-29_selection.md.
+  static constexpr size_t kHeaped = 64;
+
+  // By score, digit by digit from the last; equal scores keep their order. Once all digits are done the best is last.
+  void sort() {
+    sorted_ = true;
+    if (all_.size() < kFew) {
+      std::sort(all_.begin(), all_.end());
+      return;
+    }
+    std::array<std::array<uint32_t, kValues>, kDigits> begins = {};
+    for (const uint64_t c : all_)
+      for (size_t d = 0; d < kDigits; ++d) ++begins[d][digit(c, d)];
+    std::vector<uint64_t> other(all_.size());
+    for (size_t d = 0; d < kDigits; ++d) {
+      auto& begin = begins[d];
+      if (begin[digit(all_[0], d)] == all_.size()) continue;
+      uint32_t at = 0;
+      for (uint32_t& b : begin) at += std::exchange(b, at);
+      for (const uint64_t c : all_) other[begin[digit(c, d)]++] = c;
+      all_.swap(other);
+    }
+  }
+  static constexpr size_t kFew = 512, kBits = 8, kValues = size_t{1} << kBits, kDigits = 64 / kBits;
+  static size_t digit(uint64_t c, size_t d) { return c >> (d * kBits) & (kValues - 1); }
+
+  std::vector<uint64_t> all_;
+  size_t end_, heaped_;
+  bool sorted_ = false;
+};
 
 template <class T>
 double number(const SelectionCall& c, size_t port, double fallback) {
@@ -51,13 +104,11 @@ Status suppress(const SelectionCall& c) {
     for (int64_t k = 0; k < count; ++k)
       if (thresholded ? static_cast<double>(score[k]) > least : score[k] == score[k])
         order.push_back(candidate(score[k], k));
-    // A heap, best first: only those are put in order that are looked at.
-    std::make_heap(order.begin(), order.end());
+    Queue queue(std::move(order));
     std::vector<int64_t>& own = kept[static_cast<size_t>(line)];
     KeptBoxes chosen;
-    for (auto end = order.end(); end != order.begin() && static_cast<double>(own.size()) < most;) {
-      std::pop_heap(order.begin(), end);
-      const auto k = static_cast<int64_t>(UINT32_MAX - static_cast<uint32_t>(*--end));
+    while (!queue.empty() && static_cast<double>(own.size()) < most) {
+      const auto k = static_cast<int64_t>(UINT32_MAX - static_cast<uint32_t>(queue.pop()));
       const Box b = box_of(box + k * 4, centred);
       if (chosen.any_over(b, threshold)) continue;
       chosen.add(b);

@@ -116,7 +116,8 @@ Result<Plan> elements(const ir::Node& n, int bytes, const Source& x, const Sourc
 // Slices named by tuples of indices.
 struct Tuples {
   std::vector<int64_t> extents;
-  int64_t tuples = 1, batch_size = 1, slice = 1;  // tuples of a batch; elements of x in a batch, in a slice
+  int64_t batches = 1, tuples = 1, batch_size = 1,
+          slice = 1;  // tuples of a batch; elements of x in a batch, in a slice
   bool wide = true;
   // The place of the slice that tuple t names; -1: out of range.
   int64_t place(const void* indices, int64_t t) const {
@@ -131,8 +132,30 @@ struct Tuples {
     }
     return t / tuples * batch_size + at * slice;
   }
+  // Rows of kSlice elements by one index each, so that the loop knows their size.
+  template <int kSlice, class T, class Index>
+  bool run_rows(const T* x, const Index* indices, T* y, int64_t begin, int64_t end) const {
+    const int64_t extent = extents[0];
+    if (extent == 0) return false;
+    bool within = true;
+    for (int64_t t = begin; t < end; ++t) {
+      int64_t at = indices[t];
+      at += at < 0 ? extent : 0;
+      const bool own = static_cast<uint64_t>(at) < static_cast<uint64_t>(extent);
+      within = within && own;
+      std::memcpy(y + t * kSlice, x + (own ? at : 0) * kSlice, kSlice * sizeof(T));
+    }
+    return within;
+  }
+  template <int kSlice, class T>
+  bool run_rows(const T* x, const void* indices, T* y, int64_t begin, int64_t end) const {
+    if (wide) return run_rows<kSlice>(x, static_cast<const int64_t*>(indices), y, begin, end);
+    return run_rows<kSlice>(x, static_cast<const int32_t*>(indices), y, begin, end);
+  }
   template <class T>
   bool run(const T* x, const void* indices, T* y, int64_t begin, int64_t end) const {
+    if (extents.size() == 1 && batches == 1 && slice == 1) return run_rows<1>(x, indices, y, begin, end);
+    if (extents.size() == 1 && batches == 1 && slice == 4) return run_rows<4>(x, indices, y, begin, end);
     for (int64_t t = begin; t < end; ++t) {
       const int64_t at = place(indices, t);
       if (at < 0) return false;
@@ -152,6 +175,7 @@ Result<Plan> tuples(const ir::Node& n, int bytes, const Source& x, const Source&
   Tuples t;
   t.extents.assign(d.begin() + static_cast<std::ptrdiff_t>(batch),
                    d.begin() + static_cast<std::ptrdiff_t>(batch + depth));
+  t.batches = product(i, 0, batch);
   t.tuples = product(i, batch, i.size() - 1);
   t.batch_size = product(d, batch, d.size());
   t.slice = product(d, batch + depth, d.size());

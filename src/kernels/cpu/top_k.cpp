@@ -1,6 +1,7 @@
 // Kernel top_k: the k best of each line and their indices; NaN is larger than any number, of equals the first comes
 // first.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -12,8 +13,9 @@ namespace peri::kernels {
 namespace {
 // Measured: benchmarks/results/2026-11-22_constants_more.md, 2026-11-24_constants_choices.md.
 constexpr int64_t kTaskElements = 1 << 13;
-constexpr int64_t kInserted = 16;  // up to this k, the best so far are a sorted list into which elements are inserted
-constexpr int64_t kScan = 64;      // neighbours of which the loop says at once which are better than what is held
+constexpr int64_t kInserted = 16;   // up to this k, the best so far are a sorted list into which elements are inserted
+constexpr int64_t kNarrowed = 256;  // from so many elements a count by intervals comes first: 2026-11-29_selection.md
+constexpr int64_t kScan = 64;       // neighbours of which the loop says at once which are better than what is held
 
 struct Shape {
   DType type = DType::kInvalid;
@@ -62,6 +64,8 @@ struct Candidate<uint32_t> {
   bool operator>(const Candidate& o) const { return both > o.both; }
 };
 uint32_t late_of(const Candidate<uint32_t>& c) { return static_cast<uint32_t>(c.both); }
+uint32_t bits_of(const Candidate<uint32_t>& c) { return static_cast<uint32_t>(c.both >> 32); }
+uint64_t bits_of(const Candidate<uint64_t>& c) { return c.bits; }
 uint32_t late_of(const Candidate<uint64_t>& c) { return c.late; }
 
 template <class T>
@@ -81,6 +85,34 @@ struct Best {
     all[at] = c;
   }
 };
+
+// Moves those of n candidates that may be among the k best to the beginning of `all`; how many they are. They are
+// counted by equal intervals of their bits, and those below the interval of the k-th best are left out. No branch
+// depends on an element: which ones are kept cannot be foretold.
+template <class C>
+int64_t narrowed(C* all, int64_t n, int64_t k) {
+  using Bits = decltype(bits_of(*all));
+  if (n < kNarrowed) return n;
+  Bits least = bits_of(all[0]), most = least;
+  for (int64_t i = 1; i < n; ++i) {
+    least = std::min(least, bits_of(all[i]));
+    most = std::max(most, bits_of(all[i]));
+  }
+  constexpr int kIntervalBits = 9;
+  const int shift = std::max(0, static_cast<int>(std::bit_width(most - least)) - kIntervalBits);
+  std::array<int64_t, size_t{1} << kIntervalBits> counts = {};
+  const auto interval = [&](const C& c) { return static_cast<size_t>((bits_of(c) - least) >> shift); };
+  for (int64_t i = 0; i < n; ++i) ++counts[interval(all[i])];
+  size_t lowest = counts.size();
+  for (int64_t found = 0; found < k;) found += counts[--lowest];
+  int64_t kept = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const C c = all[i];
+    all[kept] = c;
+    kept += interval(c) >= lowest;
+  }
+  return kept;
+}
 
 // The k best of a line, in order, at the beginning of `all`, which has room for every element.
 template <class T>
@@ -106,7 +138,8 @@ void select(const Shape& s, const T* x, CandidateOf<T>* all) {
   }
   for (int64_t i = 0; i < s.axis; ++i) all[i] = candidate(i);
   const auto better = [](const C& a, const C& b) { return a > b; };
-  if (s.k < s.axis) std::nth_element(all, all + s.k, all + s.axis, better);
+  const int64_t kept = s.k < s.axis ? narrowed(all, s.axis, s.k) : s.k;
+  if (s.k < kept) std::nth_element(all, all + s.k, all + kept, better);
   std::sort(all, all + s.k, better);
 }
 
