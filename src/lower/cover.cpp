@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <unordered_map>
 
 #include "base/fault.hpp"
 #include "exec/region/region_payload.hpp"
 #include "lower/able.hpp"
+#include "lower/beside.hpp"
 #include "lower/prices.hpp"
 #include "lower/search.hpp"
 #include "lower/sides.hpp"
@@ -139,31 +139,27 @@ struct Chooser {
     }
   }
 
-  // Parts of the cut that share a value with one that only the host takes may stay there with it, where that costs less
-  // than the copies between.
+  // Parts of the cut that may stay on the host with their neighbours there, where that costs less than the copies
+  // between.
   void add_those_beside() {
     if (!has_sides(terms.backend) || !terms.tuner.options().measure || lock->locked()) return;
-    std::set<const ir::Value*> touched;
-    std::vector<size_t> others;
+    std::vector<size_t> cut;
+    std::vector<Neighbour> neighbours;
     for (size_t k = 0; k < able.size(); ++k) {
       if (!parts.list[k].greedy) continue;
-      if (!host_only(terms.backend, able[k].usable)) {
-        others.push_back(k);
-        continue;
-      }
-      for (const auto* list : {&parts.list[k].region.inputs, &parts.list[k].region.outputs})
-        for (const ir::Value* v : *list)
-          if (!is_weight(v)) touched.insert(v);
-    }
-    const auto touches = [&](const ir::Value* v) { return touched.contains(v); };
-    for (const size_t k : others) {
       const Region& r = parts.list[k].region;
-      if (std::none_of(r.inputs.begin(), r.inputs.end(), touches) &&
-          std::none_of(r.outputs.begin(), r.outputs.end(), touches))
-        continue;
-      for (tune::Candidate& c : those_beside(terms, parts.list[k], &able[k].refusals))
-        if (c.evidence.timed()) able[k].usable.push_back(std::move(c));
+      Neighbour n{{}, host_only(terms.backend, able[k].usable), false};
+      for (const auto* list : {&r.inputs, &r.outputs})
+        std::copy_if(list->begin(), list->end(), std::back_inserter(n.values), [](auto* v) { return !is_weight(v); });
+      cut.push_back(k);
+      neighbours.push_back(std::move(n));
     }
+    if (std::ranges::none_of(neighbours, &Neighbour::host_only)) return;
+    for (size_t n = 0; n < cut.size(); ++n)
+      neighbours[n].light = is_light(terms, region_graph(parts.list[cut[n]].region));
+    for (const size_t n : tried_beside(neighbours))
+      for (tune::Candidate& c : those_beside(terms, parts.list[cut[n]], &able[cut[n]].refusals))
+        if (c.evidence.timed()) able[cut[n]].usable.push_back(std::move(c));
   }
   void add_piece(size_t k) {
     const Part& p = parts.list[k];
