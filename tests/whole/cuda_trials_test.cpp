@@ -211,6 +211,33 @@ TEST_F(CudaTrials, WhereARegionRunsHangsOnWhatCopiesCost) {
   }
 }
 
+// Three small steps between two that only the host takes, of which the one in the middle touches none of these: all
+// stay there, where a copy takes longer than they do.
+TEST_F(CudaTrials, SmallStepsBetweenTwoOfTheHostStayThereTogether) {
+  auto g = ir::parse_graph(
+      "graph { input x: f32[30,40]; const r: i64[1] = [1]; a = einsum(x) {equation=\"ij->ji\"}; p = concat(a, a) "
+      "{axis=1}; m = reduce_min(p, r) {keepdims=1}; q = concat(m, m) {axis=1}; y = einsum(q) {equation=\"ij->ji\"}; "
+      "output y }");
+  ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
+  lower::Backend backend = backends::cuda::backend();
+  backend.cross_ms = [](tune::Tuner&, double) { return 100.0; };
+  tune::Options o;
+  o.verify = false;
+  o.budget_ms = 1;
+  o.executors = backend.executors;
+  o.own_executor = "cuda";
+  o.target = device::cpu_target(1, exec::libraries());
+  o.target->isas.push_back("sm_90");
+  tune::Tuner tuner(o);
+  const auto l = lower::lower_graph(*g, backend, tuner, {});
+  ASSERT_TRUE(l.ok()) << l.error().text();
+  for (const plan::Step& s : l->program.steps) EXPECT_EQ(s.device, plan::kHost) << s.name << " on " << s.executor;
+  int beside = 0;
+  for (const lower::HostRegion& h : l->on_host)
+    beside += h.reason.find("more than this with its copies") != std::string::npos;
+  EXPECT_EQ(beside, 3) << "the device takes them too";
+}
+
 // An engine holds no code: it runs on any chip of its class. On one of another its first run is refused.
 TEST_F(CudaTrials, AnEngineForANewerClassOfChipsIsRefusedWithTheCommandThatRebuildsIt) {
   const auto b = built("graph { input x: f32[30,40]; input w: f32[30,40]; y = add(x, w); output y }");

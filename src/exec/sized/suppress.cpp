@@ -67,7 +67,9 @@ class Queue {
     }
   }
   static constexpr size_t kFew = 512;  // with fewer, counting the digits takes longer than the sort. Not varied
-  static constexpr size_t kBits = 8, kValues = size_t{1} << kBits, kDigits = 64 / kBits;
+  static constexpr size_t kBits = 8;   // of a digit: its counts stay in the first cache. Not varied
+  // What follows from it.
+  static constexpr size_t kValues = size_t{1} << kBits, kDigits = 64 / kBits;
   static size_t digit(uint64_t c, size_t d) { return c >> (d * kBits) & (kValues - 1); }
 
   std::vector<uint64_t> all_;
