@@ -36,7 +36,9 @@ bool sized_by_data(const Region& region, const plan::Step& step, const ir::Graph
   if (!provider.empty() && provider != "peri") return false;  // its kernels are ours
   const Placement& place = backend.placement;
   if (!place.device.empty() && !place.own_only) return false;  // steps without a kernel go there, too
-  if (step.binds.empty() && !has_data_size(region.outputs) && !(place.own_only && has_data_size(region.inputs)))
+  const bool selects = exec::selection_of(g) != nullptr;
+  if (step.binds.empty() && !has_data_size(region.outputs) &&
+      !((place.own_only || selects) && has_data_size(region.inputs)))
     return false;
   const auto whole_bytes = [](const ir::Value* v) {
     return v->type.dtype != DType::kString && dtype_bits(v->type.dtype) % 8 == 0 && !stored_narrow(v);
@@ -44,7 +46,7 @@ bool sized_by_data(const Region& region, const plan::Step& step, const ir::Graph
   const auto told = [](const ir::Value* v) { return v->type.dtype == DType::kI64 || v->type.dtype == DType::kI32; };
   return std::all_of(region.inputs.begin(), region.inputs.end(), whole_bytes) &&
          std::all_of(region.outputs.begin(), region.outputs.end(), whole_bytes) &&
-         (place.own_only || exec::selection_of(g) || std::any_of(region.inputs.begin(), region.inputs.end(), told));
+         (place.own_only || selects || std::any_of(region.inputs.begin(), region.inputs.end(), told));
 }
 
 }  // namespace peri::lower

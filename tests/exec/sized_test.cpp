@@ -80,7 +80,7 @@ void check(const std::string& text, uint64_t seed, bool backwards) {
 
 TEST(Sized, SamplesAreAsDefined) {
   int checked = 0;
-  for (const char* op : {"non_zero", "compress", "unique", "non_max_suppression", "range"})
+  for (const char* op : {"non_zero", "compress", "unique", "non_max_suppression", "range", "shape", "size"})
     for (const std::string_view sample : ops::find(op)->samples) {
       auto g = ir::parse_graph(sample);
       ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
@@ -88,7 +88,7 @@ TEST(Sized, SamplesAreAsDefined) {
       for (uint64_t seed = 0; seed < 20; ++seed) check(std::string(sample), seed, seed % 2 == 1);
       ++checked;
     }
-  EXPECT_GE(checked, 9);
+  EXPECT_GE(checked, 17);
 }
 
 TEST(Sized, EveryTypeAndManyTasks) {
@@ -104,6 +104,7 @@ TEST(Sized, EveryTypeAndManyTasks) {
                 "}; output y; output i; output v; output c }",
             10, true);
   check("graph { input x: i64[50]; y, i, v, c = unique(x); output y; output v }", 11, false);
+  check("graph { input x: i4[5,3]; y = shape(x) {start=-1}; output y }", 12, false);
 }
 
 TEST(Sized, BoxesOfManyClasses) {
@@ -182,7 +183,8 @@ TEST(Sized, ManyBoxesOfOneCallAreAsDefined) {
 TEST(Sized, OthersAreLeftToTheirDefinition) {
   for (const char* text :
        {"graph { input x: f32[3,2]; y = unique(x) {axis=0}; output y }",
-        "graph { input x: i4[6]; y = non_zero(x); output y }", "graph { input x: f32[3]; y = relu(x); output y }"}) {
+        "graph { input x: i4[6]; y = non_zero(x); output y }", "graph { input x: string[6]; y = size(x); output y }",
+        "graph { input x: f32[3]; y = relu(x); output y }"}) {
     auto g = ir::parse_graph(text);
     ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
     EXPECT_EQ(selection_of(*g), nullptr) << text;
