@@ -58,7 +58,7 @@ def constant(port, text):  # an input that --fix made one: its text as the model
     kind = {"float": np.float32, "double": np.float64, "string": object}.get(name) or np.dtype(name)
     values = np.array(words).astype(kind)
     return np.full(port.shape, values[0]) if len(words) == 1 else values.reshape(port.shape)
-ports, fixed = {port.name: port for port in session.get_inputs()}, {}
+ports, fixed = {port.name: port for port in [*session.get_inputs(), *session.get_overridable_initializers()]}, {}
 def check(ours, theirs):  # ours of a sequence's elements are named after it
     for name in ours:
         if name in theirs:

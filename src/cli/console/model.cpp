@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/clock.hpp"
+#include "base/shell_word.hpp"
 #include "base/thread_pool.hpp"
 #include "cli/console/named.hpp"
 #include "onnx/import.hpp"
@@ -280,8 +281,8 @@ bool note_untuned(const Arguments& arguments, const Opened& opened, const DimBin
   std::string text =
       "note: tuned for " + untuned->tuned + ", run at " + untuned->here + ": right, but perhaps not fastest";
   if (const std::string sizes = dims_text(opened.engine->program(), dims); !sizes.empty())
-    text += "; to tune for it: peri build " + (opened.compiled ? arguments.positional[0] : "MODEL") +
-            " -o ENGINE --dims " + sizes;
+    text += "; to tune for it: peri build " + (opened.compiled ? shell_word(arguments.positional[0]) : "MODEL") +
+            " -o ENGINE --dims " + shell_word(sizes);
   say(text);
   return untuned.has_value();
 }

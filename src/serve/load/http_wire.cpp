@@ -1,6 +1,7 @@
 // All requests of a run are identical, so that the client adds as little work as possible.
 #include "base/json.hpp"
 #include "base/rng.hpp"
+#include "base/shell_word.hpp"
 #include "serve/load/reply_parser.hpp"
 #include "serve/load/wire.hpp"
 
@@ -83,7 +84,8 @@ Result<std::vector<int64_t>> dims_of(const LoadSubject& subject, const Json& inp
   }
   for (const int64_t d : dims)
     if (d < 0)
-      return usage("the input '%s' has open dims", name.c_str()).advise("give them: --shape " + name + ":DIM,DIM,...");
+      return usage("the input '%s' has open dims", name.c_str())
+          .advise("give them: --shape " + shell_word(name + ":DIM,DIM,..."));
   return dims;
 }
 
