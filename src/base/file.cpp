@@ -157,6 +157,7 @@ int open_strictly(int folder, const std::string& path, const std::vector<std::st
 }  // namespace
 
 Result<Fd> open_file(const std::string& path) {
+  if (path.empty()) return invalid("file name is empty");
   if (path.find('\0') != path.npos) return invalid("file name holds a NUL").in_file(path.c_str());
   struct stat st;  // before opening: opening a device or FIFO can have effects
   if (::stat(path.c_str(), &st) != 0) return cannot_open(path);

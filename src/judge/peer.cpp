@@ -58,7 +58,7 @@ def constant(port, text):  # an input that --fix made one: its text as the model
     kind = {"float": np.float32, "double": np.float64, "string": object}.get(name) or np.dtype(name)
     values = np.array(words).astype(kind)
     return np.full(port.shape, values[0]) if len(words) == 1 else values.reshape(port.shape)
-ports, fixed = {port.name: port for port in [*session.get_inputs(), *session.get_overridable_initializers()]}, {}
+ports, fixed = {port.name: port for port in session.get_inputs()}, {}
 def check(ours, theirs):  # ours of a sequence's elements are named after it
     for name in ours:
         if name in theirs:
@@ -69,6 +69,8 @@ def check(ours, theirs):  # ours of a sequence's elements are named after it
         sys.exit(43)
 check(names["inputs"], ports)
 check(names["outputs"], {port.name: port for port in session.get_outputs()})
+if names["fixed"]:  # also of inputs that have a default value
+    ports |= {port.name: port for port in session.get_overridable_initializers()}
 for line in names["fixed"]:  # NAME=VALUE: the longest name of an input
     name = max((n for n in ports if line.startswith(n + "=")), key=len)
     fixed[name] = constant(ports[name], line[len(name) + 1:])

@@ -77,6 +77,12 @@ TEST_F(FileTest, WithoutPermission) {
   EXPECT_EQ(below, "./a: cannot open: Permission denied; " + who + "read it: give it the permission");
 }
 
+TEST_F(FileTest, NoNameIsNoFile) {
+  Result<Fd> fd = open_file("");
+  ASSERT_FALSE(fd.ok());
+  EXPECT_EQ(fd.error().text(), "file name is empty");
+}
+
 TEST_F(FileTest, ReadsWithACap) {
   EXPECT_EQ(read_file(dir_ + "/a", 5).value(), "hello");
   Result<std::string> r = read_file(dir_ + "/a", 4);
