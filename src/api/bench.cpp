@@ -17,7 +17,7 @@ Status set_inputs(const plan::Program& program, const peri_bench_options& given,
   if (given.in) {
     if (given.dim_count || given.processes)
       return usage("peri_bench_options has inputs of its own: give neither dims nor processes");
-    PERI_ASSIGN(const TensorArray array, TensorArray::of(given.in, given.in_count));
+    PERI_ASSIGN(const TensorArray array, TensorArray::of_inputs(given.in, given.in_count, program.inputs.size()));
     PERI_ASSIGN(t->inputs, inputs_of(program, array));
     std::vector<std::vector<int64_t>> sizes;
     for (const Tensor& one : t->inputs) sizes.push_back(one.dims());

@@ -63,6 +63,7 @@ peri_tensor given(const Tensor& made, peri_tensor out) {
   return out;
 }
 
+// The numbers are compared before an array is read: what stands beyond it is no struct.
 Status check_call(const plan::Program& program, size_t in_count, size_t out_count) {
   if (in_count != program.inputs.size())
     return usage("a run with another number of inputs")
@@ -196,9 +197,12 @@ peri_error* peri_session_run(peri_session* session, const peri_tensor* in, size_
                              size_t out_count, void* stream) {
   return peri::api::guarded([&]() -> peri::Status {
     if (!session) return peri::usage("peri_session_run needs a session");
-    PERI_ASSIGN(const auto inputs, peri::api::TensorArray::of(in, in_count));
-    PERI_ASSIGN(const auto outputs, peri::api::TensorArray::of(out, out_count));
-    return peri::api::alone(session, [&] { return peri::api::run_session(session, inputs, outputs, stream); });
+    return peri::api::alone(session, [&]() -> peri::Status {
+      PERI_TRY(peri::api::check_call(session->engine->program(), in_count, out_count));
+      PERI_ASSIGN(const auto inputs, peri::api::TensorArray::of(in, in_count));
+      PERI_ASSIGN(const auto outputs, peri::api::TensorArray::of(out, out_count));
+      return peri::api::run_session(session, inputs, outputs, stream);
+    });
   });
 }
 

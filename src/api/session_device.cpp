@@ -211,8 +211,11 @@ peri_device peri_session_device(const peri_session* session, int32_t* index) {
 peri_error* peri_session_prepare(peri_session* session, const peri_tensor* in, size_t in_count) {
   return peri::api::guarded([&]() -> peri::Status {
     if (!session) return peri::usage("peri_session_prepare needs a session");
-    PERI_ASSIGN(const auto given, peri::api::TensorArray::of(in, in_count));
-    return peri::api::alone(session, [&] { return peri::api::prepare(session, given); });
+    return peri::api::alone(session, [&]() -> peri::Status {
+      const size_t inputs = session->engine->program().inputs.size();
+      PERI_ASSIGN(const auto given, peri::api::TensorArray::of_inputs(in, in_count, inputs));
+      return peri::api::prepare(session, given);
+    });
   });
 }
 

@@ -27,6 +27,12 @@ class TensorArray {
     }
     return out;
   }
+  // Of an engine's inputs: their number is compared first, since what is read beyond an array is no struct.
+  static Result<TensorArray> of_inputs(const peri_tensor* first, size_t count, size_t inputs) {
+    if (count != inputs)
+      return usage("another number of inputs").expecting(std::to_string(inputs)).but_found(std::to_string(count));
+    return of(first, count);
+  }
   size_t size() const { return count_; }
   // Members that the caller's version does not have are zero.
   peri_tensor operator[](size_t k) const {

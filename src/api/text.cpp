@@ -29,12 +29,12 @@ peri_tensor described(const Tensor& t) {
 }
 
 Status texts_to_inputs(peri_session* s, const char* const* texts, size_t count, peri_tensor* in, size_t in_count) {
-  PERI_ASSIGN(const TensorArray filled, TensorArray::of(in, in_count));
   const size_t inputs = s->engine->program().inputs.size();
   if (in_count != inputs)
     return usage("texts for another number of inputs")
         .expecting(std::to_string(inputs))
         .but_found(std::to_string(in_count));
+  PERI_ASSIGN(const TensorArray filled, TensorArray::of(in, in_count));
   PERI_TRY(take_texts(s, texts, count));
   for (size_t k = 0; k < in_count; ++k) filled.set(k, described(s->texts[k]));
   return Ok{};

@@ -82,8 +82,9 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
   if (given.in) {
     if (given.dim_count || given.seed_count)
       return usage("peri_verify_options has inputs of its own: give neither seeds nor dims");
-    PERI_ASSIGN(const TensorArray array, TensorArray::of(given.in, given.in_count));
-    PERI_ASSIGN(std::vector<Tensor> inputs, inputs_of(engine.engine->program(), array));
+    const plan::Program& program = engine.engine->program();
+    PERI_ASSIGN(const TensorArray array, TensorArray::of_inputs(given.in, given.in_count, program.inputs.size()));
+    PERI_ASSIGN(std::vector<Tensor> inputs, inputs_of(program, array));
     t.seeds = {0};
     t.given = true;
     t.inputs = [inputs](uint64_t) -> Result<std::vector<Tensor>> { return inputs; };

@@ -40,6 +40,20 @@ Error os_error(const char* action, std::string_view file) {
 
 namespace {
 
+// Adds to EACCES what forbids it: the file, or the first folder of its path that the user may not enter.
+Error cannot_open(const std::string& path) {
+  const int code = errno;
+  Error e = os_error("open", path);
+  if (code != EACCES) return e;
+  const std::string user = format("this user (%lld) ", static_cast<long long>(::geteuid()));
+  for (size_t at = path.find('/', 1); at != path.npos; at = path.find('/', at + 1)) {
+    const std::string folder = path.substr(0, at);
+    if (::faccessat(AT_FDCWD, folder.c_str(), X_OK, AT_EACCESS) != 0 && errno == EACCES)
+      return std::move(e).advise(user + "may not enter the folder '" + folder + "': give it the permission");
+  }
+  return std::move(e).advise(user + "may not read it: give it the permission");
+}
+
 constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;  // O_NONBLOCK: a FIFO must not make us wait
 
 Status require_regular(const struct stat& st, std::string_view name) {
@@ -143,12 +157,13 @@ int open_strictly(int folder, const std::string& path, const std::vector<std::st
 }  // namespace
 
 Result<Fd> open_file(const std::string& path) {
+  if (path.empty()) return invalid("file name is empty");
   if (path.find('\0') != path.npos) return invalid("file name holds a NUL").in_file(path.c_str());
   struct stat st;  // before opening: opening a device or FIFO can have effects
-  if (::stat(path.c_str(), &st) != 0) return os_error("open", path);
+  if (::stat(path.c_str(), &st) != 0) return cannot_open(path);
   PERI_TRY(require_regular(st, path));
   Fd fd(::open(path.c_str(), kReadFlags));
-  if (!fd.valid()) return os_error("open", path);
+  if (!fd.valid()) return cannot_open(path);
   return checked(std::move(fd), path);
 }
 
@@ -161,10 +176,10 @@ Result<Fd> open_beneath(const std::string& dir, std::string_view relative, Links
   if (!folder.valid()) return os_error("open the folder", dir);
   struct stat st;
   if (links == Links::kHubCache && parts.size() == 1) {
-    if (::fstatat(folder.get(), path.c_str(), &st, 0) != 0) return os_error("open", shown);
+    if (::fstatat(folder.get(), path.c_str(), &st, 0) != 0) return cannot_open(shown);
     PERI_TRY(require_regular(st, shown));
     Fd fd(::openat(folder.get(), path.c_str(), kReadFlags));
-    if (!fd.valid()) return os_error("open", shown);
+    if (!fd.valid()) return cannot_open(shown);
     return checked(std::move(fd), shown);
   }
   const int opened = open_strictly(folder.get(), path, parts);
@@ -178,7 +193,7 @@ Result<Fd> open_beneath(const std::string& dir, std::string_view relative, Links
     return invalid("not a file").in_file(shown).expecting("a regular file").but_found("a socket or device");
   } else if (opened < 0) {
     errno = -opened;
-    return os_error("open", shown);
+    return cannot_open(shown);
   }
   return checked(std::move(fd), shown);
 }

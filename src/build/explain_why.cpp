@@ -56,8 +56,9 @@ Why why_of(const Json& step) {
   }
   for (const Json& o : proof_items(step, "refusals")) {
     const std::string reason = proof_word(o, "reason");
+    const std::string kernel = proof_word(o, "kernel");
     (reason.starts_with(lower::kRejected) ? why.rejected : why.refused)
-        .push_back(proof_word(o, "kernel") + ": " + reason);
+        .push_back((kernel == "*" ? "no kernel" : kernel) + ": " + reason);
   }
   why.chosen = chosen_text(step, why, next, next_ms);
   return why;

@@ -48,8 +48,11 @@ void print_row(const Page& page, const build::ExplainedStep& r, double total, bo
               : known.ok() && !known->untimed.empty() ? known->untimed.c_str()
                                                       : "not measured");
   }
-  for (const Json& o : build::proof_items(s, "refusals"))
-    page.line("            not %s: %s", build::proof_word(o, "kernel").c_str(), build::proof_word(o, "reason").c_str());
+  for (const Json& o : build::proof_items(s, "refusals")) {
+    const std::string kernel = build::proof_word(o, "kernel");
+    page.line("            %s: %s", kernel == "*" ? "no kernel" : ("not " + kernel).c_str(),
+              build::proof_word(o, "reason").c_str());
+  }
 }
 
 void print_head(const Page& page, const build::Explanation& e, const std::string& whose) {

@@ -69,6 +69,8 @@ def check(ours, theirs):  # ours of a sequence's elements are named after it
         sys.exit(43)
 check(names["inputs"], ports)
 check(names["outputs"], {port.name: port for port in session.get_outputs()})
+if names["fixed"]:  # also of inputs that have a default value
+    ports |= {port.name: port for port in session.get_overridable_initializers()}
 for line in names["fixed"]:  # NAME=VALUE: the longest name of an input
     name = max((n for n in ports if line.startswith(n + "=")), key=len)
     fixed[name] = constant(ports[name], line[len(name) + 1:])

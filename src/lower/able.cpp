@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "exec/region/region_payload.hpp"
+#include "lower/data_sizes.hpp"
 #include "lower/sides.hpp"
 
 namespace peri::lower {
@@ -35,7 +36,8 @@ void find_able(const Terms& terms, const Part& part, Able* able) {
   able->usable.clear();
   able->refusals.clear();
   if (!all.ok()) {
-    able->refusals.push_back({"*", all.error().text()});
+    able->refusals.push_back(
+        {"*", has_data_size(r.outputs) ? "the data decides the sizes of its results" : all.error().text()});
     return;
   }
   able->refusals = (*all)->refusals;

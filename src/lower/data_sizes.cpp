@@ -22,14 +22,12 @@ Options with_data_sizes(const ir::Graph& graph, const Backend& backend, Options 
   return options;
 }
 
-namespace {
 bool has_data_size(const std::vector<ir::Value*>& values) {
   std::set<std::string> symbols;
   for (const ir::Value* v : values)
     for (const Dim& d : *v->type.shape) d.collect_symbols(symbols);
   return std::any_of(symbols.begin(), symbols.end(), [](const std::string& s) { return s.starts_with(kDataDim); });
 }
-}  // namespace
 
 bool sized_by_data(const Region& region, const plan::Step& step, const ir::Graph& g, const Backend& backend,
                    std::string_view provider) {

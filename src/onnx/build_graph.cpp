@@ -48,14 +48,21 @@ void Builder::add_initializer(std::string_view name, Tensor tensor, Scope& scope
   value->constant = std::move(tensor);
 }
 
+// Whether it is the default value of an input that is fixed to another.
+bool Builder::is_fixed(std::string_view initializer, const Scope& scope) const {
+  return scope.graph == &out_.graph && !scope.parent && survey_.fixed.contains(std::string(initializer));
+}
+
 Status Builder::add_initializers(const GraphRecord& g, Scope& scope) {
   for (const Body& body : g.initializers) {
     PERI_ASSIGN(const TensorRecord t, read_tensor(body, weights_.base()));
+    if (is_fixed(t.name, scope)) continue;
     PERI_ASSIGN(Tensor tensor, weights_.tensor(t));
     add_initializer(t.name, std::move(tensor), scope);
   }
   for (const Body& body : g.sparse_initializers) {
     PERI_ASSIGN(const SparseTensorRecord t, read_sparse_tensor(body, weights_.base()));
+    if (is_fixed(t.values.name, scope)) continue;
     PERI_ASSIGN(Tensor tensor, weights_.dense(t));
     add_initializer(t.values.name, std::move(tensor), scope);
   }

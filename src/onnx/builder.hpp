@@ -27,6 +27,7 @@ class Builder {
  private:
   void add_inputs(Scope& scope);
   void add_initializer(std::string_view name, Tensor tensor, Scope& scope);
+  bool is_fixed(std::string_view initializer, const Scope& scope) const;
   Status add_initializers(const GraphRecord& g, Scope& scope);
   Status check_default_inputs(const GraphRecord& g, const Scope& scope) const;
   Status add_nodes(const std::vector<std::string_view>& nodes, const std::vector<uint32_t>& order, Scope& scope);

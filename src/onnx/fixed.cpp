@@ -65,19 +65,24 @@ Result<Tensor> value_of(const PortInfo& port, const std::string& text) {
 }  // namespace
 
 Status fix_inputs(const ImportOptions& options, Survey* survey) {
-  std::vector<PortInfo>& inputs = survey->report.inputs;
+  std::vector<std::string>& notes = survey->report.notes;
   for (const auto& fix : options.fixed) {
     const std::string &name = fix.first, &text = fix.second;
-    const auto it = std::find_if(inputs.begin(), inputs.end(), [&](const PortInfo& p) { return p.name == name; });
-    if (it == inputs.end()) {
-      std::string known;
-      for (const PortInfo& p : inputs) known += (known.empty() ? "" : ", ") + p.name;
-      return usage("--fix names '%s', which is not an input of the model", name.c_str()).expecting(known);
+    std::string known;
+    bool found = false;
+    for (std::vector<PortInfo>* ports : {&survey->report.inputs, &survey->defaults}) {
+      const auto it = std::find_if(ports->begin(), ports->end(), [&](const PortInfo& p) { return p.name == name; });
+      for (const PortInfo& p : *ports) known += (known.empty() ? "" : ", ") + p.name;
+      if (it == ports->end()) continue;
+      PERI_ASSIGN(Tensor value, value_of(*it, text));
+      survey->fixed.emplace(name, std::move(value));
+      std::erase(notes, default_note(name));
+      notes.push_back("input '" + name + "' is fixed to " + text);
+      ports->erase(it);
+      found = true;
+      break;
     }
-    PERI_ASSIGN(Tensor value, value_of(*it, text));
-    survey->fixed.emplace(name, std::move(value));
-    survey->report.notes.push_back("input '" + name + "' is fixed to " + text);
-    inputs.erase(it);
+    if (!found) return usage("--fix names '%s', which is not an input of the model", name.c_str()).expecting(known);
   }
   return Ok{};
 }

@@ -82,7 +82,7 @@ Result<ImportedModel> import_bytes(std::string_view bytes, std::shared_ptr<const
   if (!survey.report.supported()) return survey.report.refusal();
   if (Status fixed = fix_inputs(options, &survey); !fixed.ok()) return std::move(fixed).error().in_file(path);
   fix_sizes(options, &survey);
-  WeightFiles weights(std::move(keep), bytes, dir);
+  WeightFiles weights(std::move(keep), bytes, dir, path);
   ImportedModel out;
   auto work = [&]() -> Status {
     PERI_ASSIGN(BuiltGraph built, build_graph(survey, weights));

@@ -1,6 +1,7 @@
 // What a survey says of a graph's initializers, inputs and outputs.
 #include <algorithm>
 
+#include "base/shell_word.hpp"
 #include "onnx/limits.hpp"
 #include "onnx/proto_reader.hpp"
 #include "onnx/surveyor.hpp"
@@ -61,8 +62,10 @@ Status Surveyor::describe_ports(const GraphRecord& g, std::vector<std::string_vi
     if (v.name.empty()) return invalid("a graph input has no name");
     if (!seen.emplace(v.name).second) return invalid("graph input is given twice").at_node(v.name);
     if (constants_.contains(std::string(v.name))) {
-      if (s_.model.ir_version >= 4)
-        note("input '" + std::string(v.name) + "' has a default value and is taken as a constant");
+      if (s_.model.ir_version >= 4) {  // before, every weight is declared as an input
+        note(default_note(std::string(v.name)));
+        PERI_TRY(add_default(v));
+      }
       continue;
     }
     given->push_back(v.name);
@@ -77,6 +80,17 @@ Status Surveyor::describe_ports(const GraphRecord& g, std::vector<std::string_vi
   return Ok{};
 }
 
+std::string default_note(const std::string& input) {
+  return "input '" + input + "' has a default value and is taken as a constant; --fix gives it another";
+}
+
+Status Surveyor::add_default(const ValueRecord& v) {
+  if (v.kind != ValueKind::kTensor) return Ok{};
+  PERI_ASSIGN(ir::Type type, declared_type(v, dim_names_));
+  s_.defaults.push_back({std::string(v.name), std::move(type)});
+  return Ok{};
+}
+
 Status Surveyor::describe_container(const ValueRecord& v) {  // an input for each element
   constexpr int64_t kMaxElements = 4096;
   const bool sequence = v.kind == ValueKind::kSequence || v.of_sequence;
@@ -85,9 +99,10 @@ Status Surveyor::describe_container(const ValueRecord& v) {  // an input for eac
   const int64_t count = it == options_.lengths.end() ? 1 : it->second;
   if (it == options_.lengths.end() && sequence)
     return unsupported("input '%s' is a sequence of unknown length", given.c_str())
-        .advise("give the number of its elements: --dims " + given + "=N");
+        .advise("give the number of its elements: --dims " + shell_word(given + "=N"));
   if (it == options_.lengths.end())
-    note("optional input '" + given + "' is taken to be given; --dims " + given + "=0 builds for runs without it");
+    note("optional input '" + given + "' is taken to be given; --dims " + shell_word(given + "=0") +
+         " builds for runs without it");
   if (count < 0 || count > (sequence ? kMaxElements : 1))
     return usage("'%s' cannot have %lld elements", given.c_str(), static_cast<long long>(count));
   Survey::Container& made = s_.containers[given];
@@ -100,7 +115,8 @@ Status Surveyor::describe_container(const ValueRecord& v) {  // an input for eac
     give_rank(&element);
     PERI_ASSIGN(ir::Type type, declared_type(element, dim_names_));
     if (!type.shape)
-      return unsupported("'%s' has elements of unknown rank", given.c_str()).advise("give --shapes " + name + ":AxB");
+      return unsupported("'%s' has elements of unknown rank", given.c_str())
+          .advise("give --shapes " + shell_word(name + ":AxB"));
     for (Dim& d : *type.shape)  // each element of a sequence has sizes of its own
       if (sequence && d.is_symbol()) d = Dim::symbol(d.symbol_name() + "." + std::to_string(k));
     made.elements.push_back(name);

@@ -51,6 +51,7 @@ class Surveyor {
   Status describe_initializer(const TensorRecord& t, std::vector<std::string_view>* given);
   Status describe_outputs(const GraphRecord& g, std::vector<std::string_view>* outputs);
   void give_rank(ValueRecord* v) const;
+  Status add_default(const ValueRecord& v);
   Status describe_container(const ValueRecord& v);
   Status count_node(const NodeRecord& node, const Opsets& opsets, Tally* tally);
   Status expand(const Tally& main);

@@ -3,9 +3,11 @@
 
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 
 #include "base/dim.hpp"
 #include "base/plural.hpp"
+#include "base/shell_word.hpp"
 #include "onnx/proto_reader.hpp"
 
 namespace peri::onnx {
@@ -85,12 +87,24 @@ Result<Tensor> WeightFiles::plain_tensor(const TensorRecord& t) {
   return from_bytes(dtype, t.dims, {reinterpret_cast<const std::byte*>(t.raw->data()), t.raw->size()}, keep_);
 }
 
+// Why external data is not there: it is looked for beside the name of the model that was given, also if that is a link.
+Error WeightFiles::no_external(Error why, std::string_view location) const {
+  why.message = "external data of " + model_ + ": " + why.message;
+  std::error_code failed;
+  const std::filesystem::path real = std::filesystem::canonical(model_, failed);
+  if (why.kind == ErrorKind::kIo && !failed && std::filesystem::is_symlink(model_, failed) &&
+      std::filesystem::exists(real.parent_path() / location, failed))
+    return std::move(why).advise("the model is a link, beside which its data is looked for; give its own file: " +
+                                 shell_word(real.string()));
+  return std::move(why).advise("keep external data in the model's folder, as a plain file");
+}
+
 Result<std::shared_ptr<const MappedFile>> WeightFiles::open_external(std::string_view location) {
   if (const auto it = external_.find(location); it != external_.end()) return it->second;
   if (external_.size() >= kMaxExternalFiles)
     return invalid("the model names more than %zu files of external data", kMaxExternalFiles);
   auto fd = open_beneath(dir_, location);
-  if (!fd.ok()) return std::move(fd).error().advise("keep external data in the model's folder, as a plain file");
+  if (!fd.ok()) return no_external(std::move(fd).error(), location);
   PERI_ASSIGN(MappedFile file, MappedFile::map(*fd, location));
   auto shared = std::make_shared<const MappedFile>(std::move(file));
   external_.emplace(location, shared);

@@ -14,9 +14,9 @@ namespace peri::onnx {
 // The bytes of a model file and of the files that its tensors refer to. Tensors share ownership of what they view.
 class WeightFiles {
  public:
-  // `dir`: the folder of the model, in which external names are resolved.
-  WeightFiles(std::shared_ptr<const void> keep, std::string_view bytes, std::string dir)
-      : keep_(std::move(keep)), bytes_(bytes), dir_(std::move(dir)) {}
+  // `dir`: the folder of the model, in which external names are resolved. `model`: its file, for messages.
+  WeightFiles(std::shared_ptr<const void> keep, std::string_view bytes, std::string dir, std::string model)
+      : keep_(std::move(keep)), bytes_(bytes), dir_(std::move(dir)), model_(std::move(model)) {}
 
   const char* base() const { return bytes_.data(); }
   // Limits the total bytes of dense forms of sparse tensors, relative to the size of the file itself.
@@ -36,10 +36,11 @@ class WeightFiles {
   Result<Tensor> plain_tensor(const TensorRecord& t);
   Result<Tensor> external_tensor(const TensorRecord& t, DType dtype, int64_t size);
   Result<std::shared_ptr<const MappedFile>> open_external(std::string_view location);
+  Error no_external(Error why, std::string_view location) const;
 
   std::shared_ptr<const void> keep_;
   std::string_view bytes_;
-  std::string dir_;
+  std::string dir_, model_;
   int64_t dense_bytes_ = 0;
   std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>> external_;
 };

@@ -26,7 +26,7 @@ struct LoadedFile {
 Result<LoadedFile> load(const std::string& path) {
   PERI_ASSIGN(std::string text, read_file(path, kMaxFile));
   auto bytes = std::make_shared<const std::string>(std::move(text));
-  return LoadedFile{bytes, WeightFiles(bytes, *bytes, folder_of(path))};
+  return LoadedFile{bytes, WeightFiles(bytes, *bytes, folder_of(path), path)};
 }
 }  // namespace
 

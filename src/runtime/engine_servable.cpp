@@ -15,6 +15,12 @@ bool has_loop(const plan::Program& program) {
            std::any_of(s.bodies.begin(), s.bodies.end(), [](const auto& body) { return has_loop(*body); });
   });
 }
+
+bool takes_sizes(const plan::Program& program, std::span<const Tensor> tensors) {
+  std::vector<std::vector<int64_t>> dims;
+  for (const Tensor& t : tensors) dims.push_back(t.dims());
+  return plan::bind_dims(program, dims).ok();
+}
 }  // namespace
 
 Result<std::shared_ptr<EngineServable>> EngineServable::create(std::shared_ptr<const Engine> engine, int slots,
@@ -78,6 +84,11 @@ Result<std::vector<Tensor>> EngineServable::run(std::span<const Tensor> tensors,
     const std::lock_guard<std::mutex> lock(mutex_);
     running_.erase(ticket);
     idle_.push_back(std::move(slot));
+  }
+  if (!outputs.ok() && outputs.error().kind == ErrorKind::kRefused && !takes_sizes(engine_->program(), tensors)) {
+    Error never = std::move(outputs).error();  // not even later, as a refusal says to clients
+    never.kind = ErrorKind::kUsage;
+    return never;
   }
   if (outputs.ok() && file_)
     if (Status whole = file_->check(); !whole.ok()) return std::move(whole).error();

@@ -97,6 +97,30 @@ TEST_F(Misuse, SizesThatNoneMayHave) {
   refused({{"batch", 2}, {"batch", 3}}, "dimension 'batch' is given twice");
 }
 
+// A number of tensors that is wrong is told before what stands beyond the caller's array is read.
+TEST_F(Misuse, ANumberOfTensorsThatTheEngineHasNot) {
+  std::vector<float> to(160);
+  std::vector<peri_tensor> in(3, tensor_of(image_, dims_)), out(3, tensor_of(to, {}));
+  for (size_t k = 1; k < 3; ++k) in[k].struct_size = out[k].struct_size = 12345;
+  const auto said = [](peri_error* e) {
+    const std::string text = e ? peri_error_get(e, PERI_ERROR_TEXT) : "";
+    peri_error_free(e);
+    return text;
+  };
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  peri_verify_options verify = {};
+  verify.struct_size = sizeof verify;
+  verify.in = in.data();
+  verify.in_count = 3;
+  for (const std::string& text : {said(peri_session_run(session_, in.data(), 3, out.data(), 1, nullptr)),
+                                  said(peri_session_run(session_, in.data(), 1, out.data(), 3, nullptr)),
+                                  said(peri_session_prepare(session_, in.data(), 3)),
+                                  said(peri_session_texts(session_, nullptr, 0, in.data(), 3)),
+                                  said(peri_engine_verify(engine_, &verify, nullptr))})
+    EXPECT_TRUE(has(text, "another number of") && has(text, "expected 1, found 3")) << text;
+  EXPECT_EQ(said(peri_session_run(session_, in.data(), 1, out.data(), 1, nullptr)), "");
+}
+
 TEST_F(Misuse, NumbersOfThreadsThatNoneMayHave) {
   const std::string model = std::string(peri::tests::kSourceDir) + "/models/digits_cnn.onnx";
   peri_build_options o = {};

@@ -52,6 +52,37 @@ class FileTest : public ::testing::Test {
 
 bool has(const std::string& text, const char* part) { return text.find(part) != text.npos; }
 
+// What forbids it: the file, or the first folder that may not be entered.
+TEST_F(FileTest, WithoutPermission) {
+  constexpr uid_t kOther = 65534;
+  const fs::path before = fs::current_path();
+  const uid_t user = ::geteuid();
+  fs::create_directories(dir_ + "/sub/deep");
+  put(dir_ + "/sub/deep/c", "c");
+  ASSERT_EQ(::chmod((dir_ + "/a").c_str(), 0), 0);
+  ASSERT_EQ(::chmod((dir_ + "/sub").c_str(), 0), 0);
+  ASSERT_EQ(::chmod(dir_.c_str(), 0755), 0);
+  fs::current_path(dir_);  // the folders above may be closed too
+  if (user == 0) ASSERT_EQ(::seteuid(kOther), 0);
+  const auto said = [](Result<Fd> fd) { return fd.ok() ? std::string("opened") : fd.error().text(); };
+  const std::string file = said(open_file("a")), deep = said(open_file("sub/deep/c")),
+                    below = said(open_beneath(".", "a", Links::kNone));
+  if (user == 0) EXPECT_EQ(::seteuid(user), 0);
+  fs::current_path(before);
+  EXPECT_EQ(::chmod((dir_ + "/sub").c_str(), 0755), 0);
+  const std::string who = "this user (" + std::to_string(user == 0 ? kOther : user) + ") may not ";
+  EXPECT_EQ(file, "a: cannot open: Permission denied; " + who + "read it: give it the permission");
+  EXPECT_EQ(deep,
+            "sub/deep/c: cannot open: Permission denied; " + who + "enter the folder 'sub': give it the permission");
+  EXPECT_EQ(below, "./a: cannot open: Permission denied; " + who + "read it: give it the permission");
+}
+
+TEST_F(FileTest, NoNameIsNoFile) {
+  Result<Fd> fd = open_file("");
+  ASSERT_FALSE(fd.ok());
+  EXPECT_EQ(fd.error().text(), "file name is empty");
+}
+
 TEST_F(FileTest, ReadsWithACap) {
   EXPECT_EQ(read_file(dir_ + "/a", 5).value(), "hello");
   Result<std::string> r = read_file(dir_ + "/a", 4);

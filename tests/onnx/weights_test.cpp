@@ -121,6 +121,28 @@ TEST_F(WeightsTest, ExternalDataCannotLeaveItsFolderOrLie) {
   EXPECT_NE(error(both).find("twice"), std::string::npos);
 }
 
+// The file that is missing, the model that names it, and where it would have been found.
+TEST_F(WeightsTest, ExternalDataBesideALinkToTheModel) {
+  fs::create_directories(dir_ + "/its own");
+  fs::create_directories(dir_ + "/links");
+  const std::string real = dir_ + "/its own/model.onnx", link = dir_ + "/links/model.onnx";
+  put(real, external({{"location", "w.bin"}}).SerializeAsString());
+  fs::create_symlink("../its own/model.onnx", link);
+  const auto said = [](const std::string& model) {
+    auto r = import_model(model);
+    return r.ok() ? "accepted" : r.error().text();
+  };
+  const std::string here =
+      dir_ + "/links/w.bin: 'w': external data of " + link + ": cannot open: No such file or directory; ";
+  EXPECT_EQ(said(link), here + "keep external data in the model's folder, as a plain file");
+  put(dir_ + "/its own/w.bin", std::string(16, '\0'));
+  EXPECT_EQ(said(real), "accepted");
+  EXPECT_EQ(said(link), here + "the model is a link, beside which its data is looked for; give its own file: '" +
+                            fs::canonical(real).string() + "'");
+  put(dir_ + "/links/w.bin", std::string(16, '\0'));
+  EXPECT_EQ(said(link), "accepted");
+}
+
 TEST_F(WeightsTest, SparseHugeFilesAreRefusedBeforeTheyAreRead) {
   const std::string path = dir_ + "/huge.onnx";
   put(path, relu_model().SerializeAsString());

@@ -52,6 +52,9 @@ class Fixed(Typed):
             told = self.peri("inspect", "a.engine").stdout.decode()
             self.assertIn(f"executor {executor}", told)
             self.assertEqual("executor sized" in told, executor == "sized")
+            told = self.peri("explain", "a.engine", "--full", "--json", "why.json").stdout.decode()
+            self.assertIn("no kernel: the data decides the sizes of its results", told)
+            self.assertNotIn("a region's output", told + (self.folder / "why.json").read_text())
 
     def test_names_and_values_with_an_equals_sign(self):
         onnx.save(parser.parse_model("""<ir_version: 9, opset_import: ["" : 19]>
@@ -65,6 +68,33 @@ class Fixed(Typed):
         self.assertNotIn("input   k", told)
         self.ends(0, "verify", "two.onnx", "--fix", "k=2=7", "--fix", "k=3", "--onnxruntime", "--dims", "n=3", *QUICK)
         self.assertIn("no input", self.ends(2, "build", "two.onnx", "--fix", "j=2=7", "-o", "a.engine", *QUICK).replace("not an input", "no input"))
+
+    def test_an_input_with_a_default_value(self):
+        """It is a constant until --fix gives it another value: for the engine, for its lock and for ONNX Runtime beside it."""
+        onnx.save(parser.parse_model("""<ir_version: 9, opset_import: ["" : 19]>
+            g (float[n,2] x, int64 k, float[2] w) => (float[n,2] y) <int64 k = {3}, float[2] w = {1, 2}> {
+              go = Constant<value = bool {1}>()
+              s = Loop(k, go, x) <body = b (int64 i, bool on, float[n,2] s) => (bool again, float[n,2] t) {
+                again = Identity(on)
+                t = Add(s, s)
+              }>
+              y = Add(s, w)
+            }"""), self.folder / "default.onnx")
+        numpy.save(self.folder / "x.npy", numpy.ones((1, 2), numpy.float32))
+        for fixed, y, noted in ((), [[9, 10]], "kw"), (("k=1",), [[3, 4]], "w"), (("w=5,7", "k=0"), [[6, 8]], ""):
+            with self.subTest(fixed=fixed):
+                flags = [word for f in fixed for word in ("--fix", f)]
+                r = self.peri("build", "default.onnx", *flags, "-o", "a.engine", "--lock", "a.lock", "--no-tune", "--no-cache")
+                said = r.stderr.decode()
+                self.assertEqual(r.returncode, 0, said)
+                for name in "kw":
+                    self.assertEqual(f"input '{name}' has a default value and is taken as a constant; --fix gives it another" in said, name in noted, said)
+                self.ends(0, "run", "a.engine", "-i", "x=x.npy", "--output-dir", "out")
+                self.assertEqual(numpy.load(self.folder / "out/y.npy").tolist(), y)
+                self.ends(0, "verify", "default.onnx", *flags, "--onnxruntime", "--dims", "n=3", *QUICK)
+                self.ends(0, "build", "default.onnx", "--locked", "a.lock", "-o", "b.engine", "--quiet")
+                self.assertEqual((self.folder / "a.engine").read_bytes(), (self.folder / "b.engine").read_bytes())
+        self.assertIn("expected x, k, w", self.ends(2, "build", "default.onnx", "--fix", "j=1", "-o", "a.engine", *QUICK))
 
     def test_a_lock_says_which_model_it_was_made_of(self):
         """It is taken for another one whose steps are alike, such as the same model trained further, and that is told."""

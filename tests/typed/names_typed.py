@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Whatever a model's names hold, a terminal is not made to obey it: not by lines, not by JSON, not by errors."""
+import shlex
 import unicodedata
+
+import numpy
 
 from typed import Typed, main
 
@@ -45,6 +48,17 @@ class Names(Typed):
             model = self.model(f"{k}.onnx", node=name, op="No" + name)
             self.said("inspect", model, codes=(1,))
             self.said("build", model, "-o", "x.engine", codes=(1,))
+
+    def test_commands_that_are_suggested_can_be_typed(self):
+        """Names with blanks and signs of a shell are quoted: a shell reads from the message the words that are meant."""
+        given = "it's $(x) in"
+        self.model("my model.onnx", given=given)
+        said = self.ends(2, "run", "my model.onnx", "--no-tune", "--no-cache")
+        self.assertEqual(shlex.split(said.split("expected ", 1)[1].split("; the inputs", 1)[0]), ["--input", f"{given}=FILE"])
+        numpy.save(self.folder / "x.npy", numpy.ones((3, 4), numpy.float32))
+        r = self.peri("run", "my model.onnx", "--opt-shapes", f"{given}:2x4", "-i", f"{given}=x.npy", "--no-tune", "--no-cache")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("peri build 'my model.onnx' -o ENGINE --dims n=3", r.stderr.decode())
 
     def test_bytes_that_are_no_text(self):
         model = self.model("a.onnx", node="@@@@@@")

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from tritonclient.utils import InferenceServerException
 
 from served import HEAD, Served
-from typed import main
+from typed import DIGITS, main
 
 TYPES = {"BOOL": TensorProto.BOOL, "UINT8": TensorProto.UINT8, "UINT16": TensorProto.UINT16, "UINT32": TensorProto.UINT32,
          "UINT64": TensorProto.UINT64, "INT8": TensorProto.INT8, "INT16": TensorProto.INT16, "INT32": TensorProto.INT32,
@@ -47,6 +47,28 @@ class Protocol(Served):
                                              {"Content-Encoding": name, "Accept-Encoding": f"br, {name};q=0.9, *;q=0.1"})
             self.assertEqual((status, headers["Content-Encoding"]), (200, name))
             self.assertEqual(json.loads((gzip.decompress if name == "gzip" else zlib.decompress)(said))["outputs"][0]["data"], [1] * 400)
+
+    def test_a_batch_of_none(self):
+        """Of a flag it is an error at once; of a request it is the client's, not the model's failure."""
+        for command in (["serve", "--model-repository", self.repository], ["build", DIGITS, "-o", "a.engine"], ["bench", DIGITS], ["verify", DIGITS]):
+            self.assertIn("dimension 'batch' is 0: expected at least 1", self.ends(2, *command, "--dims", "batch=0"))
+        model = self.put("add")
+        self.ends(0, "build", model, "-o", self.repository / "add/1/model.engine", "--min-shapes", "x:2x4", "--opt-shapes", "x:2x4", "--max-shapes", "x:4x4", "--no-tune", "--quiet", "--force")
+        self.serve()
+        for worker in range(2):
+            with self.subTest(worker=worker):
+                for rows, said in ((0, "dimension 'n' is 0: expected at least 1"), (1, "expected 2 to 4, found 1"), (5, "expected 2 to 4, found 5")):
+                    body = {"inputs": [{"name": "x", "shape": [rows, 4], "datatype": "FP32", "data": [1.0] * rows * 4}]}
+                    status, text, headers = self.ask("POST", "/v2/models/add/infer", json.dumps(body))
+                    self.assertEqual((status, said in text.decode(), headers.get("Retry-After")), (400, True, None), text)
+                failures = {reason: self.metric(f'nv_inference_request_failure{{model="add",version="1",reason="{reason}"}}') for reason in ("REJECTED", "BACKEND", "OTHER")}
+                self.assertEqual(failures, {"REJECTED": 3, "BACKEND": 0, "OTHER": 0})
+            for url in (f"http://127.0.0.1:{self.port}", f"grpc://127.0.0.1:{self.grpc_port}"):
+                said = self.ends(1, "bench", "-u", url, "-m", "add", "--shape", "x:9,4", "--measurement-interval", "100")
+                self.assertRegex(said, "no request succeeded: (status 400|INVALID_ARGUMENT): dimension 'n' is beyond what the engine was built for: expected 2 to 4, found 9")
+            self.stop()
+            if not worker:
+                self.serve("--worker-devices", "cpu")
 
     def test_limits_are_flags(self):
         self.put("add")

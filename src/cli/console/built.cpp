@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/plural.hpp"
+#include "base/shell_word.hpp"
 #include "build/outside_fates.hpp"
 #include "build/proof.hpp"
 #include "lower/variants.hpp"
@@ -158,7 +159,7 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
     page.line("           '%s': %s: %s", rejected[k].step.c_str(), rejected[k].candidate.c_str(),
               rejected[k].why.c_str());
   if (rejected.size() > kShown)
-    page.line("           and %zu more: peri explain %s --full", rejected.size() - kShown, engine.c_str());
+    page.line("           and %zu more: peri explain %s --full", rejected.size() - kShown, shell_word(engine).c_str());
   const std::vector<build::OutsideFate> fates = build::outside_fates(c);
   for (const build::OutsideFate& f : fates) page.line("kernel     %s", f.text().c_str());
   build::write_fates(w, fates);

@@ -216,6 +216,8 @@ void write_point(JsonWriter& w, const serve::LoadTerms& t, const serve::LoadResu
   w.field("per_second", r.per_second()).field("goodput", r.good_per_second()).field("seconds", r.seconds);
   w.field("ok", r.ok).key("errors").begin_object();
   for (const auto& [name, n] : r.errors) w.field(name, n);
+  w.end_object().key("error_messages").begin_object();
+  for (const auto& [name, words] : r.said) w.field(name, words);
   w.end_object();
   write_times(w, "latency_ms", r.latency);
   write_times(w, "service_ms", r.service);
@@ -230,7 +232,7 @@ void print_point(const Page& page, const serve::LoadTerms& t, const serve::LoadR
             ms_at(r.latency, 0.5), ms_at(r.latency, 0.9), ms_at(r.latency, 0.95), ms_at(r.latency, 0.99),
             static_cast<unsigned long long>(r.failed()), r.stable ? "" : "not stable");
   for (const auto& [name, n] : r.errors)
-    page.line("          %llu x %s", static_cast<unsigned long long>(n), name.c_str());
+    page.line("          %llu x %s", static_cast<unsigned long long>(n), r.error_text(name).c_str());
   if (r.backlog > 0)
     page.line("          %s due and not sent: every connection was waiting",
               counted(static_cast<int64_t>(r.backlog), "request").c_str());
@@ -297,7 +299,7 @@ Result<Outcome> bench_endpoint(const Arguments& arguments) {
     best = std::max(best, r.good_per_second());
     if (r.ok == 0)
       return refused("no request succeeded: %s",
-                     r.errors.empty() ? "none was answered" : r.errors.begin()->first.c_str())
+                     r.errors.empty() ? "none was answered" : r.error_text(r.errors.begin()->first).c_str())
           .in_file(subject.endpoint.text())
           .advise(r.errors.empty() ? "give windows in which one can be: --measurement-interval MS" : "");
     if (t.threshold_ns > 0 && r.latency.quantile(t.quantile) > t.threshold_ns) break;

@@ -11,6 +11,7 @@
 #include "base/npy.hpp"
 #include "base/npz.hpp"
 #include "base/plural.hpp"
+#include "base/shell_word.hpp"
 #include "base/spelling.hpp"
 #include "cli/console/answers.hpp"
 #include "cli/console/model.hpp"
@@ -161,7 +162,7 @@ std::string known_inputs(const plan::Program& program) {
 
 Error not_given(const plan::Port& port, const std::string& known) {
   return usage("input '%s' is not given", port.name.c_str())
-      .expecting("--input " + port.name + "=FILE")
+      .expecting("--input " + shell_word(port.name + "=FILE"))
       .advise("the inputs are: " + known);
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/clock.hpp"
+#include "base/shell_word.hpp"
 #include "base/thread_pool.hpp"
 #include "cli/console/named.hpp"
 #include "onnx/import.hpp"
@@ -80,9 +81,12 @@ Status add(std::string_view flag, const std::string& name, int64_t value, Sizes*
 Status add_dim(const std::string& item, Sizes* out) {
   const size_t eq = item.rfind('=');
   if (eq == std::string::npos || eq == 0) return usage("--dims is not NAME=N").but_found(item);
-  // 0 is valid for a sequence without elements or an absent optional input; for a dimension it is refused later.
+  // 0 is valid for a sequence without elements or an absent optional input; for a dimension it is refused later, with
+  // the model at hand. A batch is a dimension of any model: a server, too, says so before it has read one.
   PERI_ASSIGN(const int64_t v, size_of("--dims", std::string_view(item).substr(eq + 1), item, 0));
-  return add("--dims", item.substr(0, eq), v, out);
+  const std::string name = item.substr(0, eq);
+  if (v == 0 && name == "batch") return usage("dimension '%s' is 0", name.c_str()).expecting("at least 1");
+  return add("--dims", name, v, out);
 }
 
 Status add_shape(std::string_view flag, const std::string& item, Sizes* out) {
@@ -280,8 +284,8 @@ bool note_untuned(const Arguments& arguments, const Opened& opened, const DimBin
   std::string text =
       "note: tuned for " + untuned->tuned + ", run at " + untuned->here + ": right, but perhaps not fastest";
   if (const std::string sizes = dims_text(opened.engine->program(), dims); !sizes.empty())
-    text += "; to tune for it: peri build " + (opened.compiled ? arguments.positional[0] : "MODEL") +
-            " -o ENGINE --dims " + sizes;
+    text += "; to tune for it: peri build " + (opened.compiled ? shell_word(arguments.positional[0]) : "MODEL") +
+            " -o ENGINE --dims " + shell_word(sizes);
   say(text);
   return untuned.has_value();
 }

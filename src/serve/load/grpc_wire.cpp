@@ -107,7 +107,8 @@ Result<WireMaker> grpc_wire(const LoadSubject& subject) {
   const std::string where = subject.endpoint.text();
   if (wire.failure() == "UNAUTHENTICATED") return asks_for_key(subject.endpoint);
   if (!wire.failure().empty())
-    return invalid("the server knows no model '%s' that is ready: %s", subject.model.c_str(), wire.failure().c_str())
+    return invalid("the server knows no model '%s' that is ready: %s%s", subject.model.c_str(), wire.failure().c_str(),
+                   wire.said().empty() ? "" : (", " + wire.said()).c_str())
         .in_file(where);
   if (wire.answer().size() < kPrefix || wire.answer()[0] != 0)
     return invalid("the server's metadata of the model is not a message of gRPC").in_file(where);

@@ -3,6 +3,7 @@
 #include "serve/load/http2.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 namespace peri::serve {
 
@@ -106,6 +107,24 @@ int number_of(const Said& said, int most) {
   return -1;
 }
 
+// The text of a grpc-message, in which %0A stands for a byte.
+std::string unescaped(std::string_view text) {
+  std::string out;
+  for (size_t k = 0; k < text.size() && out.size() < Wire::kMaxSaid; ++k) {
+    unsigned byte = static_cast<unsigned char>(text[k]);
+    if (text[k] == '%' && k + 2 < text.size()) {
+      const char* const end = text.data() + k + 3;
+      const auto [stop, code] = std::from_chars(end - 2, end, byte, 16);
+      if (code == std::errc() && stop == end)
+        k += 2;
+      else
+        byte = '%';
+    }
+    out.push_back(static_cast<char>(byte));
+  }
+  return out;
+}
+
 std::string code_name(int code) {
   constexpr const char* kNames[] = {
       "",          "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
@@ -165,6 +184,7 @@ void Http2Wire::frame(uint8_t type, uint8_t flags, uint32_t stream, std::string_
 std::string_view Http2Wire::ask() {
   stream_ += stream_ == 0 ? 1 : 2;
   open_ = true;
+  said_.clear();
   whole_ = ends_ = false;
   stream_window_ = first_window_;
   at_ = 0;
@@ -335,6 +355,7 @@ bool Http2Wire::read_block() {
     if (!take_string(&in, &value)) return false;
     if (index >= 8 && index <= 14) status_ = number_of(value, 599);
     if (index == 0 && name.is("grpc-status")) code_ = number_of(value, 16);
+    if (index == 0 && name.bytes == "grpc-message" && !value.code) said_ = unescaped(value.bytes);
   }
   return true;
 }

@@ -23,6 +23,7 @@ class Http2Wire final : public Wire {
   Heard hear(std::string_view bytes) override;
   std::string_view more() override;
   std::string failure() const override { return failure_; }
+  std::string said() const override { return said_; }
   bool keep_open() const override { return !going_ && stream_ < (1u << 30); }
   // The answer's messages, each with its prefix; kept only after keep_answer().
   void keep_answer() { keeps_ = true; }
@@ -41,7 +42,7 @@ class Http2Wire final : public Wire {
   const std::shared_ptr<const GrpcRequest> request_;
   const uint64_t most_;
   bool keeps_ = false;
-  std::string out_, sent_, in_, block_, answer_, failure_;
+  std::string out_, sent_, in_, block_, answer_, failure_, said_;
   uint32_t stream_ = 0;
   bool open_ = false, whole_ = false, going_ = false, ends_ = false;
   int64_t window_ = 0, stream_window_ = 0, first_window_ = 0;

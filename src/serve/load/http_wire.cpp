@@ -1,6 +1,9 @@
 // All requests of a run are identical, so that the client adds as little work as possible.
+#include <algorithm>
+
 #include "base/json.hpp"
 #include "base/rng.hpp"
+#include "base/shell_word.hpp"
 #include "serve/load/reply_parser.hpp"
 #include "serve/load/wire.hpp"
 
@@ -9,10 +12,16 @@ namespace {
 
 class HttpWire final : public Wire {
  public:
-  explicit HttpWire(std::shared_ptr<const std::string> request) : request_(std::move(request)) {}
+  explicit HttpWire(std::shared_ptr<const std::string> request) : request_(std::move(request)) {
+    parser_.body = [this](std::string_view piece) {
+      if (parser_.status() != 200) body_.append(piece.substr(0, kMaxBody - std::min(kMaxBody, body_.size())));
+      return true;
+    };
+  }
   void begin() override { parser_.begin(); }
   std::string_view ask() override {
     parser_.begin();
+    body_.clear();
     return *request_;
   }
   Heard hear(std::string_view bytes) override {
@@ -24,11 +33,20 @@ class HttpWire final : public Wire {
   std::string failure() const override {
     return parser_.status() == 200 ? "" : "status " + std::to_string(parser_.status());
   }
+  // KServe v2 tells an error as {"error": "..."}; what stands before a server, such as a proxy, tells any text.
+  std::string said() const override {
+    const Result<Json> json = parse_json(body_);
+    const Json* const error = json.ok() ? json->find("error") : nullptr;
+    const auto words = error ? error->as_string() : Result<std::string_view>(std::string_view(body_));
+    return words.ok() ? std::string(words->substr(0, kMaxSaid)) : "";
+  }
   bool keep_open() const override { return parser_.keep_alive(); }
 
  private:
+  static constexpr size_t kMaxBody = 4096;
   const std::shared_ptr<const std::string> request_;
   ReplyParser parser_;
+  std::string body_;  // of a failure, its first bytes
 };
 
 // Bytes of an element; 0: BYTES or an unknown type.
@@ -83,7 +101,8 @@ Result<std::vector<int64_t>> dims_of(const LoadSubject& subject, const Json& inp
   }
   for (const int64_t d : dims)
     if (d < 0)
-      return usage("the input '%s' has open dims", name.c_str()).advise("give them: --shape " + name + ":DIM,DIM,...");
+      return usage("the input '%s' has open dims", name.c_str())
+          .advise("give them: --shape " + shell_word(name + ":DIM,DIM,..."));
   return dims;
 }
 

@@ -78,6 +78,7 @@ class Loop {
   uint64_t connected_ = 0, refused_ = 0;
   Window now_;
   std::vector<Window> windows_;
+  std::map<std::string, std::string> said_;  // the server's words on the first failure of each class
   stats::Histogram late_;
   double cpu_begin_ = 0;
   int64_t wall_begin_ = 0;
@@ -149,7 +150,9 @@ void Loop::done(size_t k, int64_t now, const std::string& failure, bool answered
   free_.push_back(k);
   if (!failure.empty()) {
     ++now_.errors[failure];
-    if (answered) now_.failed_times.add(now - t.sent_ns);
+    if (!answered) return;
+    now_.failed_times.add(now - t.sent_ns);
+    if (!said_.contains(failure)) said_[failure] = t.wire->said();
     return;
   }
   const int64_t latency = now - t.due_ns;
@@ -290,6 +293,8 @@ LoadResult Loop::sum() const {
     out.service.add(w.service);
     out.failed_times.add(w.failed_times);
   }
+  for (const auto& [name, words] : said_)
+    if (out.errors.contains(name) && !words.empty()) out.said[name] = words;
   if (!open_loop() && out.ok > 0)
     out.latency = out.latency.corrected(static_cast<int64_t>(
         out.seconds * 1e9 * static_cast<double>(terms_.concurrency) / static_cast<double>(out.ok)));
@@ -320,6 +325,11 @@ uint64_t LoadResult::failed() const {
   uint64_t n = 0;
   for (const auto& [name, count] : errors) n += count;
   return n;
+}
+
+std::string LoadResult::error_text(const std::string& name) const {
+  const auto words = said.find(name);
+  return words == said.end() ? name : name + ": " + words->second;
 }
 
 Result<LoadResult> run_load(const Endpoint& where, const WireMaker& maker, const LoadTerms& terms) {

@@ -29,7 +29,10 @@ struct LoadTerms {
 struct LoadResult {
   double seconds = 0;  // duration of the windows that count
   uint64_t ok = 0, good = 0;
-  std::map<std::string, uint64_t> errors;  // by class
+  std::map<std::string, uint64_t> errors;   // by class
+  std::map<std::string, std::string> said;  // by class: the server's words on one of them, if it said any
+  // A class with those words.
+  std::string error_text(const std::string& name) const;
   // Successful requests. `latency`: from a request's due time, as a client sees it; at constant concurrency, corrected
   // for requests that a stall delayed. `service`: from sending.
   stats::Histogram latency, service;

@@ -86,6 +86,7 @@ class Lent final : public Wire {
   std::string_view more() override { return to_.more(); }
   Heard closed() override { return to_.closed(); }
   std::string failure() const override { return to_.failure(); }
+  std::string said() const override { return to_.said(); }
   std::string trouble() const override { return to_.trouble(); }
   bool keep_open() const override { return to_.keep_open(); }
 

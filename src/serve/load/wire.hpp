@@ -15,6 +15,7 @@ namespace peri::serve {
 class Wire {
  public:
   enum class Heard : uint8_t { kMore, kAnswer, kBad };
+  static constexpr size_t kMaxSaid = 500;
 
   virtual ~Wire() = default;
   // A new connection begins.
@@ -30,6 +31,8 @@ class Wire {
   virtual Heard closed() { return Heard::kBad; }
   // "": the request succeeded. Otherwise the class of its failure: "status 503", "RESOURCE_EXHAUSTED".
   virtual std::string failure() const = 0;
+  // The server's own words on a failure, at most kMaxSaid bytes; "": none.
+  virtual std::string said() const { return ""; }
   // The cause of kBad, for messages.
   virtual std::string trouble() const { return "no answer of this protocol; is it the port of another one?"; }
   virtual bool keep_open() const = 0;

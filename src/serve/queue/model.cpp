@@ -250,6 +250,13 @@ void Model::leave_slot(const Turns::Run& turn) {
     wake_.notify_one();
 }
 
+// What a failed run counts as: a request may be at fault for it, by its sizes or its values.
+static FailureReason reason_of(const Error& of_run) {
+  if (of_run.kind == ErrorKind::kCancelled) return FailureReason::kCanceled;
+  const bool of_request = of_run.kind == ErrorKind::kUsage || of_run.kind == ErrorKind::kInvalid;
+  return of_request ? FailureReason::kRejected : FailureReason::kBackend;
+}
+
 // A failed batch may have failed because of a single request: each request is run alone, so that the others get their
 // answers.
 void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
@@ -282,10 +289,11 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
     leave_slot(batch.turn);
     return;
   }
-  if (outputs.ok() && batch.calls.size() > 1) grow_batches();
+  const bool ran = outputs.ok();
+  if (ran && batch.calls.size() > 1) grow_batches();
   leave_slot(batch.turn);
   Result<std::vector<Form::Part>> parts = std::vector<Form::Part>();
-  if (outputs.ok())
+  if (ran)
     parts = parted(batch, std::move(*outputs));
   else
     parts = outputs.error();
@@ -309,10 +317,9 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
       continue;
     }
     if (a.error) {
-      const bool cancelled = a.error->kind == ErrorKind::kCancelled;
       const bool later = a.error->kind == ErrorKind::kRefused || a.error->kind == ErrorKind::kMemory;
       const int64_t again = later ? kRetryNs : 0;
-      refuse(c, cancelled ? FailureReason::kCanceled : FailureReason::kBackend, *a.error, again);
+      refuse(c, ran ? FailureReason::kBackend : reason_of(*a.error), *a.error, again);
       continue;
     }
     if (options_.cache && !c->probe) options_.cache->put(cache_serial_, c->inputs, a.outputs);

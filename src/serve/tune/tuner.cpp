@@ -9,6 +9,7 @@
 #include "base/fault.hpp"
 #include "base/file.hpp"
 #include "base/rng.hpp"
+#include "base/shell_word.hpp"
 #include "base/stop.hpp"
 #include "serve/queue/rows.hpp"
 
@@ -177,7 +178,7 @@ void Tuner::settle(const std::string& folder, const LoadOrder& order, const Load
     if (same) return use(*kept);
     if (!wanted)
       say(order, path + " is of other files, instances or another machine: not used; peri serve --tune " +
-                     kept->objective + " makes it anew");
+                     shell_word(kept->objective) + " makes it anew");
   } else if (kept.error().kind != ErrorKind::kIo) {
     say(order, "not used: " + kept.error().text());
   }

@@ -105,7 +105,14 @@ TEST_F(Http2, Failures) {
   };
   EXPECT_EQ(failure(frame(1, 5, 1, bytes({0x88}) + literal("grpc-status", "8"))), "RESOURCE_EXHAUSTED");
   EXPECT_EQ(failure(frame(1, 1, 1, bytes({0x88})) + frame(9, 4, 1, literal("grpc-status", "14"))), "UNAVAILABLE");
+  EXPECT_EQ(wire_->said(), "");
+  EXPECT_EQ(failure(frame(
+                1, 5, 1,
+                bytes({0x88}) + literal("grpc-status", "3") + literal("grpc-message", "100%25 of %22x%22 %C3%A9 %4"))),
+            "INVALID_ARGUMENT");
+  EXPECT_EQ(wire_->said(), "100% of \"x\" \xc3\xa9 %4");
   EXPECT_EQ(failure(frame(1, 5, 1, bytes({0x8d}))), "status 404");
+  EXPECT_EQ(wire_->said(), "") << "of this answer";
   EXPECT_EQ(failure(frame(1, 5, 1, bytes({0x08, 3}) + "503")), "status 503");
   EXPECT_EQ(failure(frame(1, 5, 1, bytes({0x88}))), "no status of gRPC");
   EXPECT_EQ(failure(frame(3, 0, 1, bytes({0, 0, 0, 7}))), "reset with error 7");

@@ -71,6 +71,20 @@ TEST_F(LoadTest, CountsWhatWasAnswered) {
   EXPECT_EQ(r->good, r->ok);
 }
 
+TEST_F(LoadTest, WhatTheServerSaysOfAFailure) {
+  serve([](uint64_t n) {
+    HttpReply r = reply_of(n % 3 == 0 ? 200 : n % 3 == 1 ? 400 : 502);
+    r.text = n % 3 == 1 ? R"({"error":"no \"x\""})" : n % 3 == 2 ? std::string(10000, 'p') : "{}";
+    return r;
+  });
+  const auto r = load();
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_EQ(r->said.size(), 2u);
+  EXPECT_EQ(r->error_text("status 400"), "status 400: no \"x\"");
+  EXPECT_EQ(r->error_text("status 502"), "status 502: " + std::string(Wire::kMaxSaid, 'p'));
+  EXPECT_EQ(r->error_text("timeout"), "timeout");
+}
+
 TEST_F(LoadTest, ConnectionsThatEndAreMadeAnew) {
   serve([](uint64_t) {
     HttpReply r = reply_of(200);
