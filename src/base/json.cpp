@@ -60,7 +60,7 @@ std::string_view Json::kind_name() const {
 
 namespace {
 Error wrong_kind(const Json& v, const char* wanted) {
-  return invalid("wrong kind of JSON value").expecting(wanted).but_found(v.kind_name());
+  return invalid("wrong kind of value").expecting(wanted).but_found(v.kind_name());
 }
 constexpr double kTwo63 = 9223372036854775808.0;
 }  // namespace

@@ -317,6 +317,7 @@ Result<CacheFacts> cache_facts(const std::string& folder) {
   if (missing) return f;
   f.exists = true;
   f.bytes = static_cast<int64_t>(bytes);
+  if (bytes == 0) return f;  // a build has just made it, or had no room to write into it
   const Db db = open_db(f.file, SQLITE_OPEN_READONLY);
   const Statement q =
       db ? prepared(

@@ -49,7 +49,7 @@ TEST(Json, GettersNameTheKey) {
   EXPECT_EQ(v.get_double("n").value(), 3.0);
   EXPECT_EQ(v.get_int("o", 7).value(), 7);
   EXPECT_EQ(v.get_string("absent", "d").value(), "d");
-  EXPECT_EQ(v.get_int("s").error().text(), "'s': wrong kind of JSON value: expected integer, found string");
+  EXPECT_EQ(v.get_int("s").error().text(), "'s': wrong kind of value: expected integer, found string");
   EXPECT_EQ(v.get_bool("absent").error().text(), "'absent': member is missing");
   EXPECT_FALSE(v.get_bool("n", false).ok());
   EXPECT_FALSE(v.get_int("big").ok());

@@ -97,6 +97,18 @@ TEST(TimingCache, ADamagedFileIsToldAndHarmless) {
   std::filesystem::remove_all(dir);
 }
 
+// A build has just made it, or the disk was full.
+TEST(TimingCache, AnEmptyFileHoldsNothing) {
+  const std::string dir = folder("empty");
+  std::filesystem::create_directories(dir);
+  ASSERT_TRUE(write_file_atomic(dir + "/timings.sqlite", "").ok());
+  const auto facts = cache_facts(dir);
+  ASSERT_TRUE(facts.ok()) << facts.error().text();
+  EXPECT_TRUE(facts->exists);
+  EXPECT_EQ(facts->rows, 0);
+  std::filesystem::remove_all(dir);
+}
+
 TEST(Cache, AProblemThatNoLineSaysIsFoundByItsHash) {
   const std::string dir = folder("problems");
   std::filesystem::remove_all(dir);

@@ -15,7 +15,7 @@ import grpc
 import numpy
 import tritonclient.grpc
 import tritonclient.grpc.aio
-from tritonclient.grpc import service_pb2
+from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException, triton_to_np_dtype
 
 from served import Served
@@ -129,11 +129,11 @@ class Grpc(Served):
 
         def at(r, kind):
             return next(i for i in r.inputs if i.name == kind)
-        for change, words in ((lambda r: at(r, "INT8").contents.int_contents.__setitem__(0, 128), "out of the range of INT8"),
+        for change, words in ((lambda r: at(r, "INT8").contents.int_contents.__setitem__(0, 128), "'INT8': 128 is out of the range of INT8"),
                               (lambda r: at(r, "BOOL").contents.bool_contents.append(True), "holds 3 elements, its shape 2"),
                               (lambda r: at(r, "INT32").contents.uint_contents.append(1), "contents of another type"),
                               (lambda r: at(r, "FP32").shape.append(1), "unexpected shape for input 'FP32'"),
-                              (lambda r: at(r, "FP32").shape.__setitem__(0, 2**62), "number of elements overflows"),
+                              (lambda r: at(r, "FP32").shape.__setitem__(0, 2**62), "'FP32': number of elements overflows"),
                               (lambda r: r.raw_input_contents.append(b"abcd"), "contents field must not be specified"),
                               (lambda r: at(r, "FP32").parameters["shared_memory_region"].__setattr__("string_param", "a"), "shared memory"),
                               (lambda r: r.parameters["priority"].__setattr__("int64_param", -9), "'priority' is out of range"),
@@ -177,6 +177,11 @@ class Grpc(Served):
         self.assertIn("is not found", wrong[1].message())
         self.assertEqual(last[0].get_response().id, "b")
         c.stop_stream()
+        with grpc.insecure_channel(f"127.0.0.1:{self.grpc_port}") as channel:
+            wrong = service_pb2.ModelInferRequest(model_name="add", id="that one")
+            wrong.inputs.add(name="z", datatype="FP32", shape=[1, 4])
+            told, = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelStreamInfer(iter([wrong]), timeout=120)
+            self.assertEqual((told.error_message, told.infer_response.id), ("unexpected inference input 'z'", "that one"))
         done = queue.Queue()
         c.async_infer("add", [self.given(xs[5])], lambda result, error: done.put(result))
         self.assertTrue((done.get(timeout=120).as_numpy("y") == xs[5] + 1).all())
@@ -235,6 +240,7 @@ class Grpc(Served):
         with grpc.insecure_channel(f"127.0.0.1:{self.grpc_port}") as channel:
             self.assertEqual(channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=120), b"\x08\x01")
         self.alive()
+        self.assertNotIn("libprotobuf", self.log.read_text(), "clients write nothing into the log")
 
     def test_wrk_and_h2load(self):
         self.put("add")

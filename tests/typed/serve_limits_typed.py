@@ -122,7 +122,7 @@ class Limits(Served):
         self.assertEqual(self.ask("POST", "/metrics", port=self.metrics_port)[2].get("Allow"), read)
         self.assertNotIn("Allow", self.ask("GET", "/v2")[2])
         self.assertIn("'inputs': member is missing", self.infer("add", "{}")[1]["error"])
-        self.assertIn("'x': wrong kind of JSON value: expected number, found string", self.infer("add", self.rows([["a", 2, 3, 4]]))[1]["error"])
+        self.assertIn("'x': wrong kind of value: expected number, found string", self.infer("add", self.rows([["a", 2, 3, 4]]))[1]["error"])
         self.assertIn("version 9 is not found", self.ask("GET", "/v2/models/add/versions/9")[1].decode())
 
     def test_tensors_in_regions_of_clients(self):

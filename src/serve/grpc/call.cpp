@@ -282,7 +282,7 @@ void GrpcCall::take(GrpcExchange& first) {
   }
   std::string head;
   if (failed) {
-    reply.text = stream_error(error_sentence(reply).substr(0, kSentence));
+    reply.text = stream_error(error_sentence(reply).substr(0, kSentence), first.infer_ ? first.infer_->id() : "");
   } else if (method_->answer) {
     auto message = contained([&] { return method_->answer(reply); });
     reply.pieces.clear();

@@ -87,7 +87,7 @@ Result<Tensor> tensor_of(const inference::InferTensorContents& c, const plan::Po
                   c.uint64_contents_size() + c.fp32_contents_size() + c.fp64_contents_size() + c.bytes_contents_size();
   const auto take = [&](const auto& list, auto make) -> Result<Tensor> {
     PERI_TRY(fits(list, all - list.size()));
-    return make(list, port.dtype, std::move(dims));
+    return of_input(port, make(list, port.dtype, std::move(dims)));
   };
   const auto whole = [](const auto& list, DType t, std::vector<int64_t> d) { return copied(list, t, std::move(d)); };
   const auto ranged = [](const auto& list, DType t, std::vector<int64_t> d) { return integers(list, t, std::move(d)); };
@@ -116,7 +116,7 @@ Result<Tensor> tensor_of(const inference::InferTensorContents& c, const plan::Po
 Result<Tensor> tensor_of(Bytes raw, const std::shared_ptr<const void>& owner, const plan::Port& port,
                          std::vector<int64_t> dims, int64_t numel, const InferLimits& limits) {
   if (port.dtype == DType::kString) {
-    PERI_ASSIGN(std::vector<std::string> strings, parse_byte_strings(raw, numel, limits));
+    PERI_ASSIGN(std::vector<std::string> strings, of_input(port, parse_byte_strings(raw, numel, limits)));
     return Tensor::strings(std::move(dims), std::move(strings));
   }
   PERI_ASSIGN(const int64_t want, dtype_bytes(port.dtype, numel));
@@ -149,6 +149,8 @@ Result<std::string> model_target(const std::string& name, const std::string& ver
   return "/v2/models/" + name + "/versions/" + version;
 }
 
+const std::string& InferMessage::id() const { return parsed_->message->id(); }
+
 Result<std::string> InferMessage::target() const {
   PERI_ASSIGN(std::string out, model_target(parsed_->message->model_name(), parsed_->message->model_version()));
   return out + "/infer";
@@ -172,14 +174,15 @@ Status InferMessage::read_inputs(std::span<const plan::Port> ports, const InferL
           .but_found(input.datatype());
     std::vector<int64_t> dims(input.shape().begin(), input.shape().end());
     PERI_TRY(check_dims(*port, dims));
-    PERI_ASSIGN(const int64_t numel, checked_numel(dims));
+    PERI_ASSIGN(const int64_t numel, of_input(*port, checked_numel(dims)));
     if (!input.parameters().empty()) {
       PERI_ASSIGN(const Json parameters, json_of(input.parameters()));
       PERI_TRY(check_parameters(parameters));
     }
     const bool typed = input.has_contents();
     for (const std::string& element : input.contents().bytes_contents())
-      PERI_TRY(check_element(element.size(), limits));
+      if (Status fits = check_element(element.size(), limits); !fits.ok())
+        return std::move(fits).error().at_node(port->name);
     if (typed && !parsed_->raw.empty())
       return invalid("contents field must not be specified when using raw_input_contents for '%s'", port->name.c_str());
     if (!typed && raw == parsed_->raw.size() && !(parsed_->raw.empty() && numel == 0))

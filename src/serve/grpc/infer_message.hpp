@@ -25,6 +25,8 @@ class InferMessage final : public InferForm {
 
   // "/v2/models/NAME/versions/V/infer". Errors: kUsage: not valid names.
   Result<std::string> target() const;
+  // The client's name of the request; "": none.
+  const std::string& id() const;
   // How long the client waits for the response; 0: unlimited.
   void set_timeout_us(int64_t us) { timeout_us_ = us; }
 

@@ -259,9 +259,10 @@ void put_stream_head(size_t answer_bytes, std::string* head) {
   put_bytes_head(pb::ModelStreamInferResponse::kInferResponseFieldNumber, answer_bytes, head);
 }
 
-std::string stream_error(const std::string& sentence) {
+std::string stream_error(const std::string& sentence, const std::string& id) {
   pb::ModelStreamInferResponse m;
   m.set_error_message(sentence);
+  if (!id.empty()) m.mutable_infer_response()->set_id(id);
   return m.SerializeAsString();
 }
 

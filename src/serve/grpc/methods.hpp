@@ -35,6 +35,7 @@ const Method* find_method(std::string_view path);
 std::string error_sentence(const HttpReply& reply);
 // The bytes of a stream's response before the `answer_bytes` of the inference response, which is one of its fields.
 void put_stream_head(size_t answer_bytes, std::string* head);
-std::string stream_error(const std::string& sentence);
+// The message of a stream that a request failed; `id`: the client's name of it.
+std::string stream_error(const std::string& sentence, const std::string& id);
 
 }  // namespace peri::serve

@@ -11,6 +11,10 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const GrpcOptions&, Handle
 }  // namespace peri::serve
 #else
 
+#include <google/protobuf/stubs/common.h>
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+#include <google/protobuf/stubs/logging.h>
+#endif
 #include <grpc/support/log.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_builder.h>
@@ -131,6 +135,9 @@ std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& optio
 
 Status Server::open(const GrpcOptions& options, Handler handler) {
   gpr_set_log_function([](gpr_log_func_args*) {});  // failures are reported by this server itself
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+  google::protobuf::SetLogHandler(nullptr);  // it writes a line for each message whose names are no text
+#endif
   shared_.options = options;
   shared_.handler = std::move(handler);
   shared_.bodies = std::make_shared<ByteBudget>(options.limits.all_body_bytes);

@@ -150,17 +150,13 @@ class Reader {
       return invalid("input '%s' is of datatype %s", port.name.c_str(), std::string(datatype_name(port.dtype)).c_str())
           .but_found(type);
     PERI_ASSIGN(std::vector<int64_t> dims, read_dims(json, port));
-    PERI_ASSIGN(const int64_t numel, checked_numel(dims));
+    PERI_ASSIGN(const int64_t numel, of_input(port, checked_numel(dims)));
     PERI_TRY(check_parameters(json));
     const Json* parameters = given(json, "parameters");
     const Json* size = parameters ? given(*parameters, "binary_data_size") : nullptr;
     const Json* data = given(json, "data");
     if (size && data) return invalid("input '%s' has both 'data' and 'binary_data_size'", port.name.c_str());
-    if (data) {
-      auto out = tensor_of_json(*data, dtype, std::move(dims), limits_);
-      if (!out.ok()) return std::move(out).error().at_node(port.name);
-      return out;
-    }
+    if (data) return of_input(port, tensor_of_json(*data, dtype, std::move(dims), limits_));
     if (!size) return invalid("input '%s' has neither 'data' nor 'binary_data_size'", port.name.c_str());
     PERI_ASSIGN(const uint64_t bytes, parameters->get_uint("binary_data_size"));
     if (bytes > binary_.size())
@@ -169,7 +165,7 @@ class Reader {
     const std::span<const std::byte> mine = binary_.first(bytes);
     binary_ = binary_.subspan(bytes);
     if (dtype == DType::kString) {
-      PERI_ASSIGN(std::vector<std::string> strings, parse_byte_strings(mine, numel, limits_));
+      PERI_ASSIGN(std::vector<std::string> strings, of_input(port, parse_byte_strings(mine, numel, limits_)));
       return Tensor::strings(std::move(dims), std::move(strings));
     }
     PERI_ASSIGN(const int64_t want, dtype_bytes(dtype, numel));

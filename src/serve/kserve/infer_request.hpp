@@ -78,6 +78,11 @@ Result<std::vector<std::string>> parse_byte_strings(std::span<const std::byte> b
 Result<Tensor> tensor_of_json(const Json& data, DType dtype, std::vector<int64_t> dims, const InferLimits& limits);
 // Limits the number of tensors of a request.
 Status check_count(size_t tensors, const char* what, const InferLimits& limits);
+// The result for an input, whose name its error tells.
+template <class T>
+Result<T> of_input(const plan::Port& port, Result<T> result) {
+  return result.ok() ? std::move(result) : Result<T>(std::move(result).error().at_node(port.name));
+}
 Status check_element(size_t bytes, const InferLimits& limits);
 
 }  // namespace peri::serve
