@@ -19,6 +19,7 @@ Clocks, power and temperature are asked of nvidia-smi after each turn, where it 
   gpu_rows.py --judge-only rows_1.json rows_2.json --engines engines
 """
 import argparse
+import collections
 import concurrent.futures
 import datetime
 import hashlib
@@ -170,6 +171,7 @@ def steps_of(a, engine, dims):
     return {
         "steps": len(steps),
         "judged": sum(s["checked"] for s in steps),
+        "not_judged": collections.Counter(s["kernel"] for s in steps if not s["checked"]),
         "worst_over_bound": max((s["error_over_bound"] for s in steps if s["checked"]), default=0),
         "wrong": "" if done.returncode == 0 else f"{steps[-1]['name']}: {steps[-1]['why']}",
         "seconds": round(time.monotonic() - start, 1),
