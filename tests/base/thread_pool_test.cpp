@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "base/fault.hpp"
@@ -65,6 +67,53 @@ TEST(ThreadPool, WhatATaskThrowsReachesTheCallerAndThePoolGoesOn) {
       pool.run(20, [&](int64_t, int) { ++sum; });
       EXPECT_EQ(sum.load(), 20);
     }
+  }
+}
+
+// Each of as many tasks as threads waits until all have begun, so that no thread can have two.
+TEST(ThreadPool, AWorkerHasTheSamePartOfTheListInEveryRun) {
+  constexpr int kThreads = 5;
+  ThreadPool pool(kThreads);
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<int> begun{0}, elsewhere{0};
+    pool.run(kThreads, [&](int64_t task, int worker) {
+      ++begun;
+      while (begun != kThreads) std::this_thread::yield();
+      if (task != worker) ++elsewhere;
+    });
+    ASSERT_EQ(elsewhere, 0) << "round " << round;
+  }
+}
+
+// The first task of the caller's part ends after all others: somebody must have taken the rest of that part.
+TEST(ThreadPool, OthersTakeTheTasksOfAWorkerThatIsLate) {
+  for (const int threads : {2, 3, 8}) {
+    ThreadPool pool(threads);
+    for (int round = 0; round < 100; ++round) {
+      std::atomic<int> done{0};
+      bool waited = false;
+      pool.run(64, [&](int64_t task, int) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (task == 0 && done != 63 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+        if (task == 0) waited = done == 63;
+        ++done;
+      });
+      ASSERT_TRUE(waited) << threads << " threads, round " << round;
+    }
+  }
+}
+
+// Longer than workers and the caller spin: they sleep, and must be woken.
+TEST(ThreadPool, RunsAfterAPauseAndLongTasks) {
+  ThreadPool pool(4);
+  for (int round = 0; round < 20; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    std::atomic<int> sum{0};
+    pool.run(4, [&](int64_t task, int) {
+      if (task != 0) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      ++sum;
+    });
+    ASSERT_EQ(sum, 4);
   }
 }
 

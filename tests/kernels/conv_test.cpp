@@ -1,5 +1,5 @@
 // Convolution against float64 sums over sizes, strides, dilations, paddings, groups, layouts and epilogues; no access
-// out of bounds; the same bits for any order of tasks and for every Isa this machine runs.
+// out of bounds; the same bits for any order of tasks, any number of threads and every Isa this machine runs.
 #include "kernels/cpu/conv/conv.hpp"
 
 #include <gtest/gtest.h>
@@ -81,6 +81,14 @@ std::vector<float> check(const ConvShape& s, Isa isa, uint64_t seed, const Epilo
   y.fill(untouched);
   run_all(plan, args, true);
   EXPECT_EQ(std::memcmp(out.data(), y.data(), out.size() * sizeof(float)), 0) << plan_text(plan) << ": order of tasks";
+  for (const int threads : {2, 16, 61}) {
+    const ConvPlan other = plan_conv(s, isa, {}, threads);
+    if (other.tasks == plan.tasks) continue;
+    y.fill(untouched);
+    run_all(other, args, false);
+    EXPECT_EQ(std::memcmp(out.data(), y.data(), out.size() * sizeof(float)), 0)
+        << plan_text(other) << ": other bits than " << plan_text(plan);
+  }
   return out;
 }
 

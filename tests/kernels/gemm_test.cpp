@@ -1,5 +1,5 @@
 // GEMM against float64 sums: every tile edge, every form of b, blocks of k, batches with strides, epilogues; no access
-// out of bounds; the same bits for any order of tasks and for every Isa this machine runs.
+// out of bounds; the same bits for any order of tasks, any number of threads and every Isa this machine runs.
 #include "kernels/cpu/gemm/gemm.hpp"
 
 #include <gtest/gtest.h>
@@ -63,6 +63,14 @@ std::vector<float> check(const Case& test, Isa isa, uint64_t seed, Guarded::Side
   c.fill(std::numeric_limits<float>::quiet_NaN());
   run_all(plan, args, true);
   EXPECT_EQ(std::memcmp(out.data(), c.data(), out.size() * sizeof(float)), 0) << plan_text(plan) << ": order of tasks";
+  for (const int threads : {2, 16, 61}) {
+    const GemmPlan other = plan_gemm(plan.shape, isa, {}, threads);
+    if (other.tasks == plan.tasks) continue;
+    c.fill(std::numeric_limits<float>::quiet_NaN());
+    run_all(other, args);
+    EXPECT_EQ(std::memcmp(out.data(), c.data(), out.size() * sizeof(float)), 0)
+        << plan_text(other) << ": other bits than " << plan_text(plan);
+  }
   return out;
 }
 

@@ -1,5 +1,5 @@
 // Winograd convolution against float64 sums within its stated factor, over sizes, paddings, dilations, channels and
-// epilogues; no access out of bounds; the same bits for any order of tasks.
+// epilogues; no access out of bounds; the same bits for any order of tasks and any number of threads.
 #include "kernels/cpu/conv/winograd.hpp"
 
 #include <gtest/gtest.h>
@@ -44,12 +44,12 @@ double check(const ConvShape& s, int64_t m, Isa isa, uint64_t seed, const Epilog
   pack_winograd_weights(w.data(), s, m, isa, packed.data());
   const WinogradPlan plan = plan_winograd(s, m, isa);
   const ConvArgs args{.x = x.data(), .w = packed.data(), .y = y.data(), .epilogue = epilogue};
-  const auto run_all = [&](bool descending) {
+  const auto run_all = [&](bool descending, const WinogradPlan& plan) {
     Guarded scratch((plan.scratch_floats + 15) / 16 * 16);  // 64-byte aligned
     scratch.fill(std::numeric_limits<float>::quiet_NaN());
     for (int64_t t = 0; t < plan.tasks; ++t) run_task(plan, args, descending ? plan.tasks - 1 - t : t, scratch.data());
   };
-  run_all(false);
+  run_all(false, plan);
   const double factor = m == 2 ? kWinogradErrorFactor2 : kWinogradErrorFactor4;
   double worst = 0;
   int wrong = 0;
@@ -64,8 +64,15 @@ double check(const ConvShape& s, int64_t m, Isa isa, uint64_t seed, const Epilog
     }
   }
   std::vector<float> out(y.begin(), y.end());
-  run_all(true);
+  run_all(true, plan);
   EXPECT_EQ(std::memcmp(out.data(), y.data(), out.size() * sizeof(float)), 0) << "order of tasks, seed=" << seed;
+  for (const int threads : {2, 16, 61}) {
+    const WinogradPlan other = plan_winograd(s, m, isa, 0, threads);
+    if (other.tasks == plan.tasks) continue;
+    y.fill(std::numeric_limits<float>::quiet_NaN());
+    run_all(false, other);
+    EXPECT_EQ(std::memcmp(out.data(), y.data(), out.size() * sizeof(float)), 0) << threads << " threads, seed=" << seed;
+  }
   return worst;
 }
 

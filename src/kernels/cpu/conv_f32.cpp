@@ -68,7 +68,7 @@ Result<Planned> planned(const Problem& p, std::string_view config, const Target&
   if (!(p.graph->inputs[static_cast<size_t>(s.x)]->type.layout == want) ||
       !(p.graph->outputs[0]->type.layout == ir::nhwc()))
     return invalid("the region has other layouts than its configuration says");
-  const ConvPlan plan = plan_conv(s.shape, isa, cut);
+  const ConvPlan plan = plan_conv(s.shape, isa, cut, target.threads);
   return Planned{std::move(s), plan};
 }
 

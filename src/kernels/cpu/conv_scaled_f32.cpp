@@ -133,7 +133,7 @@ Result<Planned> planned(const Problem& p, std::string_view config, const Target&
   const int64_t images = m.conv.shape.n;
   ConvShape one = m.conv.shape;
   one.n = 1;
-  return Planned{std::move(m), cpu::plan_conv(one, isa), images};
+  return Planned{std::move(m), cpu::plan_conv(one, isa, {}, target.threads), images};
 }
 
 Result<Needs> needs(const Problem& p, std::string_view config, const Target& target) {

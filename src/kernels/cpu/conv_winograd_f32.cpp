@@ -60,7 +60,7 @@ Result<Planned> planned(const Problem& p, std::string_view config, const Target&
       !(p.graph->outputs[0]->type.layout == ir::nhwc())) {
     return invalid("the region has other layouts than its configuration says");
   }
-  const WinogradPlan plan = plan_winograd(s.shape, m, isa, panels);
+  const WinogradPlan plan = plan_winograd(s.shape, m, isa, panels, target.threads);
   return Planned{std::move(s), plan, m};
 }
 

@@ -73,7 +73,7 @@ Result<Planned> planned(const Problem& p, std::string_view config, const Target&
     if (!v->type.layout.row_major()) return invalid("takes row-major tensors only");
   PERI_ASSIGN(Product s, read_product(p));
   PERI_ASSIGN(const auto isa, best_isa(target));
-  const GemmPlan plan = plan_gemm(s.shape, isa, {rows, panels});
+  const GemmPlan plan = plan_gemm(s.shape, isa, {rows, panels}, target.threads);
   return Planned{std::move(s), plan};
 }
 

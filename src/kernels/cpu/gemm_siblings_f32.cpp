@@ -121,7 +121,7 @@ Result<Planned> planned(const Problem& p, std::string_view config, const Target&
   int64_t tasks = 0;
   for (Product& product : products) {
     Sibling s = {std::move(product), {}, tasks, out.floats};
-    s.plan = cpu::plan_gemm(s.product.shape, isa, {rows, panels});
+    s.plan = cpu::plan_gemm(s.product.shape, isa, {rows, panels}, target.threads);
     tasks += s.plan.tasks;
     out.floats += (cpu::packed_b_floats(s.product.shape.k, s.product.shape.n, isa) + 15) / 16 * 16;
     out.plan.push_back(std::move(s));

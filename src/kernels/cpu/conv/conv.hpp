@@ -54,7 +54,7 @@ std::string refuse_conv(const ConvShape& shape);
 struct ConvCut {
   int64_t pixels = 0, lines = 0, panels = 0;
 };
-ConvPlan plan_conv(const ConvShape& shape, Isa isa, ConvCut cut = {});
+ConvPlan plan_conv(const ConvShape& shape, Isa isa, ConvCut cut = {}, int threads = 1);
 std::string plan_text(const ConvPlan& plan);
 
 // Packed weights depend on oc, ic, kh, kw, groups and the Isa only: they are valid for every image size.

@@ -12,6 +12,7 @@ namespace {
 
 // Measured: benchmarks/results/2026-11-22_constants.md.
 constexpr int64_t kBlockRows = 128, kMaxPointers = 8192;
+constexpr double kBeginLines = 0.1;  // what a task does first, in lines: 2026-11-29_task_grids.md there
 constexpr int64_t kMaxDepth = 1536;  // of a block of depth: 192 KiB of a panel of 32
 
 ConvKind kind_of(const ConvShape& s) {
@@ -20,7 +21,7 @@ ConvKind kind_of(const ConvShape& s) {
   return s.groups == 1 && s.dw == 1 && s.ic < 8 && s.kw > 1 ? ConvKind::kRows : ConvKind::kPointers;
 }
 
-void plan_pointers(ConvPlan& plan, ConvCut cut) {
+void plan_pointers(ConvPlan& plan, ConvCut cut, int threads) {
   const ConvShape& s = plan.shape;
   const int64_t taps = s.kh * s.kw, channels = s.ic / s.groups, ow = s.ow(), lines = s.n * s.oh();
   plan.pointwise = taps == 1 && s.sh == 1 && s.sw == 1 && s.top + s.left + s.bottom + s.right == 0;
@@ -31,8 +32,13 @@ void plan_pointers(ConvPlan& plan, ConvCut cut) {
   if (plan.row_tiles) plan.tile_rows = most;
   int64_t block = std::clamp<int64_t>(kMaxPointers / taps, 1, cut.pixels > 0 ? cut.pixels : kBlockRows);
   if (plan.row_tiles) block = std::max<int64_t>(1, block / ow) * ow;
-  const Grid grid = share_out(lines * ow, block, taps * channels, plan.panels, s.groups, {0, cut.panels});
-  plan.row_blocks = plan.row_tiles ? std::min(grid.row_blocks, lines) : grid.row_blocks;
+  const Grid grid = share_out({.rows = lines * ow,
+                               .block_rows = block,
+                               .depth = taps * channels,
+                               .products = s.groups,
+                               .group = plan.row_tiles ? ow : 1},
+                              plan.panels, cut.pixels > 0 ? 1 : threads, {0, cut.panels});
+  plan.row_blocks = grid.row_blocks;
   plan.panel_blocks = grid.panel_blocks;
   plan.taps_at_once = std::clamp<int64_t>(kMaxDepth / channels, 1, taps);
   plan.tasks = s.groups * plan.row_blocks * plan.panel_blocks;
@@ -41,12 +47,19 @@ void plan_pointers(ConvPlan& plan, ConvCut cut) {
   plan.scratch_floats = 2 * rows * taps + 2 * rows + channels;
 }
 
-void plan_rows(ConvPlan& plan, ConvCut cut) {
+void plan_rows(ConvPlan& plan, ConvCut cut, int threads) {
   const ConvShape& s = plan.shape;
   const int64_t oh = s.oh(), ow = s.ow();
   int64_t most = std::max<int64_t>(1, 6 * kBlockRows / ow);
   if (cut.lines > 0) most = std::min(most, cut.lines);
-  plan.row_blocks = (oh + most - 1) / most;
+  // A task also copies the lines that its kernel reaches beyond its own.
+  const auto time = [&](int64_t lines) {
+    return time_of_tasks(static_cast<double>(lines) + kBeginLines, s.n * ((oh + lines - 1) / lines), threads);
+  };
+  int64_t lines = most;
+  for (int64_t fewer = most - 1; fewer >= 1 && cut.lines == 0 && threads > 1; --fewer)
+    if (time(fewer) < kFinerGain * time(lines)) lines = fewer;
+  plan.row_blocks = (oh + lines - 1) / lines;
   plan.panel_blocks = 1;
   plan.taps_at_once = s.kh;
   plan.tasks = s.n * plan.row_blocks;
@@ -105,7 +118,7 @@ std::string refuse_conv(const ConvShape& s) {
   return {};
 }
 
-ConvPlan plan_conv(const ConvShape& shape, Isa isa, ConvCut cut) {
+ConvPlan plan_conv(const ConvShape& shape, Isa isa, ConvCut cut, int threads) {
   PERI_CHECK(refuse_conv(shape).empty(), refuse_conv(shape));
   const TileTable& table = tile_table(isa);
   ConvPlan plan;
@@ -115,8 +128,8 @@ ConvPlan plan_conv(const ConvShape& shape, Isa isa, ConvCut cut) {
   plan.tile_rows = table.max_rows;
   plan.panels = group_panels(shape, isa);
   switch (plan.kind) {
-    case ConvKind::kPointers: plan_pointers(plan, cut); break;
-    case ConvKind::kRows: plan_rows(plan, cut); break;
+    case ConvKind::kPointers: plan_pointers(plan, cut, threads); break;
+    case ConvKind::kRows: plan_rows(plan, cut, threads); break;
     case ConvKind::kDepthwise: plan_depthwise(plan, cut); break;
   }
   return plan;

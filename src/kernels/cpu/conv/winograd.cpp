@@ -11,6 +11,8 @@ namespace peri::kernels::cpu {
 namespace {
 
 constexpr int64_t kMaxTiles = 28;  // of a block: two register tiles
+constexpr double kTransformPanels =
+    0.25;  // time of transforming the inputs: benchmarks/results/2026-11-29_task_grids.md
 
 const WinogradTable& winograd_table(Isa isa) {
   return isa == Isa::kAvx512 ? winograd_table_avx512 : winograd_table_avx2;
@@ -137,7 +139,7 @@ std::string refuse_winograd(const ConvShape& s, int64_t m) {
   return {};
 }
 
-WinogradPlan plan_winograd(const ConvShape& shape, int64_t m, Isa isa, int64_t panels) {
+WinogradPlan plan_winograd(const ConvShape& shape, int64_t m, Isa isa, int64_t panels, int threads) {
   PERI_CHECK(refuse_winograd(shape, m).empty(), refuse_winograd(shape, m));
   WinogradPlan plan;
   plan.shape = shape;
@@ -153,6 +155,13 @@ WinogradPlan plan_winograd(const ConvShape& shape, int64_t m, Isa isa, int64_t p
   const int64_t most = plan.frequencies() * kMaxTiles * shape.ic <= 160'000 ? kMaxTiles : kMaxTiles / 2;
   plan.tile_blocks = (plan.tiles() + most - 1) / most;
   plan.panel_blocks = std::clamp<int64_t>(8 / plan.tile_blocks, 1, std::max<int64_t>(1, plan.panels.panels / 2));
+  // Each block of panels transforms the inputs again.
+  const auto time = [&](int64_t blocks) {
+    const auto wide = static_cast<double>((plan.panels.panels + blocks - 1) / blocks);
+    return time_of_tasks(wide + kTransformPanels, plan.tile_blocks * blocks, threads);
+  };
+  for (int64_t more = plan.panel_blocks + 1; more <= plan.panels.panels && threads > 1; ++more)
+    if (time(more) < kFinerGain * time(plan.panel_blocks)) plan.panel_blocks = more;
   if (panels > 0) plan.panel_blocks = (plan.panels.panels + panels - 1) / panels;
   plan.tasks = plan.tile_blocks * plan.panel_blocks;
   plan.scratch_floats = plan.frequencies() * most_tiles(plan) * (shape.ic + plan.panels.panel_columns) + shape.ic;

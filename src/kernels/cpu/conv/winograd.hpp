@@ -34,7 +34,7 @@ constexpr double kWinogradErrorFactor2 = 1, kWinogradErrorFactor4 = 4;
 // Why this shape is not offered for m, or empty.
 std::string refuse_winograd(const ConvShape& shape, int64_t m);
 // `panels`: of output channels per task; 0: derived.
-WinogradPlan plan_winograd(const ConvShape& shape, int64_t m, Isa isa, int64_t panels = 0);
+WinogradPlan plan_winograd(const ConvShape& shape, int64_t m, Isa isa, int64_t panels = 0, int threads = 1);
 
 // Packed weights depend on oc, ic, m and the Isa only. w: [oc, ic, 3, 3].
 int64_t packed_winograd_floats(const ConvShape& shape, int64_t m, Isa isa);

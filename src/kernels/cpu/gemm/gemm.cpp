@@ -44,7 +44,7 @@ void pack_block(const GemmPlan& plan, const GemmArgs& args, const float* b, int6
 
 }  // namespace
 
-GemmPlan plan_gemm(const GemmShape& shape, Isa isa, Cut cut) {
+GemmPlan plan_gemm(const GemmShape& shape, Isa isa, Cut cut, int threads) {
   PERI_CHECK(shape.m >= 1 && shape.n >= 1 && shape.k >= 0 && shape.batch >= 0 && shape.batch_inner >= 1,
              "gemm: empty or negative shape");
   const TileTable& table = tile_table(isa);
@@ -53,7 +53,12 @@ GemmPlan plan_gemm(const GemmShape& shape, Isa isa, Cut cut) {
   plan.isa = isa;
   plan.tile_rows = table.max_rows;
   plan.panels = split_columns(shape.n, table.lanes);
-  const Grid grid = share_out(shape.m, kBlockRows, shape.k, plan.panels, std::max<int64_t>(1, shape.batch), cut);
+  const Grid grid = share_out({.rows = shape.m,
+                               .block_rows = kBlockRows,
+                               .depth = shape.k,
+                               .products = std::max<int64_t>(1, shape.batch),
+                               .begin_rows = shape.b_form == BForm::kPacked ? 1.7 : 6},
+                              plan.panels, threads, cut);
   plan.m_blocks = grid.row_blocks;
   plan.n_blocks = grid.panel_blocks;
   const int64_t k_blocks = std::max<int64_t>(1, (shape.k + kMaxDepth - 1) / kMaxDepth);

@@ -50,7 +50,7 @@ struct GemmArgs {
 };
 
 // m, n >= 1, k >= 0 (k = 0 gives the epilogue of zero), batch >= 0.
-GemmPlan plan_gemm(const GemmShape& shape, Isa isa, Cut cut = {});
+GemmPlan plan_gemm(const GemmShape& shape, Isa isa, Cut cut = {}, int threads = 1);
 std::string plan_text(const GemmPlan& plan);
 
 // Packed form of one k x n matrix: depends on k, n and the Isa only, so that it is valid for every m.

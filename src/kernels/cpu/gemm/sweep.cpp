@@ -8,6 +8,10 @@
 
 namespace peri::kernels::cpu {
 namespace {
+// Measured: benchmarks/results/2026-11-29_task_grids.md.
+constexpr double kLateTask = 0.25;     // of a task
+constexpr double kLeastFlops = 2.5e5;  // of a task of a finer grid: some microseconds
+constexpr int64_t kFewRows = 3;
 
 // How many panels a tile of the sweep spans from `panel` on: several where few rows would not keep the FMA units busy,
 // and such that no single one is left over.
@@ -105,19 +109,47 @@ PanelSplit split_columns(int64_t columns, int lanes) {
   return p;
 }
 
-Grid share_out(int64_t rows, int64_t block_rows, int64_t depth, const PanelSplit& panels, int64_t products, Cut cut) {
-  if (cut.rows > 0) block_rows = std::min(block_rows, cut.rows);
+double time_of_tasks(double task, int64_t tasks, int threads) {
+  const int64_t rounds = (tasks + threads - 1) / threads;
+  return task * (static_cast<double>(rounds) + (threads > 1 ? kLateTask : 0));
+}
+
+Grid share_out(const Shared& work, const PanelSplit& panels, int threads, Cut cut) {
+  const int64_t block_rows = cut.rows > 0 ? std::min(work.block_rows, cut.rows) : work.block_rows;
+  const int64_t rows = work.rows, groups = (rows + work.group - 1) / work.group;
   Grid grid;
   grid.row_blocks = rows <= block_rows * 3 / 2 ? 1 : (rows + block_rows - 1) / block_rows;
+  grid.row_blocks = std::min(grid.row_blocks, groups);
   const double panel_flops = 2.0 * static_cast<double>(rows) / static_cast<double>(grid.row_blocks) *
                              static_cast<double>(panels.panel_columns) *
-                             static_cast<double>(std::max<int64_t>(1, depth));
+                             static_cast<double>(std::max<int64_t>(1, work.depth));
   int64_t per_task = std::clamp<int64_t>(static_cast<int64_t>(4e6 / panel_flops), 1, 8);
-  per_task = std::min(per_task, std::max<int64_t>(1, panels.panels * grid.row_blocks * products / 16));
-  if (rows <= 3) per_task = 4;
+  per_task = std::min(per_task, std::max<int64_t>(1, panels.panels * grid.row_blocks * work.products / 16));
+  if (rows <= kFewRows) per_task = 4;
   if (cut.panels > 0) per_task = cut.panels;
   grid.panel_blocks = (panels.panels + per_task - 1) / per_task;
-  return grid;
+  if (threads <= 1) return grid;
+
+  // The best of this and of finer grids.
+  const auto time = [&](const Grid& g) {
+    const auto lines = static_cast<double>((groups + g.row_blocks - 1) / g.row_blocks * work.group);
+    const auto wide = static_cast<double>((panels.panels + g.panel_blocks - 1) / g.panel_blocks);
+    return time_of_tasks((lines + work.begin_rows) * wide, g.row_blocks * g.panel_blocks * work.products, threads);
+  };
+  // Few rows take as long as their weights take to be read.
+  const double total = panel_flops * static_cast<double>(grid.row_blocks * panels.panels * work.products) *
+                       static_cast<double>(rows <= kFewRows ? kFewRows + 1 : 1);
+  Grid best = grid;
+  for (const int64_t finer : {1, 2, 4}) {
+    if (finer > 1 && cut.rows > 0) break;
+    for (const int64_t narrower : {1, 2, 4, 8}) {
+      if (narrower > 1 && cut.panels > 0) break;
+      const Grid g = {std::min(grid.row_blocks * finer, groups), std::min(grid.panel_blocks * narrower, panels.panels)};
+      if (total / static_cast<double>(g.row_blocks * g.panel_blocks * work.products) < kLeastFlops) continue;
+      if (time(g) < kFinerGain * time(best)) best = g;
+    }
+  }
+  return best;
 }
 
 void run_sweep(const Sweep& s) {

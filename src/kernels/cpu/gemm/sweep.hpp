@@ -43,7 +43,7 @@ struct PanelSplit {
 PanelSplit split_columns(int64_t columns, int lanes);
 
 // The number of blocks of rows and of panels into which each of `products` products is divided: enough tasks for an
-// even distribution, none so small that its overhead matters. Depends on the problem alone.
+// even distribution over `threads`, none so small that its overhead matters. Results do not depend on it.
 struct Grid {
   int64_t row_blocks = 1, panel_blocks = 1;
 };
@@ -51,8 +51,20 @@ struct Grid {
 struct Cut {
   int64_t rows = 0, panels = 0;
 };
-Grid share_out(int64_t rows, int64_t block_rows, int64_t depth, const PanelSplit& panels, int64_t products,
-               Cut cut = {});
+// What is shared out: of products that have `depth` terms a sum; blocks are of whole groups of `group` rows. What a
+// task does before its first row takes as long as `begin_rows` rows of each of its panels.
+struct Shared {
+  int64_t rows = 0, block_rows = 0, depth = 0, products = 1, group = 1;
+  double begin_rows = 1.7;
+};
+Grid share_out(const Shared& work, const PanelSplit& panels, int threads, Cut cut = {});
+
+// The time of `tasks` equal tasks, each of time `task`, on `threads` threads that take one when they are free. Of
+// several threads one is often late, by a part of a task: of two grids that divide evenly the finer one takes less.
+double time_of_tasks(double task, int64_t tasks, int threads);
+// Another grid is taken where its time is below this part of that of the first. Measured, as is what stands behind
+// Shared: benchmarks/results/2026-11-29_task_grids.md.
+inline constexpr double kFinerGain = 0.95;
 
 // The kernel taps of a tile that are not padding for all its rows: the others contribute nothing and are skipped.
 struct TapSpan {
