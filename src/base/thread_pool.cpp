@@ -26,7 +26,7 @@ namespace {
 // Fewer cost 3 to 10 % of a softmax of 0.04 ms: benchmarks/results/2026-11-22_constants.md.
 constexpr int kSpins = 2000;
 // Of one run; longer lists are several. A slice counts its tasks in 32 bits.
-constexpr int64_t kMostTasks = int64_t{1} << 31;
+constexpr int64_t kMaxTasks = int64_t{1} << 31;
 
 // What a worker is to do. On a cache line of its own, as are the counts.
 struct alignas(64) Slice {
@@ -222,8 +222,8 @@ void ThreadPool::run(int64_t tasks, FunctionRef<void(int64_t, int)> fn) {
     return;
   }
   s.fn = &fn;
-  for (int64_t first = 0; first < tasks; first += kMostTasks) {
-    const int64_t end = std::min(tasks, first + kMostTasks);
+  for (int64_t first = 0; first < tasks; first += kMaxTasks) {
+    const int64_t end = std::min(tasks, first + kMaxTasks);
     s.start(first, end);
     s.wait_for(end - first - s.work(s.generation, 0));
   }

@@ -9,8 +9,8 @@
 namespace peri::kernels::cpu {
 namespace {
 // Measured: benchmarks/results/2026-11-29_task_grids.md.
-constexpr double kLateTask = 0.25;     // of a task
-constexpr double kLeastFlops = 2.5e5;  // of a task of a finer grid: some microseconds
+constexpr double kLateTask = 0.25;   // of a task
+constexpr double kMinFlops = 2.5e5;  // of a task of a finer grid: some microseconds
 constexpr int64_t kFewRows = 3;
 
 // How many panels a tile of the sweep spans from `panel` on: several where few rows would not keep the FMA units busy,
@@ -145,7 +145,7 @@ Grid share_out(const Shared& work, const PanelSplit& panels, int threads, Cut cu
     for (const int64_t narrower : {1, 2, 4, 8}) {
       if (narrower > 1 && cut.panels > 0) break;
       const Grid g = {std::min(grid.row_blocks * finer, groups), std::min(grid.panel_blocks * narrower, panels.panels)};
-      if (total / static_cast<double>(g.row_blocks * g.panel_blocks * work.products) < kLeastFlops) continue;
+      if (total / static_cast<double>(g.row_blocks * g.panel_blocks * work.products) < kMinFlops) continue;
       if (time(g) < kFinerGain * time(best)) best = g;
     }
   }
