@@ -99,13 +99,16 @@ std::optional<Untuned> untuned(const plan::Program& program, const DimBinding& d
   return out;
 }
 
-Result<DimBinding> program_dims(const plan::Program& program, const std::map<std::string, int64_t>& given) {
+Result<DimBinding> program_dims(const plan::Program& program, const std::map<std::string, int64_t>& given,
+                                const DimBinding& known) {
   std::map<std::string, int64_t> free = given;
   if (const plan::Section* pinned = program.section(compile::kPinnedSection))
     PERI_TRY(compile::leave_out_pinned(pinned->bytes, &free));
   ir::Graph interface_graph;
   for (const plan::Port& p : program.inputs) interface_graph.add_input(p.name, ir::Type(p.dtype, p.shape));
-  return compile::resolve_dims(interface_graph, free, {program.tuned_for.begin(), program.tuned_for.end()});
+  DimBinding others = known;
+  others.insert(program.tuned_for.begin(), program.tuned_for.end());
+  return compile::resolve_dims(interface_graph, free, {others.begin(), others.end()});
 }
 
 }  // namespace peri::build

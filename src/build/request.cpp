@@ -212,6 +212,21 @@ std::string Made::verdict() const {
   return text;
 }
 
+// The proof is written before the engine takes its name: where the disk has no room for both, what stood there stays.
+static Status write_with_proof(const std::string& path, const plan::EngineDraft& draft,
+                               const std::vector<Tensor>& weights, const std::string& proof) {
+  const std::string at = behind_links(proof_path(path));
+  std::error_code unknown;
+  std::optional<AtomicFile> file;
+  if (!std::filesystem::is_character_file(at, unknown)) {
+    PERI_ASSIGN(AtomicFile made, AtomicFile::create(at));
+    PERI_TRY(made.write(proof));
+    file.emplace(std::move(made));
+  }
+  PERI_TRY(plan::write_engine(behind_links(path), draft, weights));
+  return file ? file->commit() : write_named_file(at, proof);
+}
+
 Result<Made> make_engine(const Request& request) {
   const int64_t start = now_ns();
   for (const std::string& file : {request.engine_path, request.lock_path}) PERI_TRY(check_folder_of(file));
@@ -230,8 +245,7 @@ Result<Made> make_engine(const Request& request) {
   if (file || request.proof)
     out.proof = proof_json(out.built, out.options, draft ? std::optional(draft->hash) : std::nullopt) + "\n";
   if (!request.lock_path.empty()) PERI_TRY(write_named_file(request.lock_path, plan::lock_text(compiled.lock)));
-  if (file) PERI_TRY(plan::write_engine(behind_links(request.engine_path), *draft, compiled.weights));
-  if (file) PERI_TRY(write_named_file(proof_path(request.engine_path), out.proof));
+  if (file) PERI_TRY(write_with_proof(request.engine_path, *draft, compiled.weights, out.proof));
   out.built.seconds = seconds_since(start);
   return out;
 }

@@ -129,12 +129,19 @@ Result<Outcome> paced(const Opened& opened, const build::BenchTerms& terms) {
   return Outcome{};
 }
 
+// What a flag of a server's load would be for a local model: other programs have such short forms.
+std::string here(std::string_view flag) {
+  if (flag == "--batch-size" || flag == "--shape") return "; sizes of a model are given by --dims NAME=N";
+  if (flag == "--max-trials") return "; runs of a model are bounded by --iterations N";
+  return "";
+}
+
 // Refuses flags of a server's load for a local model.
 Status check_local(const Arguments& arguments) {
   for (const Flag& f : endpoint_flags())
     if (arguments.has(f.name))
       return usage("%s is for servers", arguments.spelled(f.name).c_str())
-          .advise("give --endpoint URL, or leave it out");
+          .advise("give --endpoint URL, or leave it out" + here(f.name));
   if (arguments.positional.empty())
     return usage("peri bench needs MODEL|ENGINE, or --endpoint URL").advise("see: peri bench --help");
   return Ok{};

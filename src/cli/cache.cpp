@@ -88,7 +88,9 @@ const Entry cache_entry{{
                "GPUs the least\n"
                "recently used are deleted first, at limits that PERI_PACKED_CACHE_MIB, PERI_ENGINE_CACHE_MIB and "
                "PERI_CODE_CACHE_MIB set;\n"
-               "what a running server has open stays.\n\nexample:\n  peri cache list --json -",
+               "what a running server has open stays. A build that runs during a 'clear' keeps what it measured: it "
+               "writes it to "
+               "a new file.\n\nexample:\n  peri cache list --json -",
     .run = run,
 }};
 

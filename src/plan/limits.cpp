@@ -79,7 +79,8 @@ Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int
           .but_found(std::to_string(input_dims[k][axis]));
     }
   }
-  PERI_TRY(within_limits(p, binding));
+  for (const auto& size : binding)
+    if (Status s = within_limits(p, {size}); !s.ok()) return std::move(s).error().at_node(bound_by[size.first]);
   return binding;
 }
 

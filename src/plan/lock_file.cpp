@@ -114,7 +114,9 @@ Result<Lock> parse_lock(std::string_view text) {
     return invalid("not a lock file").expecting("what peri build --lock FILE writes").but_found(found);
   };
   if (!text.starts_with('{')) return no_lock("a file of another kind");
-  PERI_ASSIGN(const Json json, parse_json(text, {.max_bytes = kMaxLockBytes}));
+  const auto parsed = parse_json(text, {.max_bytes = kMaxLockBytes});
+  if (!parsed.ok()) return Error(parsed.error()).advise("the lock file is cut or damaged: build with --lock again");
+  const Json& json = *parsed;
   if (json.find("engine_hash")) return no_lock("the proof of an engine");
   if (!json.find("peri_lock")) return no_lock("JSON without 'peri_lock'");
   PERI_ASSIGN(const int64_t format, json.get_int("peri_lock"));

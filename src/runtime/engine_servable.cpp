@@ -88,6 +88,7 @@ Result<std::vector<Tensor>> EngineServable::run(std::span<const Tensor> tensors,
   if (!outputs.ok() && outputs.error().kind == ErrorKind::kRefused && !takes_sizes(engine_->program(), tensors)) {
     Error never = std::move(outputs).error();  // not even later, as a refusal says to clients
     never.kind = ErrorKind::kUsage;
+    never.remedy.clear();  // of who builds the engine; the limits are said
     return never;
   }
   if (outputs.ok() && file_)

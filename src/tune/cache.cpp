@@ -2,6 +2,7 @@
 #include "tune/cache.hpp"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <array>
 #include <cstring>
 #include <filesystem>
@@ -91,8 +92,10 @@ std::string machine_key(const device::Target& target) {
 struct Cache::State {
   Db db;  // outlives its statements
   Statement find, store;
-  std::string file, machine, trouble;
-  int64_t damaged = 0;  // rows that were found and not believed
+  std::string folder, file, machine, trouble;
+  struct stat opened{};
+  std::vector<std::pair<Row, std::string>> written;  // what this object has stored
+  int64_t damaged = 0;                               // rows that were found and not believed
   // Renewing: kind, subject and candidate of the rows that were written since.
   std::optional<std::set<std::array<std::string, 3>>> own;
 
@@ -131,12 +134,27 @@ struct Cache::State {
   }
   void keep(const Row& r, const std::string& value) {
     if (!store) return;
+    if (deleted()) {
+      connect();
+      for (const auto& [row, text] : written) put(row, text);
+    }
+    put(r, value);
+    written.emplace_back(r, value);
+    if (own) own->insert({r.kind, r.subject, r.candidate});
+  }
+  // Whether the file's name is no longer that of the open file: 'peri cache clear' has deleted it.
+  bool deleted() const {
+    struct stat now{};
+    return ::stat(file.c_str(), &now) != 0 || now.st_ino != opened.st_ino || now.st_dev != opened.st_dev;
+  }
+  void connect();
+  void put(const Row& r, const std::string& value) {
+    if (!store) return;
     put_key(store.get(), r);
     put_text(store.get(), 5, value);
     put_text(store.get(), 6, checksum(r, value));
     if (sqlite3_step(store.get()) != SQLITE_DONE) tell("does not take a row");
     sqlite3_reset(store.get());
-    if (own) own->insert({r.kind, r.subject, r.candidate});
   }
   void tell(const char* what) {
     if (!trouble.empty()) return;
@@ -155,30 +173,39 @@ std::string Cache::trouble() const {
                 static_cast<long long>(s.damaged), s.file.c_str());
 }
 
+// Opens the file, a new one if there is none.
+void Cache::State::connect() {
+  store.reset();
+  find.reset();
+  db.reset();
+  make_own_folders(folder);
+  if (const std::string wrong = distrust_cache(folder); !wrong.empty()) {
+    trouble = "the timing cache " + file + " is not used, because " + wrong + "; the build goes on without it";
+    return;
+  }
+  db = open_db(file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+  // Losing the last rows to a power cut is fine; waiting for the disk after each candidate is not.
+  const bool writes = db && sqlite3_exec(db.get(), "PRAGMA synchronous=OFF", nullptr, nullptr, nullptr) == SQLITE_OK &&
+                      sqlite3_exec(db.get(), kSchema, nullptr, nullptr, nullptr) == SQLITE_OK &&
+                      ::stat(file.c_str(), &opened) == 0;
+  if (!writes) {
+    tell("cannot be written");
+    db = open_db(file, SQLITE_OPEN_READONLY);
+  }
+  if (db)
+    find = prepared(db.get(),
+                    "SELECT value, checksum FROM known4 WHERE kind=?1 AND machine=?2 AND subject=?3 AND candidate=?4");
+  if (writes) store = prepared(db.get(), "INSERT OR REPLACE INTO known4 VALUES(?1,?2,?3,?4,?5,?6)");
+}
+
 std::unique_ptr<Cache> Cache::open(const std::string& folder, std::string machine, bool renew) {
   std::unique_ptr<Cache> cache(new Cache());
   State& s = *cache->state_;
   if (renew) s.own.emplace();
   s.machine = std::move(machine);
-  make_own_folders(folder);
-  const std::string& file = s.file = folder + kFile;
-  if (const std::string wrong = distrust_cache(folder); !wrong.empty()) {
-    s.trouble = "the timing cache " + file + " is not used, because " + wrong + "; the build goes on without it";
-    return cache;
-  }
-  s.db = open_db(file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
-  // Losing the last rows to a power cut is fine; waiting for the disk after each candidate is not.
-  const bool writes = s.db &&
-                      sqlite3_exec(s.db.get(), "PRAGMA synchronous=OFF", nullptr, nullptr, nullptr) == SQLITE_OK &&
-                      sqlite3_exec(s.db.get(), kSchema, nullptr, nullptr, nullptr) == SQLITE_OK;
-  if (!writes) {
-    s.tell("cannot be written");
-    s.db = open_db(file, SQLITE_OPEN_READONLY);
-  }
-  if (s.db)
-    s.find = prepared(
-        s.db.get(), "SELECT value, checksum FROM known4 WHERE kind=?1 AND machine=?2 AND subject=?3 AND candidate=?4");
-  if (writes) s.store = prepared(s.db.get(), "INSERT OR REPLACE INTO known4 VALUES(?1,?2,?3,?4,?5,?6)");
+  s.folder = folder;
+  s.file = folder + kFile;
+  s.connect();
   return cache;
 }
 

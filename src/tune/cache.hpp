@@ -1,6 +1,6 @@
 // The timing cache: verdicts and times of candidates by problem, candidate and machine, in SQLite, each row with a
 // checksum. A cache that is absent, read-only, damaged, locked or another user's never fails a build: it only reports
-// why it has no data.
+// why it has no data. What is stored outlives a deletion of the file meanwhile.
 #pragma once
 
 #include <memory>

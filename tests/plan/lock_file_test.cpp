@@ -97,5 +97,14 @@ TEST(LockFile, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(parse_lock(later).error().kind, ErrorKind::kRefused);
 }
 
+TEST(LockFile, ACutFileSaysWhatToDo) {
+  const std::string whole = lock_text(sample());
+  ASSERT_TRUE(parse_lock(whole).ok());
+  const auto cut = parse_lock(std::string_view(whole).substr(0, whole.size() / 2));
+  ASSERT_FALSE(cut.ok());
+  EXPECT_NE(cut.error().text().find("cut or damaged: build with --lock again"), std::string::npos)
+      << cut.error().text();
+}
+
 }  // namespace
 }  // namespace peri::plan

@@ -90,6 +90,32 @@ TEST(Scheduler, AnotherShapeEndsABatch) {
   EXPECT_EQ(cut->reason, CutReason::kShape);
 }
 
+// The server's own question about its health comes at any time: between two requests of a batch, too.
+TEST(Scheduler, AProbeEndsNoBatchAndWaitsForNone) {
+  QueuePolicy policy = batching(2, 1000, {2});
+  policy.priority_levels = policy.default_priority = 2;
+  Scheduler s(policy);
+  Waiting probe = request(9);
+  probe.probe = true;
+  s.submit(request(1), 0);
+  s.submit(probe, 1);
+  auto cut = s.poll(2);
+  ASSERT_TRUE(cut) << "it waits for nothing";
+  EXPECT_EQ(ids(*cut), std::vector<uint64_t>{9});
+  EXPECT_EQ(cut->reason, CutReason::kAlone);
+  EXPECT_FALSE(s.poll(2)) << "the first goes on waiting for others";
+  s.submit(probe, 3);
+  s.submit(request(2), 4);
+  EXPECT_EQ(ids(*s.poll(5)), std::vector<uint64_t>{9});
+  cut = s.poll(5);
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(ids(*cut), (std::vector<uint64_t>{1, 2}));
+  EXPECT_EQ(cut->reason, CutReason::kFull);
+  s.submit(probe, 6);
+  EXPECT_TRUE(s.cancel(9));
+  EXPECT_EQ(s.waiting(), 0);
+}
+
 TEST(Scheduler, BytesEndABatch) {
   QueuePolicy p = batching(8, 1000);
   p.max_batch_bytes = 250;

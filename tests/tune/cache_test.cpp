@@ -55,6 +55,25 @@ TEST(TimingCache, RowsComeBackForTheirMachineOnly) {
   std::filesystem::remove_all(folder("rows"));
 }
 
+// 'peri cache clear' while a build runs: what was there before is gone, and what the build measures is kept.
+TEST(TimingCache, WhatABuildStoresOutlivesADeletionMeanwhile) {
+  const std::string dir = folder("cleared");
+  Cache::open(dir, "here")->store("problem", "old@1 {}", timed(3, 0.25));
+  const auto cache = Cache::open(dir, "here");
+  cache->store("problem", "before@1 {}", timed(1.5, 0.25));
+  EXPECT_GT(clear_cache(dir).value(), 0);
+  cache->store("problem", "behind@1 {}", timed(2.5, 0.25));
+  EXPECT_TRUE(cache->find("problem", "before@1 {}"));
+  std::filesystem::remove_all(dir);  // with its folder
+  cache->store("problem", "last@1 {}", timed(3.5, 0.25));
+  EXPECT_EQ(cache->trouble(), "");
+  const auto later = Cache::open(dir, "here");
+  EXPECT_FALSE(later->find("problem", "old@1 {}"));
+  for (const char* candidate : {"before@1 {}", "behind@1 {}", "last@1 {}"})
+    EXPECT_TRUE(later->find("problem", candidate)) << candidate;
+  std::filesystem::remove_all(dir);
+}
+
 TEST(TimingCache, RenewingBelievesOnlyWhatItWasGiven) {
   const std::string dir = folder("renewed");
   {

@@ -33,6 +33,9 @@ class Flags(Typed):
         for words, said in ((("verify", DIGITS, "--trt"), "leave it out: what runs is the engine"), (("build", DIGITS, "--noTF32"), "never rounded to TF32"),
                             (("build", DIGITS, "--buildOnly"), "peri bench does"), (("build", DIGITS, "--skipInference"), "peri bench does"),
                             (("bench", "-I", DIGITS), "inputs that are not given are made up"), (("bench", DIGITS, "-report_type", "detailed_counters"), "--layers"),
+                            (("bench", DIGITS, "-r", "1000"), "bounded by --iterations N"), (("bench", DIGITS, "-b", "8"), "--dims NAME=N"),
+                            (("bench", DIGITS, "--infStreams=2"), "one after another"), (("build", DIGITS, "--sparsity=enable"), "weights are taken as they are"),
+                            (("build", DIGITS, "--inputIOFormats=fp16:chw"), "--io-dtype TYPE"), (("build", DIGITS, "--validate"), "peri run MODEL --validate"),
                             (("serve", DIGITS), "give its folder by --model-repository DIR"), (("convert", DIGITS), "peri build MODEL -o ENGINE"), (("debug", "reduce"), "--bisect"),
                             (("--onnx=m.onnx", "--saveEngine=m.engine"), "a command comes first: peri build MODEL -o ENGINE")):
             self.assertIn(said, self.wrong(*words))

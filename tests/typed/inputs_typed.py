@@ -137,6 +137,21 @@ class Inputs(Typed):
         self.assertIn("one file", self.ends(2, "run", engine, "-i", "x=raw:f32:2x3:x.bin", "--json", "x.bin", "--force"))
         self.assertEqual((self.folder / "x.bin").read_bytes(), before)
 
+    def test_made_inputs_fit_those_from_files(self):
+        """The open sizes of an engine are those of its files, in whichever order the inputs stand; flags that say others are told."""
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph([helper.make_node("Add", ["a", "x"], ["m"]), helper.make_node("Add", ["m", "z"], ["y"])], "g",
+                                  [value(n, TensorProto.FLOAT, ["n", "k"]) for n in "axz"], [value("y", TensorProto.FLOAT, ["n", "k"])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "sum.onnx")
+        self.ends(0, "build", "sum.onnx", "-o", "sum.engine", "--dims", "n=5,k=6", *QUICK)
+        numpy.save(self.folder / "x.npy", numpy.ones((2, 3), numpy.float32))
+        x, made = ("-i", "x=x.npy"), ("-i", "a=random:1", "-i", "z=random:2")
+        self.assertEqual(self.given("sum.engine", *made, *x).shape, (2, 3))
+        self.assertIn("output 'y'", self.ends(3, "verify", "sum.engine", *x, "--max-error", "1e-30", "--quiet"))
+        self.assertIn("median", self.ends(0, "bench", "sum.engine", *x, "--seconds", "0.01", "--tolerance", "1e6", "--quiet"))
+        self.assertIn("expected 4 ('n' from input 'a'), found 2", self.ends(2, "run", "sum.engine", *made, *x, "--dims", "n=4"))
+        self.assertEqual(self.given("sum.engine", *made, "-i", "x=random:3", "--dims", "n=4").shape, (4, 6))
+
     def test_pictures(self):
         pixels = numpy.random.default_rng(2).integers(0, 256, (6, 8, 3), numpy.uint8)
         smooth = numpy.add.outer(numpy.arange(16) * 8, numpy.arange(24) * 5)[:, :, None] + numpy.array([0, 4, 9])

@@ -218,6 +218,27 @@ class Limits(Typed):
         self.assertIn(b"FAILED build", r.stderr)
         self.assertFalse((self.folder / "a.engine").exists())
 
+    def test_an_engine_that_stands_there_outlives_a_full_disk(self):
+        """Neither it nor its proof is replaced by part of a build: there is room for a tenth less than the smaller, or the larger, of them."""
+        quick, files = ("--no-cache", "--no-tune", "--no-verify", "--quiet"), ("a.engine", "a.engine.proof")
+        for model, words in ((DIGITS, ("--dims", "batch=3")), (self.model("m.onnx"), ("--dims", "n=9"))):
+            self.ends(0, "build", model, "-o", "a.engine", *quick, "--force")
+            before = {name: (self.folder / name).read_bytes() for name in files}
+            self.ends(0, "build", model, "-o", "b.engine", *quick, *words, "--force")
+            sizes = sorted((self.folder / f"b.engine{tail}").stat().st_size for tail in ("", ".proof"))
+            self.assertNotEqual((self.folder / "b.engine").read_bytes(), before["a.engine"], "another engine")
+            listed = sorted(os.listdir(self.folder))
+            for room in (sizes[0] * 9 // 10, sizes[1] * 9 // 10):
+                with self.subTest(model=model, room=room, sizes=sizes):
+                    def few():
+                        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+                    r = self.peri("build", model, "-o", "a.engine", *quick, *words, preexec_fn=few)
+                    self.assertEqual(r.returncode, 1, r.stderr)
+                    self.assertRegex(r.stderr.decode(), r"FAILED build: a\.engine(\.proof)?: cannot write")
+                    self.assertEqual({name: (self.folder / name).read_bytes() for name in files}, before)
+                    self.assertEqual(sorted(os.listdir(self.folder)), listed, "nothing else is left")
+            self.ends(0, "explain", "a.engine", "--quiet")
+
     def test_a_small_stack_is_no_crash(self):
         def small():
             resource.setrlimit(resource.RLIMIT_STACK, (1 << 16, 1 << 16))

@@ -61,11 +61,13 @@ class Protocol(Served):
                     body = {"inputs": [{"name": "x", "shape": [rows, 4], "datatype": "FP32", "data": [1.0] * rows * 4}]}
                     status, text, headers = self.ask("POST", "/v2/models/add/infer", json.dumps(body))
                     self.assertEqual((status, said in text.decode(), headers.get("Retry-After")), (400, True, None), text)
+                    self.assertIn("'x': dimension 'n' is ", json.loads(text)["error"])
+                    self.assertNotIn("--", text.decode(), "no flag of who builds the engine")
                 failures = {reason: self.metric(f'nv_inference_request_failure{{model="add",version="1",reason="{reason}"}}') for reason in ("REJECTED", "BACKEND", "OTHER")}
                 self.assertEqual(failures, {"REJECTED": 3, "BACKEND": 0, "OTHER": 0})
             for url in (f"http://127.0.0.1:{self.port}", f"grpc://127.0.0.1:{self.grpc_port}"):
                 said = self.ends(1, "bench", "-u", url, "-m", "add", "--shape", "x:9,4", "--measurement-interval", "100")
-                self.assertRegex(said, "no request succeeded: (status 400|INVALID_ARGUMENT): dimension 'n' is beyond what the engine was built for: expected 2 to 4, found 9")
+                self.assertRegex(said, "no request succeeded: (status 400|INVALID_ARGUMENT): 'x': dimension 'n' is beyond what the engine was built for: expected 2 to 4, found 9$")
             self.stop()
             if not worker:
                 self.serve("--worker-devices", "cpu")

@@ -194,13 +194,19 @@ struct Reader {
   bool silent = false;  // without messages, for checks
   std::optional<DimBinding> dims = {};
   bool sizes_used = false;
+  DimBinding of_files = {};  // open sizes of the inputs read so far, for those that are made
 
   Result<const DimBinding*> sizes() {
     sizes_used = true;
     if (!dims) {
-      PERI_ASSIGN(dims, program_dims(arguments, program));
+      PERI_ASSIGN(dims, program_dims(arguments, program, of_files));
     }
     return &*dims;
+  }
+
+  void note_sizes(const plan::Port& p, const Tensor& t) {
+    for (size_t axis = 0; axis < p.shape.size() && p.shape.size() == t.dims().size(); ++axis)
+      if (p.shape[axis].is_symbol()) of_files.emplace(p.shape[axis].symbol_name(), t.dims()[axis]);
   }
 
   void tell(const std::string& what) const {
@@ -324,21 +330,30 @@ Result<std::vector<Tensor>> read_inputs(const Arguments& arguments, const plan::
   const std::string known = known_inputs(program);
   PERI_ASSIGN(const Given given, given_inputs(arguments, program, known));
   Reader reader{arguments, program};
-  std::vector<Tensor> out;
-  std::vector<std::vector<int64_t>> sizes;
-  std::map<std::string, std::string> files;
+  std::vector<Source> sources;
   for (const plan::Port& p : program.inputs) {
     const auto it = given.find(p.name);
-    const std::string what = it == given.end() ? "" : it->second;
     if (it == given.end() && !fill_seed) return not_given(p, known);
-    PERI_ASSIGN(const Source source, source_of(what));
-    auto t = source.file.empty()       ? reader.random(out.size(), what, fill_seed.value_or(0) + out.size())
-             : is_picture(source.file) ? reader.picture(p, source.file)
-                                       : reader.file(p, source);
-    if (!t.ok()) return std::move(t).error();
-    out.push_back(std::move(t).value());
-    sizes.push_back(out.back().dims());
-    files[p.name] = source.file;
+    PERI_ASSIGN(sources.emplace_back(), source_of(it == given.end() ? "" : it->second));
+  }
+  std::vector<Tensor> out(sources.size());
+  for (const bool made : {false, true}) {  // first what has sizes of its own
+    reader.dims.reset();
+    for (size_t k = 0; k < sources.size(); ++k) {
+      const plan::Port& p = program.inputs[k];
+      if (sources[k].file.empty() != made) continue;
+      const auto it = given.find(p.name);
+      PERI_ASSIGN(out[k], made ? reader.random(k, it == given.end() ? "" : it->second, fill_seed.value_or(0) + k)
+                          : is_picture(sources[k].file) ? reader.picture(p, sources[k].file)
+                                                        : reader.file(p, sources[k]));
+      if (!made) reader.note_sizes(p, out[k]);
+    }
+  }
+  std::vector<std::vector<int64_t>> sizes;
+  std::map<std::string, std::string> files;
+  for (size_t k = 0; k < out.size(); ++k) {
+    sizes.push_back(out[k].dims());
+    files[program.inputs[k].name] = sources[k].file;
   }
   if (const auto bound = plan::bind_dims(program, sizes); !bound.ok()) {
     const std::string& file = files[bound.error().node];

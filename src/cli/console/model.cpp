@@ -290,9 +290,9 @@ bool note_untuned(const Arguments& arguments, const Opened& opened, const DimBin
   return untuned.has_value();
 }
 
-Result<DimBinding> program_dims(const Arguments& arguments, const plan::Program& program) {
+Result<DimBinding> program_dims(const Arguments& arguments, const plan::Program& program, const DimBinding& known) {
   PERI_ASSIGN(const auto given, given_dims(arguments));
-  return build::program_dims(program, given);
+  return build::program_dims(program, given, known);
 }
 
 }  // namespace peri::cli

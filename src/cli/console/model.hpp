@@ -54,8 +54,9 @@ Status check_input_words(const Arguments& arguments);
 Status check_inputs(const Arguments& arguments, const ir::Graph& graph, bool all);
 // Shapes of the files named by --input; unreadable files are reported when they are read.
 std::vector<compile::InputShape> input_shapes(const Arguments& arguments);
-// Concrete values for every dimension of the program's inputs from --dims/--shapes, else what it was tuned for.
-Result<DimBinding> program_dims(const Arguments& arguments, const plan::Program& program);
+// Concrete values for every dimension of the program's inputs from --dims/--shapes, else what is known, else what it
+// was tuned for.
+Result<DimBinding> program_dims(const Arguments& arguments, const plan::Program& program, const DimBinding& known = {});
 
 // Checks before a run that its files in --output-dir replace no file of another kind and no input.
 Status check_outputs(const Command& command, const Arguments& arguments, const plan::Program& program);

@@ -75,9 +75,9 @@ Waiting Model::waiting_of(const Call& call) const {
   out.priority = call.priority;
   out.timeout_ns = call.timeout_ns;
   out.tenant = call.tenant;
+  out.probe = call.probe;
   const Form* form = options_.form.get();
-  if (!options_.queue.sizes.empty())
-    out.key = call.probe ? UINT64_MAX : form ? form->key(call.inputs) : shape_key(call.inputs);
+  if (!options_.queue.sizes.empty()) out.key = form && !call.probe ? form->key(call.inputs) : shape_key(call.inputs);
   return out;
 }
 

@@ -32,7 +32,10 @@ bool Scheduler::batches(const Waiting& request) const {
 }
 
 Admission Scheduler::submit(Waiting request, int64_t now) {
-  if (request.priority == 0) request.priority = policy_.default_priority;
+  if (request.probe)
+    request.priority = 1;
+  else if (request.priority == 0)
+    request.priority = policy_.default_priority;
   if (request.priority < 1 || request.priority > policy_.priority_levels) return Admission::kNoSuchPriority;
   const LevelPolicy& level = policy_.of(request.priority);
   Level& queue = levels_[request.priority];
@@ -52,6 +55,11 @@ Admission Scheduler::submit(Waiting request, int64_t now) {
 // Start-time fair queueing: a tenant's requests are spaced by their rows, and begin no earlier than the request taken
 // last. A single tenant is served in the order of arrival.
 void Scheduler::queue_fairly(Level& level, Waiting request) {
+  if (request.probe) {
+    request.turn = level.turn;
+    level.requests.push_front(std::move(request));
+    return;
+  }
   Level::Share& share = level.shares[request.tenant];
   request.turn = share.waiting > 0 ? share.turn : level.turn;
   share.turn = request.turn + static_cast<uint64_t>(std::max<int64_t>(request.rows, 1));
@@ -62,6 +70,7 @@ void Scheduler::queue_fairly(Level& level, Waiting request) {
 }
 
 void Scheduler::left(Level& level, const Waiting& request) {
+  if (request.probe) return;
   const auto share = level.shares.find(request.tenant);
   if (share != level.shares.end() && --share->second.waiting == 0) level.shares.erase(share);
 }
@@ -130,8 +139,9 @@ Scheduler::Draft Scheduler::draft() const {
   const Waiting& first = *queue.front();
   out.requests = {&first};
   out.rows = first.rows;
-  if (!batches(first)) {
-    out.due = policy_.sizes.empty() || first.rows != policy_.sizes.back() ? CutReason::kAlone : CutReason::kFull;
+  if (first.probe || !batches(first)) {
+    out.due = first.probe || policy_.sizes.empty() || first.rows != policy_.sizes.back() ? CutReason::kAlone
+                                                                                         : CutReason::kFull;
     return out;
   }
   int64_t bytes = first.bytes, rows = first.rows;

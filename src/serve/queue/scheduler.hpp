@@ -58,6 +58,7 @@ struct Waiting {
   int64_t timeout_ns = 0;   // the client's; 0: none
   int64_t expected_ns = 0;  // of its run
   uint32_t tenant = 0;
+  bool probe = false;  // the server's own: it runs alone and next, so that no batch ends or waits because of it
   // Set by the scheduler.
   int64_t arrival_ns = 0;
   int64_t deadline_ns = 0;  // 0: none
