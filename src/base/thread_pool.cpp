@@ -108,14 +108,12 @@ struct ThreadPool::State {
     for (int k = 0; k < threads; ++k) {
       const int from = worker + k < threads ? worker + k : worker + k - threads;
       Slice& slice = slices[static_cast<size_t>(from)];
-      bool any = false;
       for (int64_t task = slice.take(run); task >= 0; task = slice.take(run)) {
         one(task, worker);
         ++done;
-        any = true;
-        if (k > 0) tell(run, worker, done);  // of a slice of one's own it is told at its end
+        if (k > 0) tell(run, worker, done);
       }
-      if (any && k == 0) tell(run, worker, done);
+      if (k == 0 && done > 0) tell(run, worker, done);  // once for all of a slice of one's own
     }
     return done;
   }
@@ -137,7 +135,7 @@ struct ThreadPool::State {
     return done;
   }
 
-  // Tasks [first, end) to all workers; the caller's slice first in the list, last in time.
+  // Tasks [first, end) to all workers; the caller's part is the first of the list and is handed out last.
   void start(int64_t first, int64_t end) {
     if (++generation == 0) ++generation;  // 0: no run
     const int64_t tasks = end - first;

@@ -85,7 +85,7 @@ TEST(ShareOut, ASettingIsNotChanged) {
 
 TEST(ShareOut, TimeOfTasks) {
   EXPECT_EQ(time_of_tasks(2, 5, 1), 10);
-  EXPECT_GT(time_of_tasks(1, 17, 16), 1.9 * time_of_tasks(1, 16, 16) - 0.5);
+  EXPECT_EQ(time_of_tasks(3, 17, 16) - time_of_tasks(3, 16, 16), 3) << "one task more is a round more";
   EXPECT_LT(time_of_tasks(0.5, 32, 16), time_of_tasks(1, 16, 16)) << "of two even grids the finer one";
 }
 
