@@ -13,7 +13,8 @@ it: the kernels, "reference", or "sized". Rows above 1.5 get the line of operato
   operator_matrix.py --state build/matrix.jsonl --markdown build/matrix.md
   operator_matrix.py --only Pad,TopK --sizes usual
 
---state keeps each cell as it is done: the same command goes on where the last one ended. --budget is the time to tune a
+--state keeps each cell as it is done: the same command goes on where the last one ended, and several shards' files, one
+after the other, are one state. --budget is the time to tune a
 cell for; 0 takes each kernel's first offer. Needs numpy, onnx, onnxruntime, and peri's package (build/python).
 """
 import argparse
@@ -121,6 +122,7 @@ def arguments():
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=0.03, help="time for each program, cell and round (default 0.03)")
     p.add_argument("--budget", type=float, default=0.0, help="seconds to tune each cell for (default 0: first offers)")
+    p.add_argument("--shard", default="1/1", metavar="K/N", help="the Kth of N parts of the cells: parts may run at once, each on processors of its own")
     p.add_argument("--limit", type=float, default=120, help="seconds that a cell may take (default 120)")
     p.add_argument("--state", metavar="FILE", help="cells as JSON lines; those that are there are not measured again")
     p.add_argument("--json", metavar="FILE", help="write all figures as one JSON object")
@@ -130,8 +132,10 @@ def arguments():
 
 def wanted_cells(a):
     only, sizes = [w for w in a.only.split(",") if w], a.sizes.split(",")
-    return [(row, case) for row in rows() for case in range(len(row.cases))
-            if SIZES[case] in sizes and (not only or row.full_name() in only or row.name() in only)]
+    part, parts = map(int, a.shard.split("/"))
+    found = [(row, case) for row in rows() for case in range(len(row.cases))
+             if SIZES[case] in sizes and (not only or row.full_name() in only or row.name() in only)]
+    return found[part - 1 :: parts]
 
 
 def kept(a):
@@ -150,6 +154,8 @@ def kept(a):
 def main():
     a = arguments()
     sys.path.insert(0, a.package)
+    import onnxruntime as ort  # before the cells' processes are forked, which need not load it again
+
     done, cells, start = kept(a), [], time.monotonic()
     wanted = wanted_cells(a)
     if not wanted:
@@ -163,8 +169,6 @@ def main():
                 with open(a.state, "a") as file:
                     file.write(json.dumps(c) + "\n")
         cells.append(c)
-    import onnxruntime as ort
-
     report = {"machine": cpu_name(), "threads": a.threads, "rounds": a.rounds, "seconds": a.seconds, "budget": a.budget,
               "onnxruntime": ort.__version__, "summary": summarise(cells), "cells": cells}
     print(report["summary"], f"{time.monotonic() - start:.0f} s.")

@@ -105,9 +105,11 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--peri", default="build/bin/peri")
     p.add_argument("--only", default="", metavar="NAME,...", help="these models alone, of " + ", ".join(NETS))
+    p.add_argument("--shard", default="1/1", metavar="K/N", help="the Kth of N parts of the models: parts may run at once, each on processors of its own")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=0.5, help="time for each program, model and round (default 0.5)")
+    p.add_argument("--merge", default="", metavar="FILE,...", help="measure nothing: the rows of these files of --json, of shards")
     p.add_argument("--json", metavar="FILE", help="write all figures as one JSON object")
     p.add_argument("--markdown", metavar="FILE", help="write the table")
     a = p.parse_args()
@@ -117,7 +119,10 @@ def main():
     wanted, rows = [w for w in a.only.split(",") if w] or list(NETS), []
     if unknown := [w for w in wanted if w not in NETS]:
         p.error(f"no such model: {', '.join(unknown)}")
-    for name in wanted:
+    part, parts = map(int, a.shard.split("/"))
+    merged = [r for path in a.merge.split(",") if path for r in json.loads(pathlib.Path(path).read_text())["rows"]]
+    rows += sorted(merged, key=lambda r: list(NETS).index(r["model"]))
+    for name in [] if merged else wanted[part - 1 :: parts]:
         with tempfile.TemporaryDirectory() as folder:
             try:
                 rows.append({"model": name} | measure(name, a, ort, pathlib.Path(folder)))
