@@ -1,39 +1,12 @@
-// Pass open_transforms: Fourier transforms of known, short lengths become products with a constant matrix, and those of
-// the frames of a signal become convolutions, for which there are kernels.
-#include <cmath>
-#include <numbers>
+// Pass open_transforms: Fourier transforms of known lengths become products with constant matrices, one or two each,
+// and those of the frames of a signal become convolutions, for which there are kernels.
+#include <algorithm>
 
 #include "passes/entry.hpp"
-#include "passes/rewrite/rewrite.hpp"
+#include "passes/fourier/fourier.hpp"
 
 namespace peri::passes {
 namespace {
-
-constexpr int64_t kMaxWeights = int64_t{1} << 22;  // 16 MiB; a fast transform is for what is longer
-
-// cos and sin of 2 pi turn / n, exact where they are whole numbers.
-struct Turn {
-  double cosine, sine;
-  Turn(int64_t turn, int64_t n) {
-    constexpr double kQuarters[] = {1, 0, -1, 0, 1};  // cosines of quarter turns
-    if (4 * turn % n == 0) {
-      cosine = kQuarters[4 * turn / n];
-      sine = kQuarters[(4 * turn / n + 3) % 4];
-      return;
-    }
-    const double angle = 2 * std::numbers::pi * static_cast<double>(turn) / static_cast<double>(n);
-    cosine = std::cos(angle);
-    sine = std::sin(angle);
-  }
-};
-
-// What element k, part `from` (0 real, 1 imaginary) adds to bin `bin`, part `to`, in a transform of length n.
-double factor(int64_t k, int64_t bin, int64_t n, bool inverse, int64_t from, int64_t to) {
-  const Turn t(k % n * bin % n, n);
-  const double sine = inverse ? t.sine : t.sine == 0 ? 0 : -t.sine;
-  if (from == to) return t.cosine;
-  return to == 1 ? sine : sine == 0 ? 0 : -sine;
-}
 
 std::optional<int64_t> number_of(const ir::Value* v) {
   const auto all = v ? numbers_of(v) : std::nullopt;
@@ -51,24 +24,16 @@ Result<bool> open_dft(Rewriter& w, ir::Node* n) {
   if (!is_real_or_complex(x.back())) return false;
   const int64_t in = x[at].value(), width = x.back().value(), bins = y[at].value();
   const auto given = n->in(1) ? number_of(n->in(1)) : std::optional<int64_t>(in);
-  if (!given || *given < 1 || in < 1 || in * width * bins * 2 > kMaxWeights) return false;
-  const int64_t length = *given;
-  const bool inverse = n->i("inverse") != 0;
-  std::vector<float> factors;
-  for (int64_t k = 0; k < in; ++k)
-    for (int64_t from = 0; from < width; ++from)
-      for (int64_t bin = 0; bin < bins; ++bin)
-        for (int64_t to = 0; to < 2; ++to)
-          factors.push_back(k >= length ? 0.0F
-                                        : static_cast<float>(factor(k, bin, length, inverse, from, to) /
-                                                             (inverse ? static_cast<double>(length) : 1)));
-  Tensor t = Tensor::of_f32({in * width, bins * 2}, factors);
+  if (!given || *given < 1 || in < 1 || std::max(in, bins) > kMaxFourierWeights) return false;
+  const Fourier f = {in, width, *given, bins, n->i("inverse") != 0};
+  int64_t lines = 1;
+  for (size_t k = 0; k < at; ++k)
+    if (x[k].is_const() && x[k].value() < kMaxFourierWeights / lines) lines *= std::max<int64_t>(1, x[k].value());
+  const auto steps = in_two_steps(f, lines);
+  if (!steps && f.weights() > kMaxFourierWeights) return false;
   w.standing_for({n});
-  Shape flat(x.begin(), x.end() - 2);
-  flat.push_back(Dim(in * width));
-  PERI_ASSIGN(ir::Value * line, w.reshape(n->in(0), flat, n->in(0)));
-  PERI_ASSIGN(ir::Value * made, w.make("matmul", {line, w.graph().add_constant(n->name, std::move(t))}, {}, n->out()));
-  PERI_ASSIGN(made, w.reshape(made, y, n->out()));
+  PERI_ASSIGN(ir::Value * made,
+              steps ? two_products(w, f, *steps, n->in(0), y, n->out()) : one_product(w, f, n->in(0), y, n->out()));
   w.replace(n->out(), made);
   return true;
 }
@@ -82,14 +47,14 @@ Result<bool> open_stft(Rewriter& w, ir::Node* n) {
   const auto given = n->in(3) ? number_of(n->in(3)) : window ? std::optional(window->constant->numel()) : std::nullopt;
   if (!given || *given < 1) return false;
   const int64_t frame = *given, width = x[2].value(), bins = y[2].value();
-  if (frame * width * bins * 2 > kMaxWeights || (window && window->constant->numel() != frame)) return false;
+  if (frame * width * bins * 2 > kMaxFourierWeights || (window && window->constant->numel() != frame)) return false;
   std::vector<float> factors;
   for (int64_t bin = 0; bin < bins; ++bin)
     for (int64_t to = 0; to < 2; ++to)
       for (int64_t from = 0; from < width; ++from)
         for (int64_t k = 0; k < frame; ++k)
-          factors.push_back(
-              static_cast<float>(factor(k, bin, frame, false, from, to) * (window ? window->constant->f64(k) : 1.0)));
+          factors.push_back(static_cast<float>(fourier_factor(k, bin, frame, false, from, to) *
+                                               (window ? window->constant->f64(k) : 1.0)));
   Tensor t = Tensor::of_f32({bins * 2, width, frame}, factors);
   w.standing_for({n});
   ir::Value* signal = nullptr;
@@ -121,11 +86,12 @@ Result<int64_t> run(ir::Graph& graph) { return rewrite_all(graph, "open_transfor
 extern const Entry open_transforms_entry;
 const Entry open_transforms_entry{{
     .name = "open_transforms",
-    .contract = "No dft of float32 along the last axis of a signal is left whose length is known and whose matrix has "
-                "at most 4 "
-                "million elements: it is a matmul with that matrix; and no stft with such a matrix and a constant "
-                "window: it is a "
-                "convolution of the signal with the matrix under the window. It stands before lift_windows.",
+    .contract =
+        "No dft of float32 along the last axis of a signal is left whose length is known and whose matrix has "
+        "at most 4 million elements: it is a matmul with that matrix, or two with smaller ones where its length "
+        "has two factors and that is less work. The latter hold for lengths up to a million. No stft with such "
+        "a matrix and a constant window is left: it is a convolution of the signal with the matrix under the "
+        "window. It stands before lift_windows.",
     .follows = {"fold_constants"},
     .run = run,
     .examples =

@@ -1,0 +1,64 @@
+// Fourier transforms become products with the same meaning, in one product or in two, whatever their length, direction
+// and kind, and how many lines there are.
+// label: null
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "passes/pipeline.hpp"
+#include "tests/passes/meaning.hpp"
+
+namespace peri::passes {
+namespace {
+
+// How many products stand for the transform; -1: it is still there.
+int64_t products(const std::string& shape, const std::string& attrs, const std::string& length = "_") {
+  const std::string text = "graph { input x: f32[" + shape + "]; const a: i64[1] = [-2]; " +
+                           (length == "_" ? "" : "const l: i64[1] = [" + length + "]; ") + "y = dft(x, " +
+                           (length == "_" ? "_" : "l") + ", a) {" + attrs + "}; output y }";
+  SCOPED_TRACE(text);
+  auto graph = ir::parse_graph(text);
+  if (!graph.ok() || !ops::infer_graph(*graph).ok()) {
+    ADD_FAILURE() << "no graph";
+    return -2;
+  }
+  const ir::Graph before = graph->clone();
+  const auto report = run_pass(*find("open_transforms"), *graph, {});
+  if (!report.ok()) {
+    ADD_FAILURE() << report.error().text();
+    return -2;
+  }
+  for (const uint64_t seed : {1, 2}) expect_same_meaning(before, *graph, seed);
+  const auto count = [&](std::string_view op) {
+    return std::count_if(graph->nodes.begin(), graph->nodes.end(), [&](const ir::Node* n) { return n->op == op; });
+  };
+  return count("dft") > 0 ? -1 : count("matmul");
+}
+
+TEST(OpenTransforms, FewShortLinesAreOneProduct) {
+  EXPECT_EQ(products("1,400,1", "onesided=1"), 1);
+  EXPECT_EQ(products("n,64,2", "inverse=1"), 1);
+  EXPECT_EQ(products("2,12,1", "", "9"), 1);  // cut
+  EXPECT_EQ(products("2,9,2", "", "12"), 1);  // ends in zeros
+}
+
+TEST(OpenTransforms, LongOrManyLinesAreTwoProducts) {
+  EXPECT_EQ(products("1,4096,1", "onesided=1"), 2);
+  EXPECT_EQ(products("1,4096,1", ""), 2);
+  EXPECT_EQ(products("2,1500,2", ""), 2);  // 50 by 30
+  EXPECT_EQ(products("2,1500,2", "inverse=1"), 2);
+  EXPECT_EQ(products("n,2500,1", "onesided=1"), 2);   // half of 50 by 50: a bin is cut off
+  EXPECT_EQ(products("m,2,2310,2", "inverse=1"), 2);  // 55 by 42
+  EXPECT_EQ(products("48,400,2", ""), 2);
+  EXPECT_EQ(products("2,2050,1", "onesided=1"), 2);  // 50 by 41
+}
+
+TEST(OpenTransforms, ALengthWithoutFactorsStaysWhereItsMatrixIsLarge) {
+  EXPECT_EQ(products("1,499,1", "onesided=1"), 1);
+  EXPECT_EQ(products("1,2053,1", "onesided=1"), -1);
+  EXPECT_EQ(products("1,2062,1", "onesided=1"), -1);  // 1,031 by 2
+  EXPECT_EQ(products("1,3000,1", "", "2999"), -1);    // cut
+}
+
+}  // namespace
+}  // namespace peri::passes
