@@ -61,7 +61,8 @@ Status check_room(const plan::Program& program, const plan::Port& port, const Di
   if (count < kLarge) return Ok{};
   const std::string lack = lacks_memory(program, dims, false);
   if (lack.empty()) return Ok{};
-  return Error(ErrorKind::kMemory, lack).advise("give smaller sizes, or the process more memory");
+  return Error(ErrorKind::kMemory, lack)
+      .advise(dims.empty() ? "give the process more memory" : "give smaller sizes, or the process more memory");
 }
 }  // namespace
 

@@ -282,7 +282,11 @@ Status infer_node(ir::Node& node, int64_t* fresh_symbol) {
     }
     if (is_const(*t.shape)) {
       PERI_ASSIGN(const std::vector<int64_t> dims, eval(*t.shape, {}));
-      if (auto n = checked_numel(dims); !n.ok()) return std::move(n).error().at_node(label(node));
+      if (auto n = checked_numel(dims); !n.ok()) {
+        Error e = std::move(n).error();
+        e.remedy = "no machine holds it: the model needs smaller sizes";
+        return std::move(e).at_node(label(node));
+      }
     }
     ir::Layout layout = v->type.layout;
     v->type = t;
