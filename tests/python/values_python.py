@@ -206,7 +206,7 @@ class Lives(Package):
     def test_arguments_of_another_type(self):
         path = self.folder / "digits.engine"
         for call in (lambda: peri.Engine(path, threads="2"), lambda: peri.Engine(path, max_iterations=1.5)):
-            self.raises(TypeError, call, "cannot be interpreted as an integer")
+            self.raises(TypeError, call, "must be a whole number, not")
         for threads in (-1, 2**40):
             self.raises(peri.UsageError, lambda: peri.Engine(path, threads=threads), "the number of threads is not in range", str(threads))
         for limit, words in ((float("inf"), "a limit that nothing reaches: found inf"), (float("nan"), "a limit below 1: found nan")):

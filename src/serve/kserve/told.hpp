@@ -10,11 +10,11 @@
 
 namespace peri::serve {
 
-// A remedy that names a flag of the program names what it sets in the server, where a client cannot give it.
+// A remedy that asks for a flag says whose limit that is: a client cannot give it.
 inline std::string in_words_of_client(std::string remedy) {
   for (const auto& [of_program, of_server] :
-       {std::pair{"raise it with --max-iterations", "it is a limit of the server that its operator may raise"},
-        std::pair{"lower --max-iterations", "have the server's operator lower its limit of iterations"}})
+       {std::pair{"raise it with --max-iterations, or", "the limit is this server's (--max-iterations):"},
+        std::pair{"lower --max-iterations, or", "the limit of iterations is this server's (--max-iterations):"}})
     if (const size_t at = remedy.find(of_program); at != std::string::npos)
       remedy.replace(at, std::string_view(of_program).size(), of_server);
   return remedy;
