@@ -247,6 +247,8 @@ class Inputs(Typed):
     def test_what_is_wrong_with_a_source_names_its_input(self):
         self.ends(0, "build", DIGITS, "-o", "d.engine", *QUICK)
         (self.folder / "bad.npy").write_text("a letter")
+        numpy.save(self.folder / "wide.npy", numpy.full((1, 1, 8, 8), 1e300))
+        self.assertIn("wide.npy: 'image': --cast: element 0", self.ends(2, "run", "d.engine", "-i", "image=wide.npy", "--cast"))
         for given in ("raw:f32:1x1x8x8", "raw:f32:9999999999999x9999999999999:b.bin", "a.txt", "none.npy", "bad.npy", "random:x"):
             with self.subTest(given=given):
                 r = self.peri("run", "d.engine", "-i", f"image={given}")
@@ -257,6 +259,14 @@ class Inputs(Typed):
         for kind in ("M8[s]", "m8[D]"):
             numpy.save(self.folder / "t.npy", numpy.zeros(2, kind))
             self.assertIn(f"t.npy: 'image': elements of the type '<{kind}' in a .npy file; save", self.ends(1, "run", "d.engine", "-i", "image=t.npy"))
+
+    def test_texts_that_are_objects(self):
+        """As a table's column gives them: they can be saved as texts."""
+        engine = self.identity(["n"], TensorProto.STRING)
+        numpy.save(self.folder / "t.npy", numpy.array(["a", "b\u00e9"], object), allow_pickle=True)
+        self.assertIn("t.npy: 'x': a .npy file of Python objects; save plain numbers, or texts with .astype(str)", self.ends(1, "run", engine, "-i", "x=t.npy"))
+        numpy.save(self.folder / "t.npy", numpy.load(self.folder / "t.npy", allow_pickle=True).astype(str))
+        self.assertEqual(self.given(engine, "-i", "x=t.npy").tolist(), ["a", "b\u00e9"])
 
     def test_labels(self):
         engine = self.identity([1, 3])

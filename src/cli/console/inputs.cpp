@@ -253,7 +253,7 @@ struct Reader {
     if (t.dtype() != p.dtype && arguments.has("--cast")) {
       const std::string had = tensor_type_text(t);
       auto made = cast(t, p.dtype);
-      if (!made.ok()) return std::move(made).error().in_file(source.file);
+      if (!made.ok()) return std::move(made).error().in_file(source.file).at_node(p.name);
       t = std::move(made).value();
       tell("input '" + p.name + "' is cast from " + had + " to " + tensor_type_text(t));
     }

@@ -274,7 +274,10 @@ Status infer_node(ir::Node& node, int64_t* fresh_symbol) {
     if (t.shape->size() > 32)
       return invalid("a tensor of rank %zu", t.shape->size()).at_node(label(node)).expecting("rank 32 at most");
     for (const Dim& d : *t.shape) {
-      if (d.is_poison()) return invalid("a dimension of '%s' overflows", v->name.c_str()).at_node(label(node));
+      if (d.is_poison())
+        return invalid("a size of output %zu passes 64 bits, or is too long an expression of the named sizes", k)
+            .at_node(label(node))
+            .advise("export the model with fixed sizes there, or with fewer that are open");
       if (d.is_const() && d.value() < 0)
         return invalid("'%s' gets a negative dimension", v->name.c_str())
             .at_node(label(node))
