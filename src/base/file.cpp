@@ -253,8 +253,8 @@ std::string percent_encode_name(std::string_view name) {
       out += format("%%%02X", c);
   }
   // A file name has at most 255 bytes, an ending and those of a temporary name included.
-  constexpr size_t kMost = 230, kKept = 200;
-  if (out.size() <= kMost) return out;
+  constexpr size_t kMaxEncoded = 230, kKept = 200;
+  if (out.size() <= kMaxEncoded) return out;
   size_t kept = kKept;
   for (const size_t at : {kKept - 2, kKept - 1})  // not within a %XX
     if (out[at] == '%') kept = at;
