@@ -21,7 +21,11 @@ Result<int64_t> checked_numel(std::span<const int64_t> dims) {
   for (int64_t d : dims) {
     if (d < 0) return invalid("dimension %lld is negative", static_cast<long long>(d));
     zero |= d == 0;
-    PERI_ASSIGN(n, checked_mul(n, d == 0 ? 1 : d, "number of elements"));
+    if (__builtin_mul_overflow(n, d == 0 ? int64_t{1} : d, &n))
+      return invalid("the number of elements overflows 64 bits")
+          .expecting("fewer than 2^63")
+          .but_found(shape_text(Shape(dims.begin(), dims.end())))
+          .advise("give smaller sizes");
   }
   return zero ? int64_t{0} : n;
 }

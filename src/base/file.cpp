@@ -12,6 +12,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "base/plural.hpp"
 
 namespace peri {
@@ -251,7 +252,13 @@ std::string percent_encode_name(std::string_view name) {
     else
       out += format("%%%02X", c);
   }
-  return out;
+  // A file name has at most 255 bytes, an ending and those of a temporary name included.
+  constexpr size_t kMaxEncoded = 230, kKept = 200;
+  if (out.size() <= kMaxEncoded) return out;
+  size_t kept = kKept;
+  for (const size_t at : {kKept - 2, kKept - 1})  // not within a %XX
+    if (out[at] == '%') kept = at;
+  return out.substr(0, kept) + "-" + hex64(hash_text(name));
 }
 
 }  // namespace peri

@@ -112,7 +112,7 @@ class AtomicFile {
 Status write_file_atomic(const std::string& path, std::string_view bytes);
 
 // `name` as a file name that stays in its folder: every byte outside [A-Za-z0-9._-] and a leading dot become %XX.
-// Distinct names stay distinct.
+// What is longer than file systems take ends with the hash of `name` instead. Distinct names stay distinct.
 std::string percent_encode_name(std::string_view name);
 
 }  // namespace peri

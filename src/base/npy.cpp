@@ -133,7 +133,8 @@ Result<Element> void_element(int64_t bytes, DType wanted) {
 }
 
 Error unsupported_element(const std::string& descr) {
-  if (descr.ends_with("O")) return unsupported("a .npy file of Python objects").advise("save plain numbers");
+  if (descr.ends_with("O"))
+    return unsupported("a .npy file of Python objects").advise("save plain numbers, or texts with .astype(str)");
   return unsupported("elements of the type '%s' in a .npy file", descr.c_str())
       .advise("save the array with a numeric type of NumPy");
 }
@@ -145,7 +146,8 @@ Result<Element> element_of(const std::string& descr, DType wanted) {
   int64_t bytes = -1;
   const auto [end, code] = std::from_chars(descr.data() + 2, descr.data() + descr.size(), bytes);
   if (code != std::errc() || end != descr.data() + descr.size() || bytes < 0) return broken("a bad element type");
-  if (kind == 'O') return unsupported("a .npy file of Python objects").advise("save plain numbers");
+  if (kind == 'O')
+    return unsupported("a .npy file of Python objects").advise("save plain numbers, or texts with .astype(str)");
   if (kind == 'V') return void_element(bytes, wanted);
   if (order == '>' && bytes > 1)
     return unsupported("a big-endian .npy file").advise("save it with .astype(a.dtype.newbyteorder('<'))");

@@ -29,7 +29,9 @@ Result<StepGraphs> StepGraphs::open(runtime::Session& session) {
     if (p.steps[k].device == plan::kHost) continue;
     auto step = session.device_step(k);
     if (!step.ok())
-      return refused("the step cannot be timed by itself: its sizes depend on data").at_node(p.steps[k].name);
+      return refused("the step cannot be timed by itself: its sizes depend on data")
+          .at_node(p.steps[k].name)
+          .advise("peri bench --layers times every step, with the host waiting for each");
     out.steps_.push_back(k);
     out.work_.push_back(std::move(*step));
   }

@@ -7,7 +7,8 @@
 namespace peri::bench {
 
 namespace {
-constexpr int64_t kMaxStepRuns = 10000;  // more than a median needs
+// With fewer than 3 a stall as long as the time to measure would be a step's time. More than 10000 no median needs.
+constexpr int64_t kMinStepRuns = 3, kMaxStepRuns = 10000;
 }  // namespace
 
 void StepSamples::end_run() {
@@ -29,7 +30,7 @@ Result<int64_t> time_steps(runtime::Session& session, std::span<const Tensor> in
     else
       samples.add(step, static_cast<double>(now_ns() - began) * 1e-6);
   });
-  Schedule schedule{.warm_up_seconds = 0, .seconds = seconds, .min_samples = 1, .max_samples = kMaxStepRuns};
+  Schedule schedule{.warm_up_seconds = 0, .seconds = seconds, .min_samples = kMinStepRuns, .max_samples = kMaxStepRuns};
   schedule.before = [&] {
     if (runs++ == 0) samples.clear();  // what was counted until now is the warm-up
   };

@@ -22,8 +22,8 @@ class StepSamples {
   std::vector<std::vector<double>> of_runs_;
 };
 
-// Runs the session for about `seconds` and computes each step's time in a run in ms, the median of the runs; returns
-// their number. The hook's own cost (two clock readings per step, about 50 ns) is included.
+// Runs the session for about `seconds`, at least three times, and computes each step's time in a run in ms, the median
+// of the runs; returns their number. The hook's own cost (two clock readings per step, about 50 ns) is included.
 Result<int64_t> time_steps(runtime::Session& session, std::span<const Tensor> inputs, double seconds,
                            std::vector<double>* step_ms);
 

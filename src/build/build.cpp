@@ -91,9 +91,10 @@ const judge::SizeEvidence* impossible(const compile::Compilation& compilation, c
 
 // The tuned size, for which this machine has no memory: what cannot be run here is not said to be right.
 Error no_memory(const DimBinding& sizes, const std::string& limit) {
+  const char* const smaller =
+      sizes.empty() ? "" : ", or build for smaller sizes: --dims NAME=N";  // it may have no others
   return Error(ErrorKind::kMemory, "the engine does not run at " + judge::sizes_text(sizes) + ": " + limit)
-      .advise(
-          "give it more memory, or build for smaller sizes: --dims NAME=N; --no-verify builds it without running it");
+      .advise(format("give it more memory%s; --no-verify builds it without running it", smaller));
 }
 Status check_memory(const compile::Compilation& compilation, const judge::EngineVerdict& verdict) {
   for (const judge::SizeEvidence& e : verdict.sizes)

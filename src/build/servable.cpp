@@ -147,7 +147,8 @@ Status check_config(const ModelConfig& config, const plan::Program& program, con
     for (const plan::Port& p : *ports)
       if (serve::datatype_name(p.dtype).empty())
         return unsupported("'%s' is %s, for which the protocol has no name", p.name.c_str(),
-                           std::string(dtype_name(p.dtype)).c_str());
+                           std::string(dtype_name(p.dtype)).c_str())
+            .advise("end it in the model with a Cast to a type that the protocol has, such as f32 or i8");
   return Ok{};
 }
 

@@ -10,6 +10,8 @@
 #include "compile/other_files.hpp"
 #include "compile/pinned.hpp"
 #include "hf/import.hpp"
+#include "lower/region.hpp"
+#include "ops/entry.hpp"
 #include "plan/memory.hpp"
 
 namespace peri::build {
@@ -95,15 +97,35 @@ double work_seconds(const compile::Compiled& compiled, bool measures, bool verif
          (measures || verifies ? candidates * (kCandidate + candidate) : 0);
 }
 
+// Constants that are no weights of the engine, since the steps that read them hold them, are parameters all the same; a
+// number alone, such as an epsilon, is none, nor are sizes and indices (i64).
+void add_held(const ir::Graph& graph, Survey* f) {
+  const auto is_weight_of = [](const ir::Node* n, const ir::Value* v) {
+    for (size_t port = 0; port < n->inputs.size(); ++port)
+      if (n->inputs[port] == v && ops::role_of(*n, port) == ops::Role::kWeight) return true;
+    return false;
+  };
+  for (const ir::Value* v : graph.constants()) {
+    const Tensor& t = *v->constant;
+    const bool weighs = is_float(t.dtype()) || (is_integer(t.dtype()) && t.dtype() != DType::kI64);
+    if (!weighs || v->users.empty() || t.dims().empty() || t.numel() > lower::kMaxInlineElements) continue;
+    if (std::any_of(v->users.begin(), v->users.end(), [&](const ir::Node* n) { return is_weight_of(n, v); })) continue;
+    f->parameters += t.numel();
+    f->weight_bytes += static_cast<int64_t>(t.bytes().size());
+  }
+}
+
 // Import, passes and a cover by first offers: everything but measuring. Its sizes are exact, the build time is an
 // estimate.
 Status try_lowering(const Request& request, Survey* f) {
   PERI_ASSIGN(compile::Options options, options_of(request));
   const bool measures = options.tune.measure, verifies = options.tune.verify;
   options.tune.measure = options.tune.verify = false;
-  auto compiled = compile::compile(options);
+  PERI_ASSIGN(const auto compilation, compile::Compilation::start(std::move(options)));
+  auto compiled = compilation->lower();
   if (!compiled.ok()) return std::move(compiled).error();
   f->lowered = true;
+  add_held(compilation->graph(), f);
   std::set<uint64_t> seen;
   for (const Tensor& t : compiled->weights) {
     f->parameters += t.numel();

@@ -132,6 +132,7 @@ Result<Outcome> paced(const Opened& opened, const build::BenchTerms& terms) {
 // What a flag of a server's load would be for a local model: other programs have such short forms.
 std::string here(std::string_view flag) {
   if (flag == "--batch-size" || flag == "--shape") return "; sizes of a model are given by --dims NAME=N";
+  if (flag == "--model-name") return "; a model is named without a flag: peri bench MODEL";
   if (flag == "--max-trials") return "; runs of a model are bounded by --iterations N";
   return "";
 }

@@ -41,10 +41,10 @@ Result<const lower::Backend*> backend_for(std::string_view backend, std::string_
 
 std::string_view backend_of_kind(bool gpu) { return (gpu ? backends::cuda::backend() : backends::cpu::backend()).name; }
 
-Error not_here(Error why, const lower::Backend& backend) {
+Error not_here(Error why, const lower::Backend& backend, std::string_view device) {
   why.message = "--backend " + std::string(backend.name) + ": " + why.message;
   if (!why.remedy.empty()) why.remedy += ", or ";
-  why.remedy += "build for the CPU with --backend cpu";
+  why.remedy += device.empty() ? "build for the CPU with --backend cpu" : "leave --device out to build for the CPU";
   return why;
 }
 

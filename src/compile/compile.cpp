@@ -245,7 +245,7 @@ Status Compilation::State::begin(Options given, Imported model) {
   const bool of_another = options.tune.target.has_value();
   if (backend->target && !of_another) {
     auto target = backend->target(options.tune.threads, exec::libraries(), options.device);
-    if (!target.ok()) return not_here(std::move(target).error(), *backend);
+    if (!target.ok()) return not_here(std::move(target).error(), *backend, options.device);
     options.tune.target = *std::move(target);
   }
   measured = backend->measured && !(of_another && backend->target);

@@ -61,7 +61,8 @@ Status check_room(const plan::Program& program, const plan::Port& port, const Di
   if (count < kLarge) return Ok{};
   const std::string lack = lacks_memory(program, dims, false);
   if (lack.empty()) return Ok{};
-  return Error(ErrorKind::kMemory, lack).advise("give smaller sizes, or the process more memory");
+  return Error(ErrorKind::kMemory, lack)
+      .advise(dims.empty() ? "give the process more memory" : "give smaller sizes, or the process more memory");
 }
 }  // namespace
 
@@ -97,8 +98,9 @@ Result<Tensor> random_input(const plan::Port& port, const DimBinding& dims, uint
 Result<std::vector<Tensor>> random_inputs(const plan::Program& program, const DimBinding& dims, uint64_t seed) {
   std::vector<Tensor> out;
   while (out.size() < program.inputs.size()) {
-    PERI_ASSIGN(Tensor t, random_input(program, out.size(), dims, seed + out.size()));
-    out.push_back(std::move(t));
+    auto made = random_input(program, out.size(), dims, seed + out.size());
+    if (!made.ok()) return std::move(made).error().at_node(program.inputs[out.size()].name);
+    out.push_back(std::move(made).value());
   }
   return out;
 }

@@ -293,7 +293,8 @@ Status check_affordable(const ir::Graph& reference, const DimBinding& sizes) {
   return refused("the float64 reference would take hours%s", at.c_str())
       .expecting(format("at most %.3g Tflop", kMaxTflop))
       .but_found(format("%.3g Tflop", tflop))
-      .advise("give smaller sizes with --dims, judge each step alone with --steps-only, or compare with --onnxruntime");
+      .advise(format("%sjudge each step alone with --steps-only, or compare with --onnxruntime",
+                     sizes.empty() ? "" : "give smaller sizes with --dims, "));
 }
 
 Result<Verification> verify(const Subject& subject, const VerifyTerms& terms) {

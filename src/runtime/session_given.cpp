@@ -32,7 +32,11 @@ Status Session::State::run_views(std::span<const View> inputs, std::span<const V
   for (const View& v : inputs) {
     size_t bytes = 0;
     if (v.dtype != DType::kString) {
-      PERI_ASSIGN(bytes, bytes_of(v));
+      const auto counted = bytes_of(v);
+      const size_t k = given_inputs.size();
+      if (!counted.ok())
+        return Error(counted.error()).at_node(k < program().inputs.size() ? program().inputs[k].name : "");
+      bytes = *counted;
     }
     given_inputs.push_back({v.dtype, &v.dims, v.data, bytes});
   }

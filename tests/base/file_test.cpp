@@ -253,5 +253,17 @@ TEST(PercentEncodeName, StaysInTheFolder) {
   EXPECT_EQ(percent_encode_name(std::string_view("\0\xC3\xA9", 3)), "%00%C3%A9");
 }
 
+TEST(PercentEncodeName, AFileSystemTakesIt) {
+  EXPECT_EQ(percent_encode_name(std::string(230, 'a')), std::string(230, 'a'));
+  const std::string many = percent_encode_name(std::string(300, 'a') + "1");
+  EXPECT_EQ(many.substr(0, 201), std::string(200, 'a') + "-");
+  EXPECT_EQ(many.size(), 217u);
+  EXPECT_NE(many, percent_encode_name(std::string(300, 'a') + "2"));
+  for (size_t shift = 0; shift < 3; ++shift) {
+    const std::string cut = percent_encode_name(std::string(shift, 'a') + std::string(90, '/'));
+    EXPECT_EQ(cut[cut.size() - 18], 'F') << cut;
+  }
+}
+
 }  // namespace
 }  // namespace peri

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "bench/steps.hpp"
 #include "device/null.hpp"
 #include "tests/plan/programs.hpp"
 
@@ -81,6 +82,17 @@ plan::Program moving() {
 }
 
 const Schedule kShort{0, 0, 1, 1, {}};
+
+TEST(DeviceRuns, AStallOfAllTheTimeIsNoStepsTime) {
+  auto session = session_of(moving());
+  ASSERT_TRUE(session.ok()) << session.error().text();
+  std::vector<double> ms(1, -1);
+  const Tensor x = Tensor::of_f32({3, 4}, std::vector<float>(12, 1));
+  const auto runs = time_steps(**session, std::span<const Tensor>(&x, 1), 0, &ms);
+  ASSERT_TRUE(runs.ok()) << runs.error().text();
+  EXPECT_EQ(*runs, 3) << "a median of fewer is what the first of them took";
+  EXPECT_GT(ms[0], 0);
+}
 
 TEST(DeviceRuns, AreWholeBatches) {
   auto session = session_of(moving());

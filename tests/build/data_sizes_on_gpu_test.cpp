@@ -6,11 +6,14 @@
 #include <cmath>
 
 #include "base/rng.hpp"
+#include "bench/steps.hpp"
+#include "build/measured.hpp"
 #include "build/open.hpp"
 #include "compile/compile.hpp"
 #include "device/target.hpp"
 #include "ops/entry.hpp"
 #include "tests/places.hpp"
+#include "tests/plan/programs.hpp"
 
 namespace peri::build {
 namespace {
@@ -81,6 +84,40 @@ TEST(DataSizesOnGpu, AnswersAreThoseOfTheDefinition) {
       for (int64_t i = 0; i < t.numel(); ++i) EXPECT_NEAR((*got)[k].f64(i), t.f64(i), 1e-5) << k << " " << i;
     }
   }
+}
+
+// What is not zero decides how much a step of the device computes.
+plan::Program of_found_places() {
+  tests::ProgramMaker m;
+  m.p.dims = {"k", "n"};
+  m.p.devices = {"host", "null"};
+  const int32_t x = m.input("x", DType::kF32, "[k,4]"), at = m.scratch("at", DType::kI64, "[2,n]");
+  const int32_t there = m.scratch("there", DType::kI64, "[2,n]"), y = m.scratch("y", DType::kI64, "[2,n]");
+  m.p.buffers[static_cast<size_t>(there)].device = m.p.buffers[static_cast<size_t>(y)].device = 1;
+  m.reference({x}, {at}, "graph { input x: f32[k,4]; y = non_zero(x); output y }").binds = {"n"};
+  m.step(std::string(plan::kCopyExecutor), {at}, {there}).device = 1;
+  plan::Step& twice = m.reference({there}, {y}, "graph { input x: i64[2,n]; y = add(x, x); output y }");
+  twice.executor = "null";
+  twice.device = 1;
+  m.output("y", y);
+  return m.p;
+}
+
+TEST(DataSizesOnGpu, WhatTimesTheirStepsIsTold) {
+  const auto engine = runtime::Engine::create(of_found_places(), {}, run_options(1));
+  ASSERT_TRUE(engine.ok()) << engine.error().text();
+  const auto refused = measure_steps(*engine, {{"k", 3}}, {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().text().find("its sizes depend on data; peri bench --layers times every step"),
+            std::string::npos)
+      << refused.error().text();
+  const auto session = runtime::Session::create(*engine);  // and that does
+  ASSERT_TRUE(session.ok());
+  const Tensor x = Tensor::of_f32({3, 4}, std::vector<float>(12, 1));
+  std::vector<double> ms(3, -1);
+  const auto runs = bench::time_steps(**session, std::span<const Tensor>(&x, 1), 0, &ms);
+  ASSERT_TRUE(runs.ok()) << runs.error().text();
+  for (const double one : ms) EXPECT_GT(one, 0);
 }
 
 }  // namespace

@@ -148,6 +148,9 @@ class Errors(Package):
             self.raises(TypeError, call)
         self.raises(TypeError, lambda: peri.build(DIGITS, dims=[("batch", 2)], **QUICK), "a mapping such as {'batch': 8}, not list")
         self.raises(TypeError, lambda: peri.build(DIGITS, dtype=3, **QUICK), "3")
+        self.raises(TypeError, lambda: peri.build(3, **QUICK), "the model must be a path, not int")
+        self.raises(TypeError, lambda: peri.build(DIGITS, dims={"batch": "2"}, **QUICK), "the size of 'batch' must be a whole number, not str")
+        self.raises(TypeError, lambda: self.engine.verify(seeds=1), "'seeds' must be several whole numbers such as [1], not int")
         self.raises(TypeError, lambda: peri.build(DIGITS, settings=2**70, **QUICK), "'settings'")
         for name in ("output", "lock", "locked", "cache_folder", "dtype", "provider", "device", "backend"):
             self.raises(peri.UsageError, lambda: peri.build(DIGITS, **{name: ""}, **{**QUICK, "cache": False}), f"{name} is ")

@@ -11,7 +11,7 @@ import termios
 
 import numpy
 
-from typed import DIGITS, PERI, Typed, main
+from typed import DIGITS, PERI, SOURCE, Typed, main
 
 
 class Conventions(Typed):
@@ -45,7 +45,8 @@ class Conventions(Typed):
                               (("build", "m", "--builderOptimizationLevel", "5"), "--budget SECONDS"), (("build", "m", "--int8"), "no calibration"),
                               (("bench", "m", "--useCudaGraph"), "leave it out"), (("bench", "m", "--dumpProfile"), "--layers"),
                               (("bench", "m", "-nstreams", "1"), "one after another"), (("bench", "m", "--runs", "3"), "--iterations N"),
-                              (("run", "m", "--seed", "3"), "random:SEED"), (("run", "m", "--loadInputs=x:y"), "--input NAME=raw:")):
+                              (("run", "m", "--seed", "3"), "random:SEED"), (("verify", "m", "--save-outputs=x"), "peri run MODEL --output-dir"),
+                              (("bench", "m", "--num_iterations", "3"), "; --iterations N"), (("verify", "m", "--input-shapes", "x:[1]"), "--shapes NAME:AxBxC"), (("run", "m", "--loadInputs=x:y"), "--input NAME=raw:")):
             with self.subTest(words=words):
                 said = self.ends(2, *words)
                 self.assertIn(f"has no flag '{words[2].split('=')[0]}'", said)
@@ -53,6 +54,20 @@ class Conventions(Typed):
         self.assertIn("did you mean --dtype?", self.ends(2, "build", "m", "--dtpye", "f16"))
         for distant in ("--bogus", "--limit"):  # its dashes are no letters that it shares
             self.assertNotIn("did you mean", self.ends(2, "build", "m", distant))
+
+    def test_flags_on_the_page_of_other_programs(self):
+        """Each that is none here is answered with what is, as the page promises."""
+        page, seen = (SOURCE / "docs/other-runtimes.md").read_text(), set()
+        commands = {"trtexec --onnx": "build", "trtexec --load": "bench", "polygraphy run": "verify", "polygraphy convert": "build", "onnxruntime_perf_test": "bench",
+                    "benchmark_app": "bench", "ovc": "build"}
+        for line in re.findall(r"^\$ (.+)$", page, re.M):
+            command = next((ours for theirs, ours in commands.items() if line.startswith(theirs)), None)
+            for flag in re.findall(r" (--?\w+)", line) if command else ():
+                seen.add(flag)
+                with self.subTest(flag=flag, command=command):
+                    self.assertNotIn(f"'{flag}'; see: peri", self.ends(2, command, "m", flag, "x", "--no-such-flag"))
+        self.assertGreater(len(seen), 20)
+        self.assertIn("a model is named without a flag", self.ends(2, "bench", "-m", "m.onnx"))
 
     def test_an_engine_gets_the_name_of_its_model(self):
         self.ends(0, "build", DIGITS, *self.quick, "--quiet")

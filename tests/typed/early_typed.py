@@ -34,7 +34,7 @@ class Early(Typed):
                                  ("image=raw:f32:2x1x8x8", "a raw input has"), ("image=raw:f33:2:image.npy", "raw elements"),
                                  ("image=text.txt", "unknown type of input file"), ("image=double.npy", "input 'image' has the wrong type")):
                 self.early(words, command, DIGITS, "-i", given)
-            for given, words in (("image=none.npy", "none.npy: cannot open"), ("image=.", "unknown type of input file"), ("image=cut.npy", "cut.npy")):
+            for given, words in (("image=none.npy", "none.npy: 'image': cannot open"), ("image=.", "unknown type of input file"), ("image=cut.npy", "cut.npy")):
                 self.early(words, command, DIGITS, "-i", given, code=2 if given == "image=." else 1)
             self.early("--cast is for the files of --input", command, DIGITS, "--cast")
         for given, words in (("image=flat.npy", "flat.npy: 'image': wrong rank"), ("image=wide.npy", "wide.npy: 'image': dimension 3 does not fit")):

@@ -97,7 +97,7 @@ class Inputs(Typed):
             for k in range(4):
                 self.assertEqual(numpy.load(self.folder / f"out/out%20{k}.npy")[0, 0], k, (engine, names[k]))
         said = self.ends(2, "run", "m.engine", "-i", "a=b=0.npy", "-i", "a=b=0.npy")
-        self.assertIn("input 'a=b' is given twice", said)
+        self.assertIn("input 'a=b' is given twice; give it once", said)
         self.assertIn("no input 'z'", self.ends(2, "run", "m.engine", "-i", "z=b=0.npy"))
         self.assertIn("unknown type of input file", self.ends(2, "run", "m.engine", "-i", "a=b=c"))
         self.ends(0, "build", "m.onnx", "-o", "s.engine", "--shapes", "a=b:3x2,c:d:4x2", *quick)
@@ -231,16 +231,42 @@ class Inputs(Typed):
         for name in ("a.npy", "b.bin"):
             with open(self.folder / name, "wb") as file:
                 file.truncate(1 << 33)
-        for given, words in (("a.npy", "a.npy: broken .npy file: it does not begin as one"),
-                             ("raw:f32:1x1x8x8:b.bin", "b.bin: the raw file has the wrong size: expected 256 bytes, found 8589934592")):
+        for given, words in (("a.npy", "a.npy: 'image': broken .npy file: it does not begin as one"),
+                             ("raw:f32:1x1x8x8:b.bin", "b.bin: 'image': the raw file has the wrong size: expected 256 bytes, found 8589934592; state the type and the shape")):
             r = self.peri("run", "d.engine", "-i", f"image={given}", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32)))
             self.assertIn(words, r.stderr.decode())
+
+    def test_a_picture_is_one_item_of_a_batch(self):
+        self.ends(0, "build", DIGITS, "-o", "d.engine", *QUICK)
+        (self.folder / "p.png").write_bytes(png(numpy.zeros((8, 8, 1), numpy.uint8)))
+        said = self.ends(2, "run", "d.engine", "-i", "image=p.png", "--dims", "batch=2")
+        self.assertIn("found [2,1,8,8]; a picture is one item: run it at batch 1", said)
+        self.ends(0, "run", "d.engine", "-i", "image=p.png", "--dims", "batch=1")
+        self.assertIn("--layout", self.ends(2, "run", self.identity([1, 5, 8, 8]), "-i", "x=p.png"))
+
+    def test_what_is_wrong_with_a_source_names_its_input(self):
+        self.ends(0, "build", DIGITS, "-o", "d.engine", *QUICK)
+        (self.folder / "bad.npy").write_text("a letter")
+        numpy.save(self.folder / "wide.npy", numpy.full((1, 1, 8, 8), 1e300))
+        self.assertIn("wide.npy: 'image': --cast: element 0", self.ends(2, "run", "d.engine", "-i", "image=wide.npy", "--cast"))
+        for given in ("raw:f32:1x1x8x8", "raw:f32:9999999999999x9999999999999:b.bin", "a.txt", "none.npy", "bad.npy", "random:x"):
+            with self.subTest(given=given):
+                r = self.peri("run", "d.engine", "-i", f"image={given}")
+                self.assertIn("'image': ", r.stderr.decode())
 
     def test_dates_are_no_broken_files(self):
         self.ends(0, "build", DIGITS, "-o", "d.engine", *QUICK)
         for kind in ("M8[s]", "m8[D]"):
             numpy.save(self.folder / "t.npy", numpy.zeros(2, kind))
-            self.assertIn(f"t.npy: elements of the type '<{kind}' in a .npy file; save", self.ends(1, "run", "d.engine", "-i", "image=t.npy"))
+            self.assertIn(f"t.npy: 'image': elements of the type '<{kind}' in a .npy file; save", self.ends(1, "run", "d.engine", "-i", "image=t.npy"))
+
+    def test_texts_that_are_objects(self):
+        """As a table's column gives them: they can be saved as texts."""
+        engine = self.identity(["n"], TensorProto.STRING)
+        numpy.save(self.folder / "t.npy", numpy.array(["a", "b\u00e9"], object), allow_pickle=True)
+        self.assertIn("t.npy: 'x': a .npy file of Python objects; save plain numbers, or texts with .astype(str)", self.ends(1, "run", engine, "-i", "x=t.npy"))
+        numpy.save(self.folder / "t.npy", numpy.load(self.folder / "t.npy", allow_pickle=True).astype(str))
+        self.assertEqual(self.given(engine, "-i", "x=t.npy").tolist(), ["a", "b\u00e9"])
 
     def test_labels(self):
         engine = self.identity([1, 3])

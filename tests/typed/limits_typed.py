@@ -122,6 +122,35 @@ class Limits(Typed):
         said = self.ends(1, "inspect", DIGITS, "--dims", "batch=1000000000")
         self.assertRegex(said, r"digits_cnn.onnx: '[^']+': a value would take [0-9]+ bytes: expected at most 4 TiB; give smaller sizes")
 
+    def test_fixed_sizes_are_not_advised_to_be_others(self):
+        """A model without named dimensions has none that --dims could give."""
+        same = lambda name, *shape: self.save(name, [helper.make_node("Relu", ["x"], ["y"], name="node")], [value("x", TensorProto.FLOAT, shape)], [value("y", TensorProto.FLOAT, shape)])
+        for shape, commands in (((1 << 20, 1 << 19), ("build", "bench", "verify")), ((1 << 20, 1 << 24), ("bench", "verify"))):
+            for command in commands:
+                with self.subTest(command=command, shape=shape):
+                    said = self.ends(1, command, same("fixed.onnx", *shape), "--no-cache", *(("-o", "a.engine") if command == "build" else ()))
+                    self.assertNotIn("--dims", said)
+        self.assertIn("or build for smaller sizes: --dims NAME=N", self.ends(1, "build", same("open.onnx", "n", 1 << 38), "-o", "a.engine", "--no-cache"))
+
+    def test_too_many_elements_to_count(self):
+        """Named with file, node, shape and remedy, fixed or given."""
+        same = lambda name, *shape: self.save(name, [helper.make_node("Relu", ["x"], ["y"], name="node")], [value("x", TensorProto.FLOAT, shape)], [value("y", TensorProto.FLOAT, shape)])
+        said = self.ends(1, "inspect", same("fixed.onnx", 1 << 40, 1 << 40))
+        self.assertIn("fixed.onnx: 'node': the number of elements overflows 64 bits: expected fewer than 2^63, found [1099511627776,1099511627776]; no machine holds it", said)
+        said = self.ends(2, "inspect", same("open.onnx", "a", "b"), "--dims", "a=5000000000,b=5000000000")
+        self.assertIn("open.onnx: 'node': the model does not run at a=5000000000,b=5000000000: the number of elements overflows 64 bits", said)
+        self.assertIn("found [5000000000,5000000000]; give sizes that it can have: --dims NAME=N", said)
+
+    def test_small_weights_are_parameters_too(self):
+        """A step holds what has few elements, and the engine no weight for it; an epsilon and a size are no parameters."""
+        nodes = [helper.make_node("Add", ["x", "w"], ["t"]), helper.make_node("Mul", ["t", "half"], ["u"]), helper.make_node("Reshape", ["u", "size"], ["y"])]
+        held = [helper.make_tensor("w", TensorProto.FLOAT, [4], [1, 2, 3, 4]), helper.make_tensor("half", TensorProto.FLOAT, [], [0.5]), helper.make_tensor("size", TensorProto.INT64, [2], [-1, 2])]
+        graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, ["n", 4])], [value("y", TensorProto.FLOAT, None)], held)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "small.onnx")
+        told = json.loads(self.peri("inspect", "small.onnx", "--json", "-").stdout)
+        self.assertEqual((told["parameters"], told["weight_bytes"]), (4, 16))
+        self.assertIn("parameters 4, weights 16 B", self.peri("inspect", "small.onnx").stdout.decode())
+
     def test_no_cache_is_no_folder(self):
         """And least of all the root's: nothing is looked for, or deleted, at /timings.sqlite and /packed."""
         self.environment["PERI_CACHE"] = ""

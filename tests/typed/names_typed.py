@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Whatever a model's names hold, a terminal is not made to obey it: not by lines, not by JSON, not by errors."""
+import json
 import shlex
 import unicodedata
 
@@ -59,6 +60,16 @@ class Names(Typed):
         r = self.peri("run", "my model.onnx", "--opt-shapes", f"{given}:2x4", "-i", f"{given}=x.npy", "--no-tune", "--no-cache")
         self.assertEqual(r.returncode, 0, r.stderr)
         self.assertIn("peri build 'my model.onnx' -o ENGINE --dims n=3", r.stderr.decode())
+
+    def test_an_output_whose_name_no_file_can_have(self):
+        """It is written under a shorter one, which outputs.json tells and --reference-dir finds."""
+        name = "StatefulPartitionedCall/" * 12 + "\u00e9"
+        self.ends(0, "build", self.model("long.onnx", output=name), "-o", "long.engine", "--no-tune", "--no-cache", "--quiet")
+        numpy.save(self.folder / "x.npy", numpy.ones((1, 4), numpy.float32))
+        self.ends(0, "run", "long.engine", "-i", "x=x.npy", "--output-dir", "out")
+        file = json.loads((self.folder / "out/outputs.json").read_text())[name]
+        self.assertEqual(numpy.load(self.folder / "out" / file).tolist(), [[2, 2, 2, 2]])
+        self.ends(0, "verify", "long.engine", "-i", "x=x.npy", "--reference-dir", "out")
 
     def test_bytes_that_are_no_text(self):
         model = self.model("a.onnx", node="@@@@@@")

@@ -96,6 +96,16 @@ class Cut(Served):
         self.assertLess(time.monotonic() - begun, SOON)
         self.free()
 
+    def test_the_limit_of_a_loop_is_told_as_the_servers(self):
+        """A client has no --max-iterations to give."""
+        self.put("count", graph=self.counting(), config=ONE)
+        self.serve("--max-iterations", 1000)
+        self.assertEqual(self.infer("count", self.request(3))[0], 200)
+        status, said = self.infer("count", self.request(ENDLESS))
+        self.assertEqual(status, 400)
+        self.assertIn("a loop did not end within its limit of iterations: expected at most 1000; "
+                      "the limit is this server's (--max-iterations): check the condition that ends the loop", said["error"])
+
     def test_a_limit_that_the_model_does_not_take_cuts_nothing(self):
         """As of Triton: without allow_timeout_override a request's limit is not looked at, and a queue's is for waiting."""
         self.put("count", graph=self.counting(), config=ONE + "dynamic_batching { default_queue_policy { default_timeout_microseconds: 1000000 } }")

@@ -133,7 +133,7 @@ class Grpc(Served):
                               (lambda r: at(r, "BOOL").contents.bool_contents.append(True), "holds 3 elements, its shape 2"),
                               (lambda r: at(r, "INT32").contents.uint_contents.append(1), "contents of another type"),
                               (lambda r: at(r, "FP32").shape.append(1), "unexpected shape for input 'FP32'"),
-                              (lambda r: at(r, "FP32").shape.__setitem__(0, 2**62), "'FP32': number of elements overflows"),
+                              (lambda r: at(r, "FP32").shape.__setitem__(0, 2**62), "'FP32': the number of elements overflows"),
                               (lambda r: r.raw_input_contents.append(b"abcd"), "contents field must not be specified"),
                               (lambda r: at(r, "FP32").parameters["shared_memory_region"].__setattr__("string_param", "a"), "shared memory"),
                               (lambda r: r.parameters["priority"].__setattr__("int64_param", -9), "'priority' is out of range"),

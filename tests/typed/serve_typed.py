@@ -9,6 +9,7 @@ import subprocess
 import zlib
 
 import numpy
+import onnx
 import tritonclient.http
 import tritonclient.http.aio
 from onnx import TensorProto, helper
@@ -206,6 +207,16 @@ class Protocol(Served):
         rows = [json.loads(line) for line in (self.folder / "access.log").read_text().splitlines()]
         self.assertIn((200, "add"), [(r["status"], r.get("model")) for r in rows])
         self.assertIn((400, "/v2/models/add/infer"), [(r["status"], r["target"]) for r in rows])
+
+    def test_types_that_the_protocol_has_no_name_for(self):
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [value("x", TensorProto.INT4, ["n"])], [value("y", TensorProto.INT4, ["n"])])
+        (self.repository / "nibbles/1").mkdir(parents=True)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), self.repository / "nibbles/1/model.onnx")
+        self.serve(ready=False)
+        index = lambda: json.loads(self.ask("POST", "/v2/repository/index")[1])[0]
+        self.wait_for(lambda: "no name" in index().get("reason", ""))
+        self.assertIn("'x' is i4, for which the protocol has no name; end it in the model with a Cast", index()["reason"])
 
     def test_bytes_that_lie(self):
         self.put("text", graph=identity(["BYTES"]))

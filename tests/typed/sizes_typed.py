@@ -64,6 +64,8 @@ class Sizes(Typed):
         inputs = lambda *words: [p["name"] for p in json.loads(self.peri("inspect", *words, "--json", "-").stdout)["inputs"]]
         self.assertIn("give the number of its elements: --dims x=N", self.ends(1, "inspect", "list.onnx"))
         self.assertEqual(inputs("list.onnx", "--dims", "x=3"), ["x.0", "x.1", "x.2"])
+        said = self.ends(1, "inspect", "list.onnx", "--dims", "x=1000")
+        self.assertIn("'y': a size of output 0 passes 64 bits, or is too long an expression of the named sizes; export the model", said)
         self.assertEqual((inputs("maybe.onnx"), inputs("maybe.onnx", "--dims", "x=0")), (["x"], []))
         said = b"note: optional input 'x' is taken to be given; --dims x=0 builds for runs without it"
         self.assertIn(said, self.peri("build", "maybe.onnx", "--no-tune", "--no-cache").stderr)

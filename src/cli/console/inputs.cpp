@@ -84,7 +84,8 @@ Result<Tensor> read_raw(const Source& source) {
     return usage("the raw file has the wrong size")
         .in_file(source.file)
         .expecting(counted(want, "byte"))
-        .but_found(std::to_string(found));
+        .but_found(std::to_string(found))
+        .advise("state the type and the shape that the file was written with: raw:TYPE:AxBxC:FILE");
   };
   PERI_ASSIGN(const Fd file, open_file(source.file));
   struct stat st = {};
@@ -166,6 +167,10 @@ Error not_given(const plan::Port& port, const std::string& known) {
       .advise("the inputs are: " + known);
 }
 
+Error given_twice(const std::string& name) {
+  return usage("input '%s' is given twice", name.c_str()).advise("give it once");
+}
+
 // Parses --input. Errors: kUsage: the program has no such input, or one is given twice.
 Result<Given> given_inputs(const Arguments& arguments, const plan::Program& program, const std::string& known) {
   std::vector<std::string_view> names;
@@ -182,7 +187,7 @@ Result<Given> given_inputs(const Arguments& arguments, const plan::Program& prog
                                  : "did you mean '" + near + "'?");
     }
     if (what.empty()) return usage("--input names no file").at_node(name).expecting(std::string(kForms));
-    if (!given.emplace(name, what).second) return usage("input '%s' is given twice", name.c_str());
+    if (!given.emplace(name, what).second) return given_twice(name);
   }
   return given;
 }
@@ -242,11 +247,13 @@ struct Reader {
   }
 
   Result<Tensor> file(const plan::Port& p, const Source& source) const {
-    PERI_ASSIGN(Tensor t, read_tensor(source, p.name));
+    auto read = read_tensor(source, p.name);
+    if (!read.ok()) return std::move(read).error().at_node(p.name);
+    Tensor t = std::move(read).value();
     if (t.dtype() != p.dtype && arguments.has("--cast")) {
       const std::string had = tensor_type_text(t);
       auto made = cast(t, p.dtype);
-      if (!made.ok()) return std::move(made).error().in_file(source.file);
+      if (!made.ok()) return std::move(made).error().in_file(source.file).at_node(p.name);
       t = std::move(made).value();
       tell("input '" + p.name + "' is cast from " + had + " to " + tensor_type_text(t));
     }
@@ -280,10 +287,9 @@ Status check_input_words(const Arguments& arguments) {
   std::set<std::string> certain;
   for (const std::string& word : words) {
     PERI_ASSIGN(const std::vector<Named> all, readings_of_input(word));
-    if (all.size() == 1 && !certain.insert(all[0].name).second)
-      return usage("input '%s' is given twice", all[0].name.c_str());
+    if (all.size() == 1 && !certain.insert(all[0].name).second) return given_twice(all[0].name);
     if (std::none_of(all.begin(), all.end(), [](const Named& r) { return check_source(r).ok(); }))
-      PERI_TRY(check_source(all[0]));
+      if (Status read = check_source(all[0]); !read.ok()) return std::move(read).error().at_node(all[0].name);
   }
   return Ok{};
 }

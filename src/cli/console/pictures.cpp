@@ -165,10 +165,14 @@ Result<Axes> axes_of(const std::vector<int64_t>& sizes, const std::string& layou
   }
   std::string found;
   for (const int64_t size : sizes) found += (found.empty() ? "[" : ",") + (size < 0 ? "?" : std::to_string(size));
+  std::vector<int64_t> alone = sizes;
+  if (rank == 4) alone[0] = 1;
+  const bool batch = alone != sizes && axes_of(alone, layout).ok();
   return usage("this input cannot be a picture")
       .expecting("[1,C,H,W], [1,H,W,C], [C,H,W] or [H,W,C] with C 1 or 3")
       .but_found(found + "]")
-      .advise("give --layout nchw or nhwc if its sizes are ambiguous");
+      .advise(batch ? "a picture is one item: run it at batch 1, or give an array of all items as a .npy"
+                    : "give --layout nchw or nhwc if its sizes are ambiguous");
 }
 
 Result<std::array<double, 3>> three(const Arguments& arguments, const char* flag, std::array<double, 3> otherwise) {

@@ -274,7 +274,10 @@ Status infer_node(ir::Node& node, int64_t* fresh_symbol) {
     if (t.shape->size() > 32)
       return invalid("a tensor of rank %zu", t.shape->size()).at_node(label(node)).expecting("rank 32 at most");
     for (const Dim& d : *t.shape) {
-      if (d.is_poison()) return invalid("a dimension of '%s' overflows", v->name.c_str()).at_node(label(node));
+      if (d.is_poison())
+        return invalid("a size of output %zu passes 64 bits, or is too long an expression of the named sizes", k)
+            .at_node(label(node))
+            .advise("export the model with fixed sizes there, or with fewer that are open");
       if (d.is_const() && d.value() < 0)
         return invalid("'%s' gets a negative dimension", v->name.c_str())
             .at_node(label(node))
@@ -282,7 +285,11 @@ Status infer_node(ir::Node& node, int64_t* fresh_symbol) {
     }
     if (is_const(*t.shape)) {
       PERI_ASSIGN(const std::vector<int64_t> dims, eval(*t.shape, {}));
-      if (auto n = checked_numel(dims); !n.ok()) return std::move(n).error().at_node(label(node));
+      if (auto n = checked_numel(dims); !n.ok()) {
+        Error e = std::move(n).error();
+        e.remedy = "no machine holds it: the model needs smaller sizes";
+        return std::move(e).at_node(label(node));
+      }
     }
     ir::Layout layout = v->type.layout;
     v->type = t;

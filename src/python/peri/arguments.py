@@ -15,7 +15,10 @@ Path = str | os.PathLike[str]
 
 def number(value: Any, what: str, least: int, most: int) -> int:
     """A whole number within a range: 2.7 and "2" are none."""
-    number = operator.index(value)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} must be a whole number, not {type(value).__name__}") from None
     if not least <= number <= most:
         raise wrong_usage(f"{what} is not in range", expected=f"{least} to {most}", found=str(number))
     return number
@@ -25,6 +28,8 @@ def seeds(given: Iterable[int] | None) -> list[int]:
     """Seeds of runs; none given: an empty list, for which the library takes its own."""
     if given is None:
         return []
+    if not isinstance(given, Iterable):
+        raise TypeError(f"'seeds' must be several whole numbers such as [{given!r}], not {type(given).__name__}")
     numbers = [number(seed, "a seed", 0, 2**64 - 1) for seed in given]
     if not numbers:
         raise wrong_usage("seeds is empty: nothing would be verified", expected="at least one seed, or None for the default")
@@ -57,7 +62,10 @@ def sizes(dims: Mapping[str, int] | None) -> list[tuple[str, int]]:
 
 def path(path: Path, what: str) -> bytes:
     """As the native half takes it: a path need not be UTF-8."""
-    name = os.fsencode(path)
+    try:
+        name = os.fsencode(path)
+    except TypeError:
+        raise TypeError(f"{what} must be a path, not {type(path).__name__}") from None
     if not name:
         raise UsageError(f"{what} is an empty path")
     if b"\0" in name:

@@ -20,8 +20,8 @@ _NUMBERS = {name: number for number, name in _TYPES.values()}
 def numpy_type(dtype: str, name: str) -> np.dtype:
     """NumPy's type of one of the library's, "f32", for the input or output of this name."""
     if dtype not in _TYPES:
-        message = f"arrays of {dtype} are not taken or given here"
-        raise UnsupportedError(f"'{name}': {message}", message, node=name, found=dtype)
+        message, remedy = f"arrays of {dtype} are not taken or given here", "the program takes and writes them as files: peri run ENGINE"
+        raise UnsupportedError(f"'{name}': {message}; {remedy}", message, node=name, found=dtype, remedy=remedy)
     if dtype != "bf16":
         return np.dtype(_TYPES[dtype][1])
     try:

@@ -166,7 +166,8 @@ Status InferMessage::read_inputs(std::span<const plan::Port> ports, const InferL
     size_t at = 0;
     const plan::Port* port = find_port(ports, input.name(), &at);
     if (!port) return invalid("unexpected inference input '%s'", shown_name(input.name()).c_str());
-    if (out->inputs[at].defined()) return invalid("input '%s' is given twice", port->name.c_str());
+    if (out->inputs[at].defined())
+      return invalid("input '%s' is given twice", port->name.c_str()).advise("give it once");
     PERI_ASSIGN(const DType dtype, parse_datatype(input.datatype()));
     if (dtype != port->dtype)
       return invalid("input '%s' is of datatype %s", port->name.c_str(),

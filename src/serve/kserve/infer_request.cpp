@@ -199,7 +199,8 @@ Status read_inputs(const Json& root, std::span<const plan::Port> ports, const In
     size_t at = 0;
     const plan::Port* port = find_port(ports, name, &at);
     if (!port) return invalid("unexpected inference input '%s'", shown_name(name).c_str());
-    if (out->inputs[at].defined()) return invalid("input '%s' is given twice", port->name.c_str());
+    if (out->inputs[at].defined())
+      return invalid("input '%s' is given twice", port->name.c_str()).advise("give it once");
     PERI_ASSIGN(out->inputs[at], reader.tensor(json, *port));
     ++given;
   }

@@ -35,7 +35,7 @@ Result<InferRequest> parse_raw(std::span<const std::byte> body, std::shared_ptr<
   const plan::Port& port = inputs[0];
   int64_t row = 0;
   PERI_ASSIGN(std::vector<int64_t> dims, raw_dims(port, body.size(), &row));
-  PERI_ASSIGN(const int64_t numel, checked_numel(dims));
+  PERI_ASSIGN(const int64_t numel, of_input(port, checked_numel(dims)));
   InferRequest out;
   if (port.dtype == DType::kString) {
     PERI_TRY(check_element(body.size(), limits));

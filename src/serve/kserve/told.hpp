@@ -2,17 +2,29 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/result.hpp"
 #include "serve/repository/scan.hpp"
 
 namespace peri::serve {
 
+// A remedy that asks for a flag says whose limit that is: a client cannot give it.
+inline std::string in_words_of_client(std::string remedy) {
+  for (const auto& [of_program, of_server] :
+       {std::pair{"raise it with --max-iterations, or", "the limit is this server's (--max-iterations):"},
+        std::pair{"lower --max-iterations, or", "the limit of iterations is this server's (--max-iterations):"}})
+    if (const size_t at = remedy.find(of_program); at != std::string::npos)
+      remedy.replace(at, std::string_view(of_program).size(), of_server);
+  return remedy;
+}
+
 inline std::string told(const Error& e) {
   std::string out = e.node.empty() ? e.message : "'" + e.node + "': " + e.message;
   if (!e.expected.empty()) out += ": expected " + e.expected;
   if (!e.found.empty()) out += (e.expected.empty() ? ": found " : ", found ") + e.found;
-  if (!e.remedy.empty()) out += "; " + without_paths(e.remedy);
+  if (!e.remedy.empty()) out += "; " + in_words_of_client(without_paths(e.remedy));
   return out;
 }
 
