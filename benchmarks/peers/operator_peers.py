@@ -214,5 +214,5 @@ def measure(row, case, a, folder):
         time.sleep(SETTLE_S)
         ours.append(statistics.median(mine.times(a.seconds)))
     ratios = [o / t for o, t in zip(ours, theirs)]
-    return found | {"peri_ms": round(min(ours), 5), "onnxruntime_ms": round(min(theirs), 5), "ratio": round(min(ours) / min(theirs), 3),
+    return found | {"peri_ms": round(min(ours), 5), "onnxruntime_ms": round(min(theirs), 5), "ratio": float(f"{min(ours) / min(theirs):.4g}"),
                     "rounds": [round(min(ratios), 3), round(max(ratios), 3)], "difference": apart}

@@ -3,7 +3,8 @@
 
 For each model an engine is built for the first setting of its sizes. Its answers at both settings are held against ONNX
 Runtime's (largest error of the output's range), then rounds go over both programs on the same inputs at the first. A row
-holds medians, the median of the rounds' ratios (below 1: peri is faster), and what runs on the reference.
+holds medians, the median of the rounds' ratios (below 1: peri is faster), the peak resident memory of a process that loads and
+runs once (ONNX Runtime's by package_models.py --peer), and what runs on the reference.
 
   written_models.py --json build/written.json --markdown build/written.md
   written_models.py --only keyword,denoise
@@ -18,6 +19,7 @@ import tempfile
 import numpy as np
 import onnx
 from operator_peers import peri, peri_answers
+from package_models import peak_of
 from peer_cpu import Failure, cpu_name, timed
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/suites"))
@@ -76,9 +78,13 @@ def measure(name, a, ort, folder):
             raise Failure(str(report.get("error", report))[:600])
         ours.append(float(np.median(report["samples"])))
         ratios.append(ours[-1] / theirs[-1])
+    peak = peak_of([a.peri, "bench", engine, *given, "--threads", a.threads, "--seconds", 0, "--iterations", 1, "--tolerance", 1000, "--json", "-"])
+    np.savez(folder / "feed.npz", **feed)
+    peer_peak = peak_of([sys.executable, pathlib.Path(__file__).with_name("package_models.py"), "--peer", path, folder / "feed.npz", "--threads", a.threads])
     on_reference = sorted({s.get("name", "") for s in built["steps_in_order"] if s["chosen"].startswith("reference")})
     return {"sizes": sizes, "errors": errors, "right": all(e is not None and e <= OF_RANGE for e in errors), "peri_ms": float(np.median(ours)),
             "onnxruntime_ms": float(np.median(theirs)), "ratio": round(float(np.median(ratios)), 3), "ratios": [round(r, 3) for r in ratios],
+            "peri_peak_mib": round(peak, 1), "onnxruntime_peak_mib": round(peer_peak, 1),
             "steps": len(built["steps_in_order"]), "reference_steps": built["reference_steps"], "on_reference": on_reference}
 
 
@@ -87,15 +93,16 @@ def summarise(rows):
     if not ratios:
         return "nothing ran"
     return (f"{len(ratios)} of {len(rows)} models ran, {sum(r.get('right', False) for r in rows)} right; geometric mean "
-            f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}, worst {max(ratios):.2f}, {sum(r > 1.1 for r in ratios)} above 1.1")
+            f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}, worst {max(ratios):.2f}, {sum(r > 1.1 for r in ratios)} above 1.1; "
+            f"{sum(r.get('peri_peak_mib', 0) > r.get('onnxruntime_peak_mib', 0) for r in rows)} take more memory")
 
 
 def markdown(report):
-    lines = ["| model | peri ms | ONNX Runtime ms | ratio | rounds | error of range | steps | on the reference |", "| --- | ---: | ---: | ---: | --- | --- | ---: | ---: |"]
+    lines = ["| model | peri ms | ONNX Runtime ms | ratio | rounds | error of range | steps | on the reference | MiB | ONNX Runtime's MiB |", "| --- | ---: | ---: | ---: | --- | --- | ---: | ---: | ---: | ---: |"]
     for r in sorted((r for r in report["rows"] if "ratio" in r), key=lambda r: -r["ratio"]):
         errors = ", ".join("DIFFERS" if e is None else f"{e:.1e}" for e in r["errors"])
         lines.append(f"| {r['model']} | {r['peri_ms']:.3g} | {r['onnxruntime_ms']:.3g} | {r['ratio']:.2f} | {min(r['ratios']):.2f} to {max(r['ratios']):.2f} |"
-                     f" {errors} | {r['steps']} | {r['reference_steps']} |")
+                     f" {errors} | {r['steps']} | {r['reference_steps']} | {r['peri_peak_mib']:.0f} | {r['onnxruntime_peak_mib']:.0f} |")
     lines += ["", report["summary"], "", f"{report['machine']}, {report['threads']} threads, ONNX Runtime {report['onnxruntime']}."]
     lines += [f"- {r['model']} did not run: {' '.join(r['failed'].split())[:300]}" for r in report["rows"] if "failed" in r]
     return "\n".join(lines) + "\n"
