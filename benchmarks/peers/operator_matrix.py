@@ -170,7 +170,7 @@ def main():
                     file.write(json.dumps(c) + "\n")
         cells.append(c)
     report = {"machine": cpu_name(), "threads": a.threads, "rounds": a.rounds, "seconds": a.seconds, "budget": a.budget,
-              "onnxruntime": ort.__version__, "summary": summarise(cells), "cells": cells}
+              "onnxruntime": ort.__version__, "above": ABOVE, "summary": summarise(cells), "cells": [c | {"why": why(c)} for c in cells]}
     print(report["summary"], f"{time.monotonic() - start:.0f} s.")
     if a.json:
         pathlib.Path(a.json).write_text(json.dumps(report, indent=1) + "\n")

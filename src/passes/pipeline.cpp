@@ -31,6 +31,7 @@ std::span<const std::string_view> order() {
       "fuse_layer_norm",
       "fold_batch_norm",  // scales and shifts of channels are in the weights
       "fold_padding",
+      "split_convolutions",  // gates: parts of channels without copies
       "write_pads",
       "slice_volumes",      // volumes are images of many depths
       "lift_windows",       // signals are images of one row

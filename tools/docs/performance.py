@@ -88,12 +88,27 @@ def sixteen():
     return table(["model", "peri ms", *(f"{p} ms" for p in PEERS.values()), "to the better"], rows) + "\n\n" + "\n".join(sums) + f"\n\n{source(name, data)}"
 
 
+def operators():
+    data, name = newest("operator_matrix")
+    if not data:
+        return ""
+    timed = [c for c in data["cells"] if "ratio" in c]
+    rows = []
+    for size in dict.fromkeys(c["size"] for c in timed):
+        ratios = [c["ratio"] for c in timed if c["size"] == size]
+        over = sum(r > data["above"] for r in ratios)
+        rows.append([size, len(ratios), f"{mean(ratios):.2f}", f"{max(ratios):.2f}", f"{over} ({100 * over / len(ratios):.1f} %)"])
+    over = [[f"{c['row']}, {c['size']}", f"{c['peri_ms']:.3g}", f"{c['onnxruntime_ms']:.3g}", f"{c['ratio']:.2f}", c["why"]] for c in sorted(timed, key=lambda c: -c["ratio"]) if c["ratio"] > data["above"]]
+    return (table(["size", "rows", "geometric mean", "worst", f"above {data['above']}"], rows) + f"\n\n{data['summary']}\n\n"
+            + table(["above", "peri ms", "ONNX Runtime ms", "ratio", "why"], over) + f"\n\nONNX Runtime {data['onnxruntime']}. `benchmarks/results/{name}`: {data['machine']}, {data['threads']} threads.")
+
+
 def written():
     data, name = newest("written_models")
     if not data:
         return ""
-    rows = [[r["model"], milliseconds(r["peri_ms"]), milliseconds(r["onnxruntime_ms"]), f"{r['ratio']:.2f}", f"{max(r['errors']):.0e}"] for r in data["rows"]]
-    out = table(["model", "peri ms", "ONNX Runtime ms", "ratio", "error of the range"], rows)
+    rows = [[r["model"], milliseconds(r["peri_ms"]), milliseconds(r["onnxruntime_ms"]), f"{r['ratio']:.2f}", f"{max(r['errors']):.0e}", f"{r['peri_peak_mib']:.0f}", f"{r['onnxruntime_peak_mib']:.0f}"] for r in data["rows"]]
+    out = table(["model", "peri ms", "ONNX Runtime ms", "ratio", "error of the range", "peak MiB", "ONNX Runtime's"], rows)
     return f"{out}\n\n{data['summary']}. ONNX Runtime {data['onnxruntime']}; {data['note']}. `benchmarks/results/{name}`: {data['machine']}, {data['threads']} threads."
 
 
@@ -159,7 +174,7 @@ def gpu():
             f"{chips}, float16; PyTorch's mode: {', '.join(sorted(modes))}. Of each row the newest result; how it was measured and which engines were judged: the pages of {pages}.")
 
 
-SECTIONS = {"peers": lambda: peers("cpu_peers"), "sixteen": sixteen, "packages": packages, "written": written, "gpu": gpu, "start": start, "chains": chains, "agreement": agreement}
+SECTIONS = {"peers": lambda: peers("cpu_peers"), "sixteen": sixteen, "operators": operators, "packages": packages, "written": written, "gpu": gpu, "start": start, "chains": chains, "agreement": agreement}
 
 
 def page(text):
