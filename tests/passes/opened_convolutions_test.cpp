@@ -41,8 +41,9 @@ TEST(SplitConvolutions, PartsOfAnySize) {
     return left("split_convolutions", text, "conv", rewrites);
   };
   EXPECT_EQ(convolutions(gate("pads=[1,1]", "[16, 32, 16]", "output p; output q; output r"), 3), 3);
-  EXPECT_EQ(convolutions(
-                gate("pads=[4,0], dilations=[2]", "[17, 31, 16]", "t = tanh(p); y = mul(r, q); output t; output y"), 3),
+  EXPECT_EQ(convolutions(gate("pads=[4,0], dilations=[2]", "[17, 31, 16]",
+                              "t = tanh(p); y = relu(r); output t; output q; output y"),
+                         3),
             3);
   EXPECT_EQ(convolutions(gate("pads=[1,1], strides=[2]", "[20, 20, 24]", "y = relu(q); output y"), 1),
             1);                                                                                       // the others go
