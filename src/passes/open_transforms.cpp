@@ -1,12 +1,16 @@
 // Pass open_transforms: Fourier transforms of known lengths become products with constant matrices, one or two each,
 // and those of the frames of a signal become convolutions, for which there are kernels.
 #include <algorithm>
+#include <numeric>
 
 #include "passes/entry.hpp"
 #include "passes/fourier/fourier.hpp"
 
 namespace peri::passes {
 namespace {
+
+// Frames overlap, so that many share the matrix: 128 MiB, a frame of 4,096 elements and half its bins.
+constexpr int64_t kMaxFrameWeights = int64_t{1} << 25;
 
 std::optional<int64_t> number_of(const ir::Value* v) {
   const auto all = v ? numbers_of(v) : std::nullopt;
@@ -15,26 +19,43 @@ std::optional<int64_t> number_of(const ir::Value* v) {
 
 bool is_real_or_complex(const Dim& d) { return d.is_const(1) || d.is_const(2); }
 
+// Axes `a` and `b` of `rank` change places.
+std::vector<int64_t> exchanged(size_t rank, size_t a, size_t b) {
+  std::vector<int64_t> perm(rank);
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[a], perm[b]);
+  return perm;
+}
+
 Result<bool> open_dft(Rewriter& w, ir::Node* n) {
-  const Shape x = *n->in(0)->type.shape, y = *n->out()->type.shape;
+  Shape x = *n->in(0)->type.shape, y = *n->out()->type.shape;
   const auto axis = n->in(2) ? number_of(n->in(2)) : std::optional<int64_t>(-2);
+  if (!axis || x.size() < 2 || !is_real_or_complex(x.back())) return false;
+  const auto of = static_cast<size_t>(wrap_axis(*axis, x.size()));
   const size_t at = x.size() - 2;
-  if (!axis || (*axis != -2 && *axis != static_cast<int64_t>(at)) || !x[at].is_const() || !y[at].is_const())
-    return false;
-  if (!is_real_or_complex(x.back())) return false;
-  const int64_t in = x[at].value(), width = x.back().value(), bins = y[at].value();
+  if (of > at || !x[of].is_const() || !y[of].is_const()) return false;
+  const int64_t in = x[of].value(), width = x.back().value(), bins = y[of].value();
   const auto given = n->in(1) ? number_of(n->in(1)) : std::optional<int64_t>(in);
   if (!given || *given < 1 || in < 1 || std::max(in, bins) > kMaxFourierWeights) return false;
   const Fourier f = {in, width, *given, bins, n->i("inverse") != 0};
   int64_t lines = 1;
-  for (size_t k = 0; k < at; ++k)
-    if (x[k].is_const() && x[k].value() < kMaxFourierWeights / lines) lines *= std::max<int64_t>(1, x[k].value());
+  for (size_t k = 0; k <= at; ++k)
+    if (k != of && x[k].is_const() && x[k].value() < kMaxFourierWeights / lines)
+      lines *= std::max<int64_t>(1, x[k].value());
   const auto steps = in_two_steps(f, lines);
   if (!steps && f.weights() > kMaxFourierWeights) return false;
   w.standing_for({n});
-  PERI_ASSIGN(ir::Value * made,
-              steps ? two_products(w, f, *steps, n->in(0), y, n->out()) : one_product(w, f, n->in(0), y, n->out()));
-  w.replace(n->out(), made);
+  const std::vector<int64_t> perm = exchanged(x.size(), of, at);
+  ir::Value* v = n->in(0);
+  if (of != at) {
+    PERI_ASSIGN(v, w.transpose(v, perm, n->out()));
+    std::swap(y[of], y[at]);
+  }
+  PERI_ASSIGN(v, steps ? two_products(w, f, *steps, v, y, n->out()) : one_product(w, f, v, y, n->out()));
+  if (of != at) {
+    PERI_ASSIGN(v, w.transpose(v, perm, n->out()));
+  }
+  w.replace(n->out(), v);
   return true;
 }
 
@@ -47,7 +68,9 @@ Result<bool> open_stft(Rewriter& w, ir::Node* n) {
   const auto given = n->in(3) ? number_of(n->in(3)) : window ? std::optional(window->constant->numel()) : std::nullopt;
   if (!given || *given < 1) return false;
   const int64_t frame = *given, width = x[2].value(), bins = y[2].value();
-  if (frame * width * bins * 2 > kMaxFourierWeights || (window && window->constant->numel() != frame)) return false;
+  if (std::max(frame, bins) > kMaxFrameWeights || frame * width * bins * 2 > kMaxFrameWeights ||
+      (window && window->constant->numel() != frame))
+    return false;
   std::vector<float> factors;
   for (int64_t bin = 0; bin < bins; ++bin)
     for (int64_t to = 0; to < 2; ++to)
@@ -87,11 +110,12 @@ extern const Entry open_transforms_entry;
 const Entry open_transforms_entry{{
     .name = "open_transforms",
     .contract =
-        "No dft of float32 along the last axis of a signal is left whose length is known and whose matrix has "
-        "at most 4 million elements: it is a matmul with that matrix, or two with smaller ones where its length "
-        "has two factors and that is less work. The latter hold for lengths up to a million. No stft with such "
-        "a matrix and a constant window is left: it is a convolution of the signal with the matrix under the "
-        "window. It stands before lift_windows.",
+        "No dft of float32 is left whose length is known and whose matrix has at most 4 million elements: it is a "
+        "matmul with that matrix, or two with smaller ones where its length has two factors and that is less "
+        "work, between transposes unless it is along the axis before the last. The latter hold for lengths up to a "
+        "million. No stft with a constant window whose matrix has at most 32 million is left: it is a convolution of "
+        "the "
+        "signal with the matrix under the window. It stands before lift_windows.",
     .follows = {"fold_constants"},
     .run = run,
     .examples =
@@ -100,9 +124,13 @@ const Entry open_transforms_entry{{
           "graph { input x: f32[batch,2,1]; const s: i64[2] = [-1, 2]; const w: f32[2,4] = [1.0, 0.0, 1.0, 0.0, "
           "1.0, 0.0, -1.0, 0.0]; const t: i64[3] = [-1, 2, 2]; r = reshape(x, s); m = matmul(r, w); y = "
           "reshape(m, t); output y }"},
-         {"along another axis it stays",
-          "graph { input x: f32[2,2,3,1]; const a: i64[1] = [1]; y = dft(x, _, a); output y }",
-          "graph { input x: f32[2,2,3,1]; const a: i64[1] = [1]; y = dft(x, _, a); output y }"}},
+         {"along another axis", "graph { input x: f32[2,batch,1]; const a: i64[1] = [0]; y = dft(x, _, a); output y }",
+          "graph { input x: f32[2,batch,1]; const s: i64[2] = [-1, 2]; const w: f32[2,4] = [1.0, 0.0, 1.0, 0.0, "
+          "1.0, 0.0, -1.0, 0.0]; u = transpose(x) {perm=[1, 0, 2]}; r = reshape(u, s); m = matmul(r, w); const t: "
+          "i64[3] "
+          "= [-1, 2, 2]; v = reshape(m, t); y = transpose(v) {perm=[1, 0, 2]}; output y }"},
+         {"in float64 it stays", "graph { input x: f64[2,3,1]; y = dft(x); output y }",
+          "graph { input x: f64[2,3,1]; y = dft(x); output y }"}},
 }};
 
 }  // namespace peri::passes

@@ -12,8 +12,9 @@ namespace peri::passes {
 namespace {
 
 // How many products stand for the transform; -1: it is still there.
-int64_t products(const std::string& shape, const std::string& attrs, const std::string& length = "_") {
-  const std::string text = "graph { input x: f32[" + shape + "]; const a: i64[1] = [-2]; " +
+int64_t products(const std::string& shape, const std::string& attrs, const std::string& length = "_",
+                 const std::string& axis = "-2") {
+  const std::string text = "graph { input x: f32[" + shape + "]; const a: i64[1] = [" + axis + "]; " +
                            (length == "_" ? "" : "const l: i64[1] = [" + length + "]; ") + "y = dft(x, " +
                            (length == "_" ? "_" : "l") + ", a) {" + attrs + "}; output y }";
   SCOPED_TRACE(text);
@@ -51,6 +52,25 @@ TEST(OpenTransforms, LongOrManyLinesAreTwoProducts) {
   EXPECT_EQ(products("m,2,2310,2", "inverse=1"), 2);  // 55 by 42
   EXPECT_EQ(products("48,400,2", ""), 2);
   EXPECT_EQ(products("2,2050,1", "onesided=1"), 2);  // 50 by 41
+}
+
+TEST(OpenTransforms, AnyAxis) {
+  EXPECT_EQ(products("12,n,2", "", "_", "0"), 1);
+  EXPECT_EQ(products("2,12,3,5,2", "inverse=1", "_", "1"), 1);
+  EXPECT_EQ(products("2,12,3,5,1", "onesided=1", "16", "-4"), 1);
+  EXPECT_EQ(products("1500,n,2", "", "_", "0"), 2);
+  EXPECT_EQ(products("2,4096,n,1", "onesided=1", "_", "-3"), 2);
+}
+
+TEST(OpenTransforms, LongFramesAreAConvolution) {
+  auto graph = ir::parse_graph(
+      "graph { input x: f32[1,n,1]; const s: i64[] = [700]; const w: f32[2048] = seeded(0.5, 1); y = stft(x, s, w) "
+      "{onesided=1}; output y }");
+  ASSERT_TRUE(graph.ok());
+  ASSERT_TRUE(ops::infer_graph(*graph).ok());
+  const auto report = run_pass(*find("open_transforms"), *graph, {});
+  ASSERT_TRUE(report.ok()) << report.error().text();
+  EXPECT_EQ(report->rewrites, 1);
 }
 
 TEST(OpenTransforms, ALengthWithoutFactorsStaysWhereItsMatrixIsLarge) {
