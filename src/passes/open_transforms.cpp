@@ -30,7 +30,8 @@ std::vector<int64_t> exchanged(size_t rank, size_t a, size_t b) {
 Result<bool> open_dft(Rewriter& w, ir::Node* n) {
   Shape x = *n->in(0)->type.shape, y = *n->out()->type.shape;
   const auto axis = n->in(2) ? number_of(n->in(2)) : std::optional<int64_t>(-2);
-  if (!axis || x.size() < 2 || !is_real_or_complex(x.back())) return false;
+  // An inverse of half the bins makes real values (`irfft`).
+  if (!axis || x.size() < 2 || !is_real_or_complex(x.back()) || !y.back().is_const(2)) return false;
   const auto of = static_cast<size_t>(wrap_axis(*axis, x.size()));
   const size_t at = x.size() - 2;
   if (of > at || !x[of].is_const() || !y[of].is_const()) return false;
@@ -110,12 +111,12 @@ extern const Entry open_transforms_entry;
 const Entry open_transforms_entry{{
     .name = "open_transforms",
     .contract =
-        "No dft of float32 is left whose length is known and whose matrix has at most 4 million elements: it is a "
-        "matmul with that matrix, or two with smaller ones where its length has two factors and that is less "
+        "No dft of float32 with complex results is left whose length is known and whose matrix has at most 4 million "
+        "elements: it is a matmul with that matrix, or two with smaller ones where its length has two factors and that "
+        "is less "
         "work, between transposes unless it is along the axis before the last. The latter hold for lengths up to a "
         "million. No stft with a constant window whose matrix has at most 32 million is left: it is a convolution of "
-        "the "
-        "signal with the matrix under the window. It stands before lift_windows.",
+        "the signal with the matrix under the window. It stands before lift_windows.",
     .follows = {"fold_constants"},
     .run = run,
     .examples =

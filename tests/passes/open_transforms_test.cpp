@@ -62,6 +62,11 @@ TEST(OpenTransforms, AnyAxis) {
   EXPECT_EQ(products("2,4096,n,1", "onesided=1", "_", "-3"), 2);
 }
 
+TEST(OpenTransforms, AnInverseToRealValuesStays) {
+  EXPECT_EQ(products("2,6,10,2", "inverse=1, onesided=1", "10", "1"), -1);
+  EXPECT_EQ(products("2,6,2", "inverse=1, onesided=1", "10"), -1);
+}
+
 TEST(OpenTransforms, LongFramesAreAConvolution) {
   auto graph = ir::parse_graph(
       "graph { input x: f32[1,n,1]; const s: i64[] = [700]; const w: f32[2048] = seeded(0.5, 1); y = stft(x, s, w) "
