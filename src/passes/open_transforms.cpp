@@ -30,7 +30,7 @@ std::vector<int64_t> exchanged(size_t rank, size_t a, size_t b) {
 Result<bool> open_dft(Rewriter& w, ir::Node* n) {
   Shape x = *n->in(0)->type.shape, y = *n->out()->type.shape;
   const auto axis = n->in(2) ? number_of(n->in(2)) : std::optional<int64_t>(-2);
-  // An inverse of half the bins makes real values (`irfft`).
+  // An inverse of half the bins makes real values.
   if (!axis || x.size() < 2 || !is_real_or_complex(x.back()) || !y.back().is_const(2)) return false;
   const auto of = static_cast<size_t>(wrap_axis(*axis, x.size()));
   const size_t at = x.size() - 2;
