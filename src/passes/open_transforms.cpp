@@ -113,9 +113,9 @@ const Entry open_transforms_entry{{
     .contract =
         "No dft of float32 with complex results is left whose length is known and whose matrix has at most 4 million "
         "elements: it is a matmul with that matrix, or two with smaller ones where its length has two factors and that "
-        "is less "
-        "work, between transposes unless it is along the axis before the last. The latter hold for lengths up to a "
-        "million. No stft with a constant window whose matrix has at most 32 million is left: it is a convolution of "
+        "is less work, between transposes unless it is along the axis before the last. The latter hold for lengths up "
+        "to a million. No stft with a constant window whose matrix has at most 32 million is left: it is a convolution "
+        "of "
         "the signal with the matrix under the window. It stands before lift_windows.",
     .follows = {"fold_constants"},
     .run = run,
@@ -128,8 +128,7 @@ const Entry open_transforms_entry{{
          {"along another axis", "graph { input x: f32[2,batch,1]; const a: i64[1] = [0]; y = dft(x, _, a); output y }",
           "graph { input x: f32[2,batch,1]; const s: i64[2] = [-1, 2]; const w: f32[2,4] = [1.0, 0.0, 1.0, 0.0, "
           "1.0, 0.0, -1.0, 0.0]; u = transpose(x) {perm=[1, 0, 2]}; r = reshape(u, s); m = matmul(r, w); const t: "
-          "i64[3] "
-          "= [-1, 2, 2]; v = reshape(m, t); y = transpose(v) {perm=[1, 0, 2]}; output y }"},
+          "i64[3] = [-1, 2, 2]; v = reshape(m, t); y = transpose(v) {perm=[1, 0, 2]}; output y }"},
          {"in float64 it stays", "graph { input x: f64[2,3,1]; y = dft(x); output y }",
           "graph { input x: f64[2,3,1]; y = dft(x); output y }"}},
 }};

@@ -36,7 +36,8 @@ Tensor repeated(const Tensor& bias, int64_t times) {
 Result<bool> rule(Rewriter& w, ir::Node* n) {
   if (n->op != "conv_transpose" || !n->in(0)->type.known() || n->in(0)->type.rank() != 4) return false;
   const ir::Value *weights = n->in(1), *bias = n->in(2);
-  if (!weights->constant || weights->type.dtype != DType::kF32 || (bias && !bias->constant)) return false;
+  if (!weights->constant || weights->constant->numel() == 0 || weights->type.dtype != DType::kF32) return false;
+  if (bias && !bias->constant) return false;
   const std::vector<int64_t>& dims = weights->constant->dims();
   const std::vector<int64_t> window = {dims[2], dims[3]};
   if (n->i("group", 1) != 1 || dims[1] > kMaxChannels || n->has("output_shape")) return false;
@@ -67,8 +68,7 @@ const Entry open_upsampling_entry{{
     .contract =
         "No transposed convolution of float32 with constant weights into at most four channels has strides as large as "
         "its window and nothing else (pads, dilations, groups): it is a convolution into the channels of all elements "
-        "of "
-        "a window, and a transpose. It stands behind fold_batch_norm and lift_windows.",
+        "of a window, and a transpose. It stands behind fold_batch_norm and lift_windows.",
     .follows = {"fold_batch_norm", "lift_windows"},
     .run = run,
     .examples =
