@@ -16,9 +16,9 @@ Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t c
   std::map<std::string, int64_t> out;
   for (size_t k = 0; k < count; ++k) {
     if (!dims || !dims[k].name) return usage("%s %zu has no name", what, k);
-    if (dims[k].value < 1)
+    if (dims[k].value < 0)
       return usage("%s '%s' is %lld", what, dims[k].name, static_cast<long long>(dims[k].value))
-          .expecting("at least 1");
+          .expecting("at least 0");
     if (!out.emplace(dims[k].name, dims[k].value).second) return usage("%s '%s' is given twice", what, dims[k].name);
   }
   return out;

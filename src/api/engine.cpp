@@ -20,7 +20,7 @@ std::vector<std::vector<std::string>> dim_texts(const std::vector<plan::Port>& p
   std::vector<std::vector<std::string>> out;
   for (const plan::Port& p : ports) {
     out.emplace_back();
-    for (const Dim& d : p.shape) out.back().push_back(d.text());
+    for (const Dim& d : p.shape) out.back().push_back(d.is_symbol() ? d.symbol_name() : d.text());
   }
   return out;
 }

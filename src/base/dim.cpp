@@ -103,24 +103,32 @@ struct DimBuilder {
     return d;
   }
 
-  static AtomPtr atom_of(AtomKind kind, std::string name, const Dim& a, const Dim& b) {
+  static AtomPtr symbol_atom(std::string name, bool from_zero) {
     auto atom = std::make_shared<Atom>();
-    atom->kind = kind;
-    if (kind == AtomKind::kSymbol) {
-      atom->text = quote_name(name);
-      atom->name = std::move(name);
-    } else {
-      static constexpr const char* kNames[] = {"", "floordiv", "mod", "max", "min", "sum"};
-      atom->a = a;
-      atom->b = b;
-      atom->text = std::string(kNames[static_cast<int>(kind)]) + "(" + a.text() + ", " + b.text() + ")";
-      atom->depth = 1 + std::max(depth(a), depth(b));
-    }
+    atom->kind = AtomKind::kSymbol;
+    atom->text = quote_name(name) + (from_zero ? "?" : "");
+    atom->name = std::move(name);
+    atom->from_zero = from_zero;
     return atom;
   }
-  static Dim from_atom(AtomKind kind, std::string name, const Dim& a, const Dim& b) {
-    const AtomPtr atom = atom_of(kind, std::move(name), a, b);
+  static Dim symbol(std::string_view name, bool from_zero) {
+    std::string printable(name);
+    std::replace_if(
+        printable.begin(), printable.end(), [](char c) { return c == '`' || static_cast<unsigned char>(c) < 0x20; },
+        '_');
+    const AtomPtr atom = symbol_atom(std::move(printable), from_zero);
     return make({Term{atom->text, {atom}, 1}});
+  }
+  // REQUIRES: not a symbol.
+  static AtomPtr atom_of(AtomKind kind, const Dim& a, const Dim& b) {
+    static constexpr const char* kNames[] = {"", "floordiv", "mod", "max", "min", "sum"};
+    auto atom = std::make_shared<Atom>();
+    atom->kind = kind;
+    atom->a = a;
+    atom->b = b;
+    atom->text = std::string(kNames[static_cast<int>(kind)]) + "(" + a.text() + ", " + b.text() + ")";
+    atom->depth = 1 + std::max(depth(a), depth(b));
+    return atom;
   }
 
   static std::string key_of(const std::vector<AtomPtr>& atoms) {
@@ -151,7 +159,7 @@ struct DimBuilder {
     }
     std::sort(all.begin(), all.end(), [](const Term& x, const Term& y) { return x.key < y.key; });
     const auto half = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
-    common.atoms.push_back(atom_of(AtomKind::kSum, "", make({all.begin(), half}), make({half, all.end()})));
+    common.atoms.push_back(atom_of(AtomKind::kSum, make({all.begin(), half}), make({half, all.end()})));
     std::sort(common.atoms.begin(), common.atoms.end(), [](auto& a, auto& b) { return a->text < b->text; });
     common.key = key_of(common.atoms);
     return common;
@@ -219,12 +227,8 @@ struct DimBuilder {
 
 const Dim::Poly* terms_of(const Dim& d) { return DimBuilder::poly(d); }
 
-Dim Dim::symbol(std::string_view name) {
-  std::string printable(name);
-  std::replace_if(
-      printable.begin(), printable.end(), [](char c) { return c == '`' || static_cast<unsigned char>(c) < 0x20; }, '_');
-  return DimBuilder::from_atom(AtomKind::kSymbol, printable, {}, {});
-}
+Dim Dim::symbol(std::string_view name) { return DimBuilder::symbol(name, false); }
+Dim Dim::symbol_from_zero(std::string_view name) { return DimBuilder::symbol(name, true); }
 
 Dim Dim::poison() {
   static const std::shared_ptr<const Poly> kPoison = [] {
@@ -273,7 +277,8 @@ Dim operator-(const Dim& a, const Dim& b) { return a + Dim(-1) * b; }
 
 Dim binary_atom(AtomKind kind, const Dim& a, const Dim& b) {
   if (a.is_poison() || b.is_poison()) return Dim::poison();
-  return DimBuilder::from_atom(kind, "", a, b);
+  const AtomPtr atom = DimBuilder::atom_of(kind, a, b);
+  return DimBuilder::make({Term{atom->text, {atom}, 1}});
 }
 
 Dim floordiv(const Dim& a, const Dim& b) {
@@ -348,7 +353,7 @@ Dim substitute_any(const Dim& d, const Map& binding) {
   return DimBuilder::rebuild(d, [&](const Atom& a) -> Dim {
     if (a.kind == AtomKind::kSymbol) {
       auto it = binding.find(a.name);
-      return it == binding.end() ? Dim::symbol(a.name) : Dim(it->second);
+      return it == binding.end() ? DimBuilder::symbol(a.name, a.from_zero) : Dim(it->second);
     }
     const Dim x = substitute_any(a.a, binding), y = substitute_any(a.b, binding);
     switch (a.kind) {

@@ -25,6 +25,8 @@ class Dim {
   Dim(int64_t value) : value_(value) {}  // NOLINT: a number is a dimension
   // A named dimension; control bytes and backquotes in the name become '_', so that its text parses back.
   static Dim symbol(std::string_view name);
+  // The same for one that may be 0, as the length of a decoder's past is; its text is "name?".
+  static Dim symbol_from_zero(std::string_view name);
   static Dim poison();
 
   bool is_const() const { return !poly_; }
@@ -69,8 +71,8 @@ Dim min(const Dim& a, const Dim& b);
 
 // Prefix of the names of sizes that depend on the data; these may be 0.
 constexpr std::string_view kDataDim = "data.";
-// True if a >= bound is proven for every assignment of symbols >= 1 (>= 0 for those that depend on the data), from the
-// signs of the coefficients; false: not proven.
+// True if a >= bound is proven for every assignment of symbols >= 1 (>= 0 for those from zero and those that depend on
+// the data), from the signs of the coefficients; false: not proven.
 bool provably_at_least(const Dim& a, int64_t bound);
 
 using Shape = std::vector<Dim>;

@@ -6,11 +6,11 @@
 namespace peri {
 
 namespace {
-// Bounds that hold for every assignment of symbols >= 1, those of data >= 0; none: not known.
+// Bounds that hold for every assignment of symbols >= 1, those from zero and of data >= 0; none: not known.
 using Bound = std::optional<int64_t>;
 Bound low_of(const Dim& d);
 Bound low_of(const Atom& a) {
-  if (a.kind == AtomKind::kSymbol) return a.name.starts_with(kDataDim) ? 0 : 1;
+  if (a.kind == AtomKind::kSymbol) return a.from_zero || a.name.starts_with(kDataDim) ? 0 : 1;
   if (a.kind == AtomKind::kMod) return a.b.is_const() && a.b.value() > 0 ? Bound(0) : std::nullopt;
   const Bound x = low_of(a.a), y = low_of(a.b);
   int64_t sum = 0;

@@ -13,6 +13,7 @@ struct Atom {
   AtomKind kind;
   std::string text;
   std::string name;
+  bool from_zero = false;  // of a symbol: it may be 0
   Dim a, b;
   int depth = 0;
 };

@@ -36,6 +36,11 @@ struct DimParser {
     at = static_cast<size_t>(end - text.data());
     return Dim(v);
   }
+  Dim symbol(std::string_view name) {
+    if (at >= text.size() || text[at] != '?') return Dim::symbol(name);
+    ++at;
+    return Dim::symbol_from_zero(name);
+  }
   Result<Dim> call(std::string_view name) {
     PERI_ASSIGN(Dim a, sum());
     if (!take(',')) return fail("expected ','");
@@ -65,15 +70,16 @@ struct DimParser {
     } else if (take('`')) {
       const size_t end = text.find('`', at);
       if (end == std::string_view::npos || end == at) return fail("unclosed or empty name");
-      out = Dim::symbol(text.substr(at, end - at));
+      const std::string_view name = text.substr(at, end - at);
       at = end + 1;
+      out = symbol(name);
     } else {
       const size_t start = at;
       while (at < text.size() && (isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_' || text[at] == '.'))
         ++at;
       if (at == start) return fail("expected a name or a number");
       const std::string_view name = text.substr(start, at - start);
-      out = take('(') ? call(name) : Result<Dim>(Dim::symbol(name));
+      out = take('(') ? call(name) : Result<Dim>(symbol(name));
     }
     --depth;
     return out;

@@ -36,7 +36,7 @@ Result<judge::Subject> open_subject(const Request& request, bool reference, bool
   judge::Subject s;
   s.path = request.model;
   PERI_ASSIGN(const int threads, threads_of(request.threads));
-  auto imported = compile::import_any(request.model, request.fixed, {request.dims, request.at_hand});
+  auto imported = compile::import_any(request.model, request.fixed, {request.dims, request.at_hand, request.min_dims});
   if (!imported.ok()) return std::move(imported).error().in_file(request.model);
   s.reference = std::move(imported->graph);
   s.check_files = std::move(imported->check_files);

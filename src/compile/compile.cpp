@@ -205,11 +205,31 @@ const ir::Graph& Compilation::graph() const { return state_->imported.graph; }
 const DimBinding& Compilation::tuned_for() const { return state_->sizes.tuned_for; }
 const std::vector<DimBinding>& Compilation::bounds() const { return state_->sizes.bounds; }
 
+namespace {
+// A lock has the smallest sizes that were given with it.
+ImportSizes import_sizes(const Options& options) {
+  ImportSizes out{options.dims, options.at_hand, options.min_dims};
+  if (options.lock) out.least.insert(options.lock->at_least.begin(), options.lock->at_least.end());
+  return out;
+}
+
+// What choices are made for: of values without elements there is nothing to choose.
+DimBinding at_least_one(DimBinding sizes) {
+  for (auto& [name, value] : sizes) value = std::max<int64_t>(value, 1);
+  return sizes;
+}
+std::vector<DimBinding> at_least_one(const std::vector<DimBinding>& all) {
+  std::vector<DimBinding> out;
+  for (const DimBinding& sizes : all) out.push_back(at_least_one(sizes));
+  return out;
+}
+}  // namespace
+
 Result<std::unique_ptr<Compilation>> Compilation::start(Options options) {
   return contained([&]() -> Result<std::unique_ptr<Compilation>> {
     const int64_t begun = now_ns();
     if (options.progress) options.progress(0, 0, "import " + options.model);
-    PERI_ASSIGN(Imported model, import_any(options.model, options.fixed, {options.dims, options.at_hand}));
+    PERI_ASSIGN(Imported model, import_any(options.model, options.fixed, import_sizes(options)));
     const double seconds = seconds_since(begun);
     PERI_ASSIGN(auto out, start(std::move(options), std::move(model)));
     out->state_->import_seconds = seconds;
@@ -320,8 +340,9 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused,
   Compiled out;
   const int64_t start = now_ns();
   PERI_ASSIGN(auto lowered, lower::lower_graph(imported.graph, *backend, *tuner,
-                                               {sizes.tuned_for, sizes.bounds, options.lock ? &*options.lock : nullptr,
-                                                refused, silent ? nullptr : options.progress}));
+                                               {at_least_one(sizes.tuned_for), at_least_one(sizes.bounds),
+                                                options.lock ? &*options.lock : nullptr, refused,
+                                                silent ? nullptr : options.progress}));
   tune_seconds += seconds_since(start);
   out.tune_seconds = tune_seconds;
   if (imported.check_files) PERI_TRY(imported.check_files());
@@ -331,6 +352,7 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused,
   out.bounds = sizes.bounds;
   out.notes = imported.notes;
   out.program = std::move(lowered.program);
+  for (const auto& [name, value] : sizes.tuned_for) out.program.tuned_for[name] = value;
   out.program.at_least = {sizes.at_least.begin(), sizes.at_least.end()};
   out.program.at_most = {sizes.at_most.begin(), sizes.at_most.end()};
   out.weights = std::move(lowered.weights);

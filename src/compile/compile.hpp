@@ -56,6 +56,7 @@ struct Imported {
 struct ImportSizes {
   std::map<std::string, int64_t> dims = {};
   std::vector<InputShape> at_hand = {};
+  std::map<std::string, int64_t> least = {};  // the smallest sizes: a dimension of 0 here, or in `dims`, may be 0
 };
 Result<Imported> import_any(const std::string& model, const std::map<std::string, std::string>& fixed = {},
                             const ImportSizes& sizes = {});
@@ -121,6 +122,8 @@ constexpr int64_t kShapeEnds = -1;
 Result<DimBinding> stated_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given);
 Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
                                 const DimBinding& otherwise = {});
+// The dimension that a user's name for a size means: its own, INPUT.AXIS, "batch", "sequence"; nullopt: none.
+std::optional<std::string> dimension_of(const ir::Graph& graph, const std::string& key);
 // Sizes of the graph's dimensions from inputs at hand.
 DimBinding sizes_of(const ir::Graph& graph, const std::vector<InputShape>& at_hand);
 

@@ -23,6 +23,7 @@ struct Sizes {
   Status take_axis(const std::string& key, const Dim& dim, int64_t value);
   Status take_name(const std::string& key, int64_t value);
   Status take(const std::string& key, int64_t value);
+  Status check_zeros() const;
 };
 
 void Sizes::begin() {
@@ -103,6 +104,18 @@ Status Sizes::take_name(const std::string& key, int64_t value) {
       .advise(known.empty() ? "all its dimensions are fixed" : "its dimensions are " + known);
 }
 
+// Only a dimension that the model was imported with as one that may be 0 is 0.
+Status Sizes::check_zeros() const {
+  for (const ir::Value* v : graph.inputs)
+    for (const Dim& d : *v->type.shape) {
+      if (!d.is_symbol() || !provably_at_least(d, 1)) continue;
+      const auto given = by.find(d.symbol_name());
+      if (given != by.end() && binding.find(d.symbol_name())->second == 0)
+        return usage("dimension '%s' is 0", given->second.c_str()).expecting("at least 1");
+    }
+  return Ok{};
+}
+
 // By a dimension's name or as INPUT.AXIS.
 Status Sizes::take(const std::string& key, int64_t value) {
   for (const ir::Value* v : graph.inputs) {
@@ -135,10 +148,11 @@ Result<Sizes> resolved(const ir::Graph& graph, const std::map<std::string, int64
   for (const bool ends : {true, false})
     for (const auto& [key, value] : given) {
       if ((value == kShapeEnds) != ends) continue;
-      if (value < 1 && value != kShapeEnds)
-        return usage("dimension '%s' is %lld", key.c_str(), static_cast<long long>(value)).expecting("at least 1");
+      if (value < 0 && value != kShapeEnds)
+        return usage("dimension '%s' is %lld", key.c_str(), static_cast<long long>(value)).expecting("at least 0");
       PERI_TRY(sizes.take(key, value));
     }
+  PERI_TRY(sizes.check_zeros());
   return sizes;
 }
 
@@ -161,6 +175,13 @@ DimBinding sizes_of(const ir::Graph& graph, const std::vector<InputShape>& at_ha
         out.emplace(d.symbol_name(), it->dims[axis]);
   }
   return out;
+}
+
+std::optional<std::string> dimension_of(const ir::Graph& graph, const std::string& key) {
+  Sizes sizes{graph};
+  sizes.begin();
+  if (!sizes.take(key, 0).ok() || sizes.by.empty()) return std::nullopt;
+  return sizes.by.begin()->first;
 }
 
 Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,

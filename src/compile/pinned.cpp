@@ -47,12 +47,43 @@ Result<ir::Graph> declared_inputs(const std::string& model, const DimBinding& le
     if (p.type.known()) g.add_input(p.name, p.type);
   return g;
 }
+
+// The dimensions of `inputs` that are given as 0, or are so in an input at hand. What is given and names none is told
+// when sizes are resolved.
+std::set<std::string, std::less<>> given_as_zero(const ir::Graph& inputs, const ImportSizes& sizes) {
+  std::set<std::string, std::less<>> out;
+  for (const auto* const list : {&sizes.dims, &sizes.least})
+    for (const auto& [key, value] : *list)
+      if (value == 0)
+        if (const std::optional<std::string> dimension = dimension_of(inputs, key)) out.insert(*dimension);
+  for (const InputShape& input : sizes.at_hand)
+    for (size_t axis = 0; axis < input.dims.size(); ++axis)
+      if (input.dims[axis] == 0)
+        if (const auto dimension = dimension_of(inputs, input.name + "." + std::to_string(axis)))
+          out.insert(*dimension);
+  return out;
+}
+
+bool any_zero(const ImportSizes& sizes) {
+  const auto zero = [](const auto& size) { return size.second == 0; };
+  return std::any_of(sizes.dims.begin(), sizes.dims.end(), zero) ||
+         std::any_of(sizes.least.begin(), sizes.least.end(), zero) ||
+         std::any_of(sizes.at_hand.begin(), sizes.at_hand.end(),
+                     [](const InputShape& s) { return std::count(s.dims.begin(), s.dims.end(), 0) > 0; });
+}
 }  // namespace
 
 Result<onnx::ImportedModel> import_pinned(const std::string& model, const std::map<std::string, std::string>& fixed,
                                           const ImportSizes& sizes, Pinned* pinned) {
   const DimBinding lengths = lengths_of(sizes), ranks = ranks_of(sizes);
-  auto at_every_size = onnx::import_model(model, {.fixed = fixed, .lengths = lengths, .ranks = ranks});
+  std::set<std::string, std::less<>> zero;
+  if (any_zero(sizes))
+    if (const auto inputs = declared_inputs(model, lengths, ranks); inputs.ok()) zero = given_as_zero(*inputs, sizes);
+  const auto import_at = [&](const DimBinding& fixed_sizes) {
+    return onnx::import_model(
+        model, {.fixed = fixed, .sizes = fixed_sizes, .from_zero = zero, .lengths = lengths, .ranks = ranks});
+  };
+  auto at_every_size = import_at({});
   if (at_every_size.ok()) {  // names of sequences say how many elements they have, and of no dimension
     for (const auto& [key, value] : sizes.dims)
       if (at_every_size->lengths.contains(key)) pinned->also.emplace(key, value);
@@ -70,13 +101,13 @@ Result<onnx::ImportedModel> import_pinned(const std::string& model, const std::m
   }
   auto asked = resolve_dims(inputs, dims, at_hand);
   if (!asked.ok() || asked->empty()) return at_every_size;
-  auto best = onnx::import_model(model, {.fixed = fixed, .sizes = *asked, .lengths = lengths, .ranks = ranks});
+  auto best = import_at(*asked);
   if (!best.ok()) {  // what nobody gave may have to be as small as it can
     DimBinding small = at_hand;
     for (const auto& [name, value] : *asked) small.emplace(name, 1);
     asked = resolve_dims(inputs, dims, small);
     PERI_CHECK(asked.ok());
-    best = onnx::import_model(model, {.fixed = fixed, .sizes = *asked, .lengths = lengths, .ranks = ranks});
+    best = import_at(*asked);
   }
   if (!best.ok()) {
     Error e = std::move(at_every_size).error();
@@ -89,7 +120,7 @@ Result<onnx::ImportedModel> import_pinned(const std::string& model, const std::m
   for (const auto& [name, value] : *asked) {
     DimBinding fewer = kept;
     fewer.erase(name);
-    auto freer = onnx::import_model(model, {.fixed = fixed, .sizes = fewer, .lengths = lengths, .ranks = ranks});
+    auto freer = import_at(fewer);
     if (!freer.ok()) continue;
     best = std::move(freer);
     kept = std::move(fewer);

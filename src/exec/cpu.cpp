@@ -12,6 +12,7 @@
 #include "exec/entry.hpp"
 #include "exec/region/by_definition.hpp"
 #include "exec/region/checked_region.hpp"
+#include "exec/region/emptied.hpp"
 #include "exec/region/other_kernel.hpp"
 #include "exec/region/region_template.hpp"
 #include "exec/weights/shared_packed.hpp"
@@ -214,9 +215,15 @@ class CpuPrepared final : public runtime::Prepared {
     // What is packed must not hang on which size comes first. A kernel that refuses the tuned size says so below.
     if (turn.first() && !tuned_.empty() && tuned_ != binding)
       (void)contained([&] { return instance_at(tuned_, &turn.packed, nullptr); });
+    if (empty_at(binding)) {
+      PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
+      if (any_emptied(region_->region(), concrete.graph())) {
+        turn.done();
+        return at_empty(binding, concrete.graph());
+      }
+    }
     Instead instead;
-    auto at_size = empty_at(binding) ? Result<std::unique_ptr<kernels::Instance>>(refused("a size is 0"))
-                                     : instance_at(binding, &turn.packed, &instead);
+    auto at_size = instance_at(binding, &turn.packed, &instead);
     if (!at_size.ok()) {
       turn.done();
       return otherwise(binding, at_size.error());
@@ -232,28 +239,52 @@ class CpuPrepared final : public runtime::Prepared {
   }
 
  private:
-  // Data made a size 0: kernels take no such problem.
-  bool empty_at(const DimBinding& binding) const {
-    return data_sized_ &&
-           std::any_of(binding.begin(), binding.end(), [](const auto& size) { return size.second == 0; });
+  static bool empty_at(const DimBinding& binding) {
+    return std::any_of(binding.begin(), binding.end(), [](const auto& size) { return size.second == 0; });
+  }
+  // Where a value has no elements: a kernel for the rest, else the definition.
+  Result<std::unique_ptr<runtime::Instance>> at_empty(const DimBinding& binding, const ir::Graph& concrete) {
+    std::optional<Rest> rest = without_emptied(region_->region(), concrete);
+    if (rest && rest->graph.outputs.empty()) return instance_of_rest(nullptr, {}, {});
+    if (rest && !choosing_) {
+      WideWeights::Turn turn(weights_->wide, target_);
+      const kernels::Constants all = turn.constants();
+      std::vector<Tensor> weights;
+      std::vector<bool> constant;
+      for (const size_t k : rest->inputs) {
+        weights.push_back(all[k]);
+        constant.push_back(constant_[k]);
+      }
+      OtherKernel other = other_kernel(
+          kernel_.executor, nullptr, {&rest->graph, constant}, {weights, nullptr, &target_, nullptr, false},
+          [&](const auto&, const kernels::Instance& made) { return may_share(made, *rest, step_.shares); });
+      if (other.kernel) {
+        Instead instead;
+        for (size_t k = 0; k < weights.size(); ++k)
+          if (weights_->wide.narrow(rest->inputs[k]))
+            instead.emplace_back(k, other.kernel->takes_constants ? Tensor() : weights[k]);
+        return instance_of_rest(std::make_unique<CpuInstance>(std::move(other.instance), nullptr, std::move(instead)),
+                                std::move(rest->inputs), std::move(rest->outputs));
+      }
+    }
+    return reference_instance(*region_, binding, weights_->wide.stored(), most_elements_,
+                              refused("no kernel takes values without elements"));
   }
   // At a size that the kernel was chosen without: another kernel, else the definition. Where candidates are tried, a
   // refusal refuses the candidate.
   Result<std::unique_ptr<runtime::Instance>> otherwise(const DimBinding& binding, const Error& why) {
     if (!data_sized_ && (choosing_ || why.kind != ErrorKind::kRefused || binding == tuned_)) return why;
-    if (!empty_at(binding)) {
-      PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
-      WideWeights::Turn weights(weights_->wide, target_);
-      const kernels::Constants constants = weights.constants();
-      const auto serves = [&](const kernels::Kernel& kernel, const kernels::Instance& made) {
-        return check_sharing(made, kernel, step_).ok();
-      };
-      OtherKernel other =
-          other_kernel(kernel_, {&concrete.graph(), constant_}, {constants, nullptr, &target_, nullptr, false}, serves);
-      if (other.kernel)
-        return std::unique_ptr<runtime::Instance>(
-            std::make_unique<CpuInstance>(std::move(other.instance), nullptr, instead_of(*other.kernel, constants)));
-    }
+    PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
+    WideWeights::Turn weights(weights_->wide, target_);
+    const kernels::Constants constants = weights.constants();
+    const auto serves = [&](const kernels::Kernel& kernel, const kernels::Instance& made) {
+      return check_sharing(made, kernel, step_).ok();
+    };
+    OtherKernel other = other_kernel(kernel_.executor, &kernel_, {&concrete.graph(), constant_},
+                                     {constants, nullptr, &target_, nullptr, false}, serves);
+    if (other.kernel)
+      return std::unique_ptr<runtime::Instance>(
+          std::make_unique<CpuInstance>(std::move(other.instance), nullptr, instead_of(*other.kernel, constants)));
     return reference_instance(*region_, binding, weights_->wide.stored(), most_elements_, why);
   }
   Instead instead_of(const kernels::Kernel& kernel, const kernels::Constants& constants) const {

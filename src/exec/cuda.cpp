@@ -9,6 +9,7 @@
 #include "exec/cuda_code.hpp"
 #include "exec/entry.hpp"
 #include "exec/region/checked_region.hpp"
+#include "exec/region/emptied.hpp"
 #include "exec/region/other_kernel.hpp"
 #include "exec/region/region_template.hpp"
 #include "kernels/cuda/code/launch.hpp"
@@ -142,17 +143,10 @@ class CudaPrepared final : public runtime::Prepared {
 
   Result<std::unique_ptr<runtime::Instance>> instantiate(const DimBinding& binding) override {
     PERI_ASSIGN(const BoundRegion concrete, region_->bind(binding));
+    if (any_emptied(region_->region(), concrete.graph())) return at_empty(concrete.graph());
     PERI_ASSIGN(Planned made, planned(concrete.graph()));
     PERI_TRY(check_sharing(*made.instance, *made.kernel, step_));
-    const auto* plan = dynamic_cast<const kernels::cuda::LaunchInstance*>(made.instance.get());
-    if (!plan) return internal_error("kernel '%s' gives no launches", std::string(made.kernel->name).c_str());
-    std::vector<Ready> launches;
-    for (const KernelLaunch& l : plan->launches()) {
-      PERI_ASSIGN(launches.emplace_back(), ready(*made.kernel, l));
-    }
-    PERI_ASSIGN(std::shared_ptr<const Packed> packed, packed_on_device(plan->packed(), made.packed));
-    return std::unique_ptr<runtime::Instance>(std::make_unique<CudaInstance>(
-        step_.name, device_, std::move(made.calls), std::move(launches), *plan, std::move(packed)));
+    return instance_of(std::move(made), weights_);
   }
 
  private:
@@ -162,6 +156,42 @@ class CudaPrepared final : public runtime::Prepared {
     std::shared_ptr<const Packed>* packed = nullptr;  // where the kernel's weights are kept
     std::vector<ReadyCall> calls;                     // the instance's
   };
+  Result<std::unique_ptr<runtime::Instance>> instance_of(Planned made, const std::vector<Tensor>& weights) {
+    const auto* plan = dynamic_cast<const kernels::cuda::LaunchInstance*>(made.instance.get());
+    if (!plan) return internal_error("kernel '%s' gives no launches", std::string(made.kernel->name).c_str());
+    std::vector<Ready> launches;
+    for (const KernelLaunch& l : plan->launches()) {
+      PERI_ASSIGN(launches.emplace_back(), ready(*made.kernel, l));
+    }
+    PERI_ASSIGN(std::shared_ptr<const Packed> packed, packed_on_device(plan->packed(), weights, made.packed));
+    return std::unique_ptr<runtime::Instance>(std::make_unique<CudaInstance>(
+        step_.name, device_, std::move(made.calls), std::move(launches), *plan, std::move(packed)));
+  }
+
+  // Where a value has no elements: a kernel for the rest, which the definition cannot be on a device.
+  Result<std::unique_ptr<runtime::Instance>> at_empty(const ir::Graph& concrete) {
+    std::optional<Rest> rest = without_emptied(region_->region(), concrete);
+    if (rest && rest->graph.outputs.empty()) return instance_of_rest(nullptr, {}, {});
+    if (rest) {
+      std::vector<Tensor> weights;
+      std::vector<bool> constant;
+      for (const size_t k : rest->inputs) {
+        weights.push_back(weights_[k]);
+        constant.push_back(constant_[k]);
+      }
+      OtherKernel other = other_kernel(
+          kernel_.executor, nullptr, {&rest->graph, constant}, {weights, nullptr, &device_->target(), nullptr, false},
+          [&](const auto&, const kernels::Instance& made) { return may_share(made, *rest, step_.shares); });
+      if (other.kernel) {
+        std::shared_ptr<const Packed> packed;
+        PERI_ASSIGN(auto part, instance_of({other.kernel, std::move(other.instance), &packed, {}}, weights));
+        return instance_of_rest(std::move(part), std::move(rest->inputs), std::move(rest->outputs));
+      }
+    }
+    return refused("no kernel of the GPU takes a value without elements here")
+        .at_node(step_.name)
+        .advise("give sizes of at least 1, or build the engine for the host: peri build MODEL -o ENGINE --backend cpu");
+  }
   // What the step's kernel was chosen for it, or its library, may refuse at other sizes: an operand of one row there
   // that was whole at the tuned ones. Where candidates are tried that refuses the candidate, in an engine another
   // kernel takes the size.
@@ -172,8 +202,9 @@ class CudaPrepared final : public runtime::Prepared {
     Status done = own(problem, &out);
     if (done.ok()) return out;
     if (choosing_ || done.error().kind != ErrorKind::kRefused) return std::move(done).error().at_node(step_.name);
-    OtherKernel other = other_kernel(kernel_, problem, {weights_, nullptr, &device_->target(), nullptr, false},
-                                     [](const auto&, const auto&) { return true; });
+    OtherKernel other =
+        other_kernel(kernel_.executor, &kernel_, problem, {weights_, nullptr, &device_->target(), nullptr, false},
+                     [](const auto&, const auto&) { return true; });
     if (other.kernel)
       return Planned{other.kernel, std::move(other.instance), &packed_of_[{other.kernel, other.config}], {}};
     return std::move(done).error().at_node(step_.name);
@@ -191,16 +222,17 @@ class CudaPrepared final : public runtime::Prepared {
   }
 
   // Goes up once for all sizes that a kernel takes.
-  Result<std::shared_ptr<const Packed>> packed_on_device(const std::vector<kernels::cuda::PackedWeight>& weights,
+  Result<std::shared_ptr<const Packed>> packed_on_device(const std::vector<kernels::cuda::PackedWeight>& wanted,
+                                                         const std::vector<Tensor>& weights,
                                                          std::shared_ptr<const Packed>* kept) {
     const std::lock_guard<std::mutex> lock(lock_);
-    if (*kept || weights.empty()) return *kept;
+    if (*kept || wanted.empty()) return *kept;
     auto made = std::make_shared<Packed>();
     PERI_ASSIGN(const std::unique_ptr<device::Stream> stream, device_->make_stream());
-    for (const kernels::cuda::PackedWeight& w : weights) {
-      if (w.input >= weights_.size() || !weights_[w.input].defined())
+    for (const kernels::cuda::PackedWeight& w : wanted) {
+      if (w.input >= weights.size() || !weights[w.input].defined())
         return invalid("input %zu is not a weight", w.input).at_node(step_.name);
-      PERI_ASSIGN(const Tensor host, w.make(weights_[w.input]));
+      PERI_ASSIGN(const Tensor host, w.make(weights[w.input]));
       auto memory = device_->allocate(host.bytes().size());
       if (!memory.ok()) return std::move(memory).error().at_node(step_.name);
       PERI_TRY(stream->copy_in(memory->address(), host.bytes()));

@@ -38,6 +38,7 @@ compile::ImportSizes sizes_of(const plan::Program& program, const std::map<std::
     for (const Dim& d : p.shape) {
       const auto size = d.eval(tuned_for);
       input.dims.push_back(size.ok() ? *size : 1);
+      if (d.is_symbol() && !provably_at_least(d, 1)) out.least.emplace(d.symbol_name(), 0);
     }
   }
   return out;

@@ -69,6 +69,11 @@ std::vector<DimBinding> sizes_to_judge(const ir::Graph& graph, const DimBinding&
     if (auto sizes = changed(graph, tuned_for, *changes);
         sizes && std::find(out.begin(), out.end(), *sizes) == out.end())
       out.push_back(std::move(*sizes));
+  DimBinding empty = tuned_for;  // a decoder's first step
+  for (const ir::Value* v : graph.inputs)
+    for (const Dim& d : v->type.shape ? *v->type.shape : Shape())
+      if (d.is_symbol() && !provably_at_least(d, 1)) empty[d.symbol_name()] = 0;
+  if (std::find(out.begin(), out.end(), empty) == out.end() && possible(graph, empty)) out.push_back(std::move(empty));
   return out;
 }
 

@@ -11,7 +11,8 @@ namespace peri::onnx {
 namespace {
 Dim named_dim(std::string_view text, const std::set<std::string>& names) {
   auto parsed = Dim::parse(text);
-  if (!parsed.ok() || parsed->is_poison() || parsed->is_const()) return Dim::symbol(text);
+  const bool marked = text.find('?') != std::string_view::npos;  // which a name of a model does not mean
+  if (marked || !parsed.ok() || parsed->is_poison() || parsed->is_const()) return Dim::symbol(text);
   std::set<std::string> used;
   parsed->collect_symbols(used);
   const bool over_names = std::includes(names.begin(), names.end(), used.begin(), used.end());

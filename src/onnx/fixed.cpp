@@ -88,8 +88,15 @@ Status fix_inputs(const ImportOptions& options, Survey* survey) {
 }
 
 void fix_sizes(const ImportOptions& options, Survey* survey) {
-  for (PortInfo& p : survey->report.inputs)
-    if (p.type.shape) p.type.shape = substitute(*p.type.shape, options.sizes);
+  std::map<std::string, Dim, std::less<>> from_zero;
+  for (const std::string& name : options.from_zero) from_zero.emplace(name, Dim::symbol_from_zero(name));
+  for (auto* const list : {&survey->report.inputs, &survey->report.outputs})
+    for (PortInfo& p : *list)
+      for (size_t axis = 0; p.type.shape && axis < p.type.shape->size(); ++axis) {
+        Dim& d = (*p.type.shape)[axis];
+        if (list == &survey->report.inputs) d = d.substitute(options.sizes);
+        d = d.substitute(from_zero);
+      }
 }
 
 }  // namespace peri::onnx

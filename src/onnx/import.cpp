@@ -9,6 +9,7 @@
 #include "onnx/build_graph.hpp"
 #include "onnx/complete_graph.hpp"
 #include "onnx/fixed.hpp"
+#include "onnx/joined_sizes.hpp"
 #include "onnx/survey.hpp"
 
 namespace peri::onnx {
@@ -82,7 +83,7 @@ Result<ImportedModel> import_bytes(std::string_view bytes, std::shared_ptr<const
   if (!survey.report.supported()) return survey.report.refusal();
   if (Status fixed = fix_inputs(options, &survey); !fixed.ok()) return std::move(fixed).error().in_file(path);
   fix_sizes(options, &survey);
-  WeightFiles weights(std::move(keep), bytes, dir, path);
+  WeightFiles weights(keep, bytes, dir, path);
   ImportedModel out;
   auto work = [&]() -> Status {
     PERI_ASSIGN(BuiltGraph built, build_graph(survey, weights));
@@ -96,6 +97,12 @@ Result<ImportedModel> import_bytes(std::string_view bytes, std::shared_ptr<const
     out.files.push_back(file);
   }
   if (!done.ok()) return std::move(done).error().in_file(path);
+  if (auto joined = joined_sizes(out.graph); !joined.empty()) {
+    ImportOptions again = options;
+    again.from_zero.merge(joined);
+    auto from_zero = import_bytes(bytes, std::move(keep), path, dir, again);
+    if (from_zero.ok()) return from_zero;
+  }
   for (const auto& [name, container] : survey.containers)
     out.lengths.emplace(name, static_cast<int64_t>(container.elements.size()));
   out.symbols = symbols_of(out.graph);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,9 @@ struct ImportOptions {
   // Inputs that become constants: name and value, a number for all elements or one for each ("16000", "1,0,1").
   std::map<std::string, std::string> fixed = {};
   DimBinding sizes = {};  // dimensions of inputs that are these numbers
+  // Dimensions of inputs that may be 0. Others are taken to be at least 1, but for those that join an input to
+  // something else, as a decoder joins its past: these may always be 0.
+  std::set<std::string, std::less<>> from_zero = {};
   // For inputs that are sequences the number of elements, each of which becomes an input NAME.K; for optional ones
   // whether they are present, which is the default.
   DimBinding lengths = {};

@@ -5,12 +5,17 @@
 
 #include "passes/entry.hpp"
 #include "passes/fourier/fourier.hpp"
+#include "passes/fourier/frames.hpp"
 
 namespace peri::passes {
 namespace {
 
 // Frames overlap, so that many share the matrix: 128 MiB, a frame of 4,096 elements and half its bins.
 constexpr int64_t kMaxFrameWeights = int64_t{1} << 25;
+// Of the matrix from half a spectrum to a real signal: 32 MiB, a signal of 2,048 elements and some more.
+constexpr int64_t kMaxSignalWeights = int64_t{1} << 23;
+// How many frames a signal of unknown length is taken to have: a second of speech.
+constexpr int64_t kFramesUnknown = 100;
 
 std::optional<int64_t> number_of(const ir::Value* v) {
   const auto all = v ? numbers_of(v) : std::nullopt;
@@ -30,21 +35,21 @@ std::vector<int64_t> exchanged(size_t rank, size_t a, size_t b) {
 Result<bool> open_dft(Rewriter& w, ir::Node* n) {
   Shape x = *n->in(0)->type.shape, y = *n->out()->type.shape;
   const auto axis = n->in(2) ? number_of(n->in(2)) : std::optional<int64_t>(-2);
-  // An inverse of half the bins makes real values.
-  if (!axis || x.size() < 2 || !is_real_or_complex(x.back()) || !y.back().is_const(2)) return false;
+  if (!axis || x.size() < 2 || !is_real_or_complex(x.back()) || !is_real_or_complex(y.back())) return false;
+  const bool real = y.back().is_const(1);  // the inverse of half the bins
   const auto of = static_cast<size_t>(wrap_axis(*axis, x.size()));
   const size_t at = x.size() - 2;
   if (of > at || !x[of].is_const() || !y[of].is_const()) return false;
   const int64_t in = x[of].value(), width = x.back().value(), bins = y[of].value();
-  const auto given = n->in(1) ? number_of(n->in(1)) : std::optional<int64_t>(in);
-  if (!given || *given < 1 || in < 1 || std::max(in, bins) > kMaxFourierWeights) return false;
+  const auto given = n->in(1) ? number_of(n->in(1)) : std::optional<int64_t>(real ? bins : in);
+  if (!given || *given < 1 || in < 1 || bins < 1 || std::max(in, bins) > kMaxFourierWeights) return false;
   const Fourier f = {in, width, *given, bins, n->i("inverse") != 0};
   int64_t lines = 1;
   for (size_t k = 0; k <= at; ++k)
     if (k != of && x[k].is_const() && x[k].value() < kMaxFourierWeights / lines)
       lines *= std::max<int64_t>(1, x[k].value());
-  const auto steps = in_two_steps(f, lines);
-  if (!steps && f.weights() > kMaxFourierWeights) return false;
+  const auto steps = real ? std::nullopt : in_two_steps(f, lines);
+  if (real ? in > kMaxSignalWeights / 2 / bins : !steps && f.weights() > kMaxFourierWeights) return false;
   w.standing_for({n});
   const std::vector<int64_t> perm = exchanged(x.size(), of, at);
   ir::Value* v = n->in(0);
@@ -52,12 +57,24 @@ Result<bool> open_dft(Rewriter& w, ir::Node* n) {
     PERI_ASSIGN(v, w.transpose(v, perm, n->out()));
     std::swap(y[of], y[at]);
   }
-  PERI_ASSIGN(v, steps ? two_products(w, f, *steps, v, y, n->out()) : one_product(w, f, v, y, n->out()));
+  PERI_ASSIGN(v, real    ? real_signal(w, in, bins, v, y, n->out())
+                 : steps ? two_products(w, f, *steps, v, y, n->out())
+                         : one_product(w, f, v, y, n->out()));
   if (of != at) {
     PERI_ASSIGN(v, w.transpose(v, perm, n->out()));
   }
   w.replace(n->out(), v);
   return true;
+}
+
+// Real frames in the shape y, of a signal x [batch, samples, 1], by two products each.
+Result<ir::Value*> two_products_of_frames(Rewriter& w, const ir::Node* n, const Fourier& f, const TwoSteps& steps,
+                                          int64_t step, const Shape& y) {
+  PERI_ASSIGN(ir::Value * frames, frames_of(w, n->in(0), f.length, step, y[1], n->out()));
+  if (n->in(2)) {
+    PERI_ASSIGN(frames, w.make("mul", {frames, n->in(2)}, {}, n->out()));
+  }
+  return two_products(w, f, steps, frames, y, n->out());
 }
 
 Result<bool> open_stft(Rewriter& w, ir::Node* n) {
@@ -69,9 +86,17 @@ Result<bool> open_stft(Rewriter& w, ir::Node* n) {
   const auto given = n->in(3) ? number_of(n->in(3)) : window ? std::optional(window->constant->numel()) : std::nullopt;
   if (!given || *given < 1) return false;
   const int64_t frame = *given, width = x[2].value(), bins = y[2].value();
-  if (std::max(frame, bins) > kMaxFrameWeights || frame * width * bins * 2 > kMaxFrameWeights ||
-      (window && window->constant->numel() != frame))
-    return false;
+  if (std::max(frame, bins) > kMaxFrameWeights || (window && window->constant->numel() != frame)) return false;
+  const Fourier f = {frame, width, frame, bins, false};
+  const int64_t frames = y[1].is_const() ? y[1].value() : kFramesUnknown;
+  if (width == 1 && frame / std::gcd(frame, *step) <= kMaxFrameSlices)
+    if (const auto steps = in_two_steps(f, std::clamp<int64_t>(frames, 1, kMaxFourierWeights))) {
+      w.standing_for({n});
+      PERI_ASSIGN(ir::Value * made, two_products_of_frames(w, n, f, *steps, *step, y));
+      w.replace(n->out(), made);
+      return true;
+    }
+  if (f.weights() > kMaxFrameWeights) return false;
   std::vector<float> factors;
   for (int64_t bin = 0; bin < bins; ++bin)
     for (int64_t to = 0; to < 2; ++to)
@@ -111,12 +136,14 @@ extern const Entry open_transforms_entry;
 const Entry open_transforms_entry{{
     .name = "open_transforms",
     .contract =
-        "No dft of float32 with complex results is left whose length is known and whose matrix has at most 4 million "
-        "elements: it is a matmul with that matrix, or two with smaller ones where its length has two factors and that "
-        "is less work, between transposes unless it is along the axis before the last. The latter hold for lengths up "
-        "to a million. No stft with a constant window whose matrix has at most 32 million is left: it is a convolution "
-        "of "
-        "the signal with the matrix under the window. It stands before lift_windows.",
+        "No dft of float32 is left whose length is known and whose matrix has at most 4 million elements, 8 million "
+        "where its results are real: it is a matmul with that matrix, or two with smaller ones where its length has "
+        "two "
+        "factors and that is less work, between transposes unless it is along the axis before the last. The latter "
+        "hold for complex results of lengths up to a million. No stft with a constant window whose matrix has at most "
+        "32 million is left: it is a convolution of the signal with the matrix under the window, or, of a real signal, "
+        "two matmuls of its frames, joined from at most 32 slices of the signal's blocks, where that is less work. It "
+        "stands before lift_windows.",
     .follows = {"fold_constants"},
     .run = run,
     .examples =

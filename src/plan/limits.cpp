@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/plural.hpp"
+#include "base/shell_word.hpp"
 #include "plan/program.hpp"
 
 namespace peri::plan {
@@ -41,7 +42,17 @@ Status within_limits(const Program& p, const DimBinding& sizes) {
   return Ok{};
 }
 
-Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int64_t>>& input_dims, int64_t lowest) {
+namespace {
+// "1x0x64": sizes of an input of which an axis is 0.
+std::string zero_at(const std::vector<int64_t>& dims, size_t axis) {
+  std::string out;
+  for (size_t k = 0; k < dims.size(); ++k)
+    out += (k ? "x" : "") + std::to_string(k == axis ? 0 : std::max<int64_t>(dims[k], 1));
+  return out;
+}
+}  // namespace
+
+Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int64_t>>& input_dims) {
   if (input_dims.size() != p.inputs.size())
     return usage("%s given, the engine has %zu", counted(std::ssize(input_dims), "input").c_str(), p.inputs.size());
   DimBinding binding;
@@ -58,10 +69,11 @@ Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int
       if (v < 0 || v > (int64_t{1} << 40)) return usage("dimension %lld", static_cast<long long>(v)).at_node(port.name);
       if (!port.shape[axis].is_symbol()) continue;
       const std::string name = port.shape[axis].symbol_name();
-      if (v < lowest)
-        return usage("dimension '%s' is %lld", name.c_str(), static_cast<long long>(v))
+      if (v == 0 && provably_at_least(port.shape[axis], 1))
+        return usage("dimension '%s' is 0, and the engine takes it to be at least 1", name.c_str())
             .at_node(port.name)
-            .expecting(format("at least %lld", static_cast<long long>(lowest)));
+            .advise("build it for values without elements: --min-shapes " +
+                    shell_word(port.name + ":" + zero_at(input_dims[k], axis)));
       if (binding.emplace(name, v).second) bound_by[name] = port.name;
     }
   }

@@ -139,10 +139,9 @@ DType values_type(const Program& program);
 Status check_program(const Program& program, uint64_t weight_bytes);
 
 // Binds the dimension table from concrete input dims (in order of Program::inputs): bare symbols first, then every
-// other dimension is checked. Errors name the input, axis, expectation and finding. A named dimension is at least
-// `lowest`; kRefused names the limit of the program that is exceeded.
-Result<DimBinding> bind_dims(const Program& program, const std::vector<std::vector<int64_t>>& input_dims,
-                             int64_t lowest = 1);
+// other dimension is checked. Errors name the input, axis, expectation and finding; kRefused names
+// the limit of the program that is exceeded.
+Result<DimBinding> bind_dims(const Program& program, const std::vector<std::vector<int64_t>>& input_dims);
 
 // Checks that Program::at_least and at_most are valid; the limits of one dimension in words, "" where it has none;
 // kRefused naming the limit that sizes exceed.

@@ -12,7 +12,11 @@ ProgramSizes compile_sizes(const Program& p) {
   for (const Port& port : p.inputs) {
     out.inputs.push_back(out.table.add(port.shape));
     std::vector<int32_t>& bare = out.symbols.emplace_back();
-    for (const Dim& d : port.shape) bare.push_back(d.is_symbol() ? out.table.find(d.symbol_name()) : -1);
+    std::vector<int64_t>& least = out.least.emplace_back();
+    for (const Dim& d : port.shape) {
+      bare.push_back(d.is_symbol() ? out.table.find(d.symbol_name()) : -1);
+      least.push_back(provably_at_least(d, 1) ? 1 : 0);
+    }
   }
   for (const std::string& dim : p.dims) {
     const auto least = p.at_least.find(dim), most = p.at_most.find(dim);
@@ -34,8 +38,7 @@ ProgramSizes compile_sizes(const Program& p) {
 }
 
 namespace {
-bool fits(const ProgramSizes& sizes, const std::vector<std::vector<int64_t>>& dims, int64_t lowest,
-          std::vector<int64_t>* values) {
+bool fits(const ProgramSizes& sizes, const std::vector<std::vector<int64_t>>& dims, std::vector<int64_t>* values) {
   constexpr int64_t kMaxDim = int64_t{1} << 40;
   if (dims.size() != sizes.inputs.size()) return false;
   for (size_t k = 0; k < dims.size(); ++k) {
@@ -45,7 +48,7 @@ bool fits(const ProgramSizes& sizes, const std::vector<std::vector<int64_t>>& di
       if (v < 0 || v > kMaxDim) return false;
       const int32_t symbol = sizes.symbols[k][axis];
       if (symbol < 0) continue;
-      if (v < lowest) return false;
+      if (v < sizes.least[k][axis]) return false;
       if (int64_t& bound = (*values)[static_cast<size_t>(symbol)]; bound == kNoSize) bound = v;
     }
   }
@@ -61,10 +64,10 @@ bool fits(const ProgramSizes& sizes, const std::vector<std::vector<int64_t>>& di
 }  // namespace
 
 Status bind_sizes(const Program& p, const ProgramSizes& sizes, const std::vector<std::vector<int64_t>>& input_dims,
-                  int64_t lowest, std::vector<int64_t>* values) {
+                  std::vector<int64_t>* values) {
   values->assign(sizes.table.names().size(), kNoSize);
-  if (fits(sizes, input_dims, lowest, values)) return Ok{};
-  PERI_TRY(bind_dims(p, input_dims, lowest));
+  if (fits(sizes, input_dims, values)) return Ok{};
+  PERI_TRY(bind_dims(p, input_dims));
   return internal_error("the compiled sizes refuse what the program's expressions take");
 }
 

@@ -17,6 +17,7 @@ struct ProgramSizes {
   std::vector<BufferSizes> buffers;
   std::vector<std::vector<int32_t>> inputs, outputs;  // dimensions of the ports
   std::vector<std::vector<int32_t>> symbols;          // per input and axis: the bare dimension it binds; -1: none
+  std::vector<std::vector<int64_t>> least;            // per input and axis: the smallest that this may be
   struct Limit {
     int32_t dim = -1;
     int64_t least = 0, most = INT64_MAX;
@@ -30,7 +31,7 @@ ProgramSizes compile_sizes(const Program& program);
 
 // As bind_dims(), into values; dimensions that a step binds become kNoSize.
 Status bind_sizes(const Program& program, const ProgramSizes& sizes,
-                  const std::vector<std::vector<int64_t>>& input_dims, int64_t lowest, std::vector<int64_t>* values);
+                  const std::vector<std::vector<int64_t>>& input_dims, std::vector<int64_t>* values);
 // Memory that steps of devices need in addition to their arguments while they run, in the arena of their device.
 struct Workspaces {
   std::vector<int64_t> bytes;   // per step

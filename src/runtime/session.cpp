@@ -32,7 +32,6 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Engine> e
   State& s = *session->state_;
   s.own_pool = std::make_unique<ThreadPool>(wanted);
   s.pool = s.own_pool.get();
-  s.lowest_dim = 1;
   return session;
 }
 
@@ -42,7 +41,6 @@ Result<std::unique_ptr<Session>> Session::create_body(std::shared_ptr<const Engi
   std::unique_ptr<Session> session(new Session());
   State& s = *session->state_;
   s.engine = std::move(engine);
-  s.lowest_dim = 0;
   const plan::Program& p = s.program();
   s.weights.resize(p.buffers.size());
   for (size_t k = 0; k < p.buffers.size(); ++k) {

@@ -298,7 +298,7 @@ Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims
   auto fresh = std::make_unique<BoundShape>();
   fresh->input_dims = dims;
   fresh->how = how;
-  PERI_TRY(plan::bind_sizes(program(), sizes(), dims, lowest_dim, &fresh->values));
+  PERI_TRY(plan::bind_sizes(program(), sizes(), dims, &fresh->values));
   fresh->binding = sizes().table.binding_of(fresh->values);
   ++shapes_bound;
   PERI_TRY(plan_memory(fresh.get()));

@@ -84,7 +84,6 @@ struct Session::State final : RunContext::Binder {
   std::shared_ptr<const Engine> engine;
   std::unique_ptr<ThreadPool> own_pool;
   ThreadPool* pool = nullptr;
-  int64_t lowest_dim = 1;
   StepHook hook;
   std::function<bool()> stop;
   Placement how = Placement::kPlanned;

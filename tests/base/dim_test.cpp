@@ -16,6 +16,27 @@ Dim dim(std::string_view text) {
   return d.ok() ? *d : Dim::poison();
 }
 
+TEST(Dim, OfASymbolThatMayBe0NothingIsConcludedFromAtLeast1) {
+  const Dim n = Dim::symbol_from_zero("n"), m = Dim::symbol("m"), odd = Dim::symbol_from_zero("a b");
+  EXPECT_TRUE(provably_at_least(n, 0) && provably_at_least(n + m, 1));
+  EXPECT_FALSE(provably_at_least(n, 1) || provably_at_least(n * m, 1));
+  EXPECT_EQ(max(m, Dim(1)), m);
+  EXPECT_FALSE(max(n, Dim(1)) == n);
+  EXPECT_EQ(n.symbol_name(), "n");
+  EXPECT_FALSE(n == Dim::symbol("n"));
+  for (const Dim& d : {n, odd, n * m + Dim(2), max(odd, n - Dim(1)), floordiv(n + Dim(1), Dim(2))}) {
+    EXPECT_EQ(dim(d.text()), d) << d.text();
+    EXPECT_EQ(d.substitute(DimBinding{}), d) << d.text();
+    EXPECT_FALSE(provably_at_least(d.substitute(DimBinding{{"m", 1}}), 3)) << d.text();
+  }
+  EXPECT_EQ((n * m + Dim(2)).text(), "m*n? + 2");
+  EXPECT_EQ((n + Dim(3)).eval({{"n", 0}}).value(), 3);
+  SizeTable table;
+  const int32_t sum = table.add(n + m);
+  EXPECT_EQ(table.eval(sum, table.values_of({{"n", 0}, {"m", 4}})).value(), 4);
+  EXPECT_FALSE(Dim::parse("?").ok());
+}
+
 TEST(Dim, SumsOfManySymbolsAreSizes) {
   Dim sum(0);
   for (int k = 0; k < 300; ++k) sum = sum + Dim::symbol("kept" + std::to_string(k));

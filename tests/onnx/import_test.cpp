@@ -50,6 +50,28 @@ TEST(Import, StrippedWeightsAreNamed) {
   EXPECT_EQ(report->node_count, 169);
 }
 
+TEST(Import, ADimensionThatJoinsAnInputToOthersMayBe0) {
+  pb::ModelProto m = model();
+  input(m, "past", {"n", "p", "4"});
+  input(m, "x", {"n", "s", "4"});
+  input(m, "other", {"n", "s", "4"});
+  output(m, "y", {"n", "p + s", "4"});
+  output(m, "z", {"n", "s", "4"});
+  node(m, "Neg", {"x"}, {"new"});
+  auto* a = attr(node(m, "Concat", {"past", "new"}, {"y"}), "axis", A::INT);
+  a->set_i(1);
+  node(m, "Add", {"x", "other"}, {"z"});
+  auto r = load(m);
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_EQ(type_of(*r, "past"), "f32[n,p?,4]");
+  EXPECT_EQ(type_of(*r, "y"), "f32[n,p? + s,4]");
+  EXPECT_EQ(type_of(*r, "z"), "f32[n,s,4]");
+  const auto bytes = std::make_shared<const std::string>(m.SerializeAsString());
+  auto asked = import_bytes(*bytes, bytes, "test.onnx", "/nonexistent", {.from_zero = {"n"}});
+  ASSERT_TRUE(asked.ok()) << asked.error().text();
+  EXPECT_EQ(type_of(*asked, "y"), "f32[n?,p? + s,4]");
+}
+
 TEST(Import, DimensionNames) {
   pb::ModelProto m = model();
   input(m, "x", {"n", "2*n", "batch size", "sequence-length", "?", "3*k", "7", "-1"});

@@ -62,20 +62,48 @@ TEST(OpenTransforms, AnyAxis) {
   EXPECT_EQ(products("2,4096,n,1", "onesided=1", "_", "-3"), 2);
 }
 
-TEST(OpenTransforms, AnInverseToRealValuesStays) {
-  EXPECT_EQ(products("2,6,10,2", "inverse=1, onesided=1", "10", "1"), -1);
-  EXPECT_EQ(products("2,6,2", "inverse=1, onesided=1", "10"), -1);
+TEST(OpenTransforms, AnInverseToRealValuesIsOneProduct) {
+  EXPECT_EQ(products("2,6,10,2", "inverse=1, onesided=1", "10", "1"), 1);
+  EXPECT_EQ(products("2,6,2", "inverse=1, onesided=1", "10"), 1);
+  EXPECT_EQ(products("2,6,2", "inverse=1, onesided=1", "11"), 1);
+  EXPECT_EQ(products("n,6,2", "inverse=1, onesided=1"), 1);        // of length 10
+  EXPECT_EQ(products("2,4,2", "inverse=1, onesided=1", "10"), 1);  // not all bins are held
+  EXPECT_EQ(products("2,9,2", "inverse=1, onesided=1", "10"), 1);  // too many are
+  EXPECT_EQ(products("2,1,2", "inverse=1, onesided=1", "1"), 1);
+  EXPECT_EQ(products("1,4097,2", "inverse=1, onesided=1"), -1);  // too large a matrix
 }
 
-TEST(OpenTransforms, LongFramesAreAConvolution) {
-  auto graph = ir::parse_graph(
-      "graph { input x: f32[1,n,1]; const s: i64[] = [700]; const w: f32[2048] = seeded(0.5, 1); y = stft(x, s, w) "
-      "{onesided=1}; output y }");
-  ASSERT_TRUE(graph.ok());
-  ASSERT_TRUE(ops::infer_graph(*graph).ok());
+// The op that stands for the transform of frames: "conv", or "matmul" for two products of frames that are joined.
+std::string form_of_frames(const std::string& signal, int64_t step, int64_t frame, bool window = true) {
+  const std::string text = "graph { input x: f32[" + signal + "]; const s: i64[] = [" + std::to_string(step) + "]; " +
+                           (window ? "const w: f32[" + std::to_string(frame) + "] = seeded(0.5, 1); y = stft(x, s, w) "
+                                   : "const l: i64[] = [" + std::to_string(frame) + "]; y = stft(x, s, _, l) ") +
+                           "{onesided=1}; output y }";
+  SCOPED_TRACE(text);
+  auto graph = ir::parse_graph(text);
+  if (!graph.ok() || !ops::infer_graph(*graph).ok()) return "no graph";
+  const ir::Graph before = graph->clone();
   const auto report = run_pass(*find("open_transforms"), *graph, {});
-  ASSERT_TRUE(report.ok()) << report.error().text();
-  EXPECT_EQ(report->rewrites, 1);
+  if (!report.ok() || report->rewrites != 1) return "not opened";
+  if (signal.find('n') == std::string::npos) expect_same_meaning(before, *graph, 1);
+  const auto has = [&](std::string_view op) {
+    return std::any_of(graph->nodes.begin(), graph->nodes.end(), [&](const ir::Node* n) { return n->op == op; });
+  };
+  return has("conv") ? "conv" : has("matmul") && !has("stft") ? "matmul" : "neither";
+}
+
+TEST(OpenTransforms, ManyShortFramesAreAConvolution) {
+  EXPECT_EQ(form_of_frames("1,n,1", 160, 400), "conv");
+  EXPECT_EQ(form_of_frames("2,4000,1", 160, 400), "conv");
+  EXPECT_EQ(form_of_frames("1,2100,1", 700, 2048), "conv");  // blocks of 4: 512 slices
+}
+
+TEST(OpenTransforms, LongFramesAreJoinedFromSlicesAndTransformedInTwoProducts) {
+  EXPECT_EQ(form_of_frames("2,3600,1", 512, 2048), "matmul");
+  EXPECT_EQ(form_of_frames("1,n,1", 512, 2048), "matmul");
+  EXPECT_EQ(form_of_frames("1,3584,1", 768, 2048), "matmul");          // 3 blocks of 256 apart
+  EXPECT_EQ(form_of_frames("1,4096,1", 2048, 2048, false), "matmul");  // no overlap: two frames
+  EXPECT_EQ(form_of_frames("1,4999,1", 3000, 2000, false), "matmul");  // samples between frames are skipped
 }
 
 TEST(OpenTransforms, ALengthWithoutFactorsStaysWhereItsMatrixIsLarge) {

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "plan/engine_file.hpp"
+#include "plan/sizes.hpp"
 #include "tests/plan/programs.hpp"
 
 namespace peri::plan {
@@ -190,7 +191,19 @@ TEST(BindDims, NamesInputAndAxis) {
     EXPECT_EQ(bad.error().node, c.node);
     EXPECT_NE(bad.error().text().find(c.says), std::string::npos) << bad.error().text();
   }
-  EXPECT_TRUE(bind_dims(m.p, {{0, 4}, {0, 0}}, 0).ok());
+}
+
+TEST(BindDims, OnlyADimensionFromZeroMayBe0) {
+  ProgramMaker m = small_program();
+  m.input("past", DType::kF32, "[n?,batch]");
+  EXPECT_TRUE(bind_dims(m.p, {{3, 4}, {0, 3}}).ok());
+  const auto bad = bind_dims(m.p, {{0, 4}, {2, 0}});
+  ASSERT_FALSE(bad.ok());
+  EXPECT_NE(bad.error().text().find("--min-shapes x:0x4"), std::string::npos) << bad.error().text();
+  const ProgramSizes sizes = compile_sizes(m.p);
+  std::vector<int64_t> values;
+  EXPECT_TRUE(bind_sizes(m.p, sizes, {{3, 4}, {0, 3}}, &values).ok());
+  EXPECT_FALSE(bind_sizes(m.p, sizes, {{0, 4}, {2, 0}}, &values).ok());
 }
 
 TEST(ChooseVariant, FirstThatFitsMachineAndDims) {

@@ -97,7 +97,7 @@ Status add_shape(std::string_view flag, const std::string& item, Sizes* out) {
   int axes = 0;
   for (size_t at = colon + 1; at <= item.size(); ++axes) {
     const size_t end = std::min(item.find('x', at), item.size());
-    PERI_ASSIGN(const int64_t v, size_of(flag, std::string_view(item).substr(at, end - at), item, 1));
+    PERI_ASSIGN(const int64_t v, size_of(flag, std::string_view(item).substr(at, end - at), item, 0));
     PERI_TRY(add(flag, axis + std::to_string(axes), v, out));
     at = end + 1;
   }

@@ -65,7 +65,7 @@ Result<std::shared_ptr<const LoopSizes>> loop_sizes(const LoopPlan& plan, std::v
   const plan::Program& body = plan.body->program();
   std::vector<std::vector<int64_t>> dims = {{}, {}};
   for (size_t k = 2; k < reads.size(); ++k) dims.push_back(reads[k].dims);
-  PERI_ASSIGN(DimBinding binding, plan::bind_dims(body, dims, 0));
+  PERI_ASSIGN(DimBinding binding, plan::bind_dims(body, dims));
   for (size_t k = 0; k < plan.carried; ++k)
     for (size_t a = 0; a < reads[2 + k].dims.size(); ++a) {
       const Dim& d = body.inputs[2 + k].shape[a];

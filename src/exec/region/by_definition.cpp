@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "exec/region/emptied.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::exec {
@@ -93,12 +94,6 @@ class ReferenceInstance final : public runtime::Instance {
   int64_t most_elements_;
   ModelNames names_;
 };
-
-// Results without elements.
-class NothingToDo final : public runtime::Instance {
- public:
-  Status run(const runtime::RunContext&) const override { return Ok{}; }
-};
 }  // namespace
 
 Result<std::unique_ptr<runtime::Instance>> by_definition(BoundRegion region, std::vector<Tensor> weights, bool binds,
@@ -115,8 +110,7 @@ Result<std::unique_ptr<runtime::Instance>> reference_instance(RegionTemplate& re
   const auto empty = [](const ir::Value* v) {
     return std::any_of(v->type.shape->begin(), v->type.shape->end(), [](const Dim& d) { return d.is_const(0); });
   };
-  if (std::all_of(g.outputs.begin(), g.outputs.end(), empty))
-    return std::unique_ptr<runtime::Instance>(std::make_unique<NothingToDo>());
+  if (std::all_of(g.outputs.begin(), g.outputs.end(), empty)) return instance_of_rest(nullptr, {}, {});
   for (const auto* list : {&g.inputs, &g.outputs})
     for (const ir::Value* v : *list)
       if (!v->type.layout.row_major()) return why;

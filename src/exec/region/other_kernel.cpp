@@ -16,7 +16,7 @@ bool same_layouts(const std::vector<ir::Layout>& offered, const std::vector<ir::
 }
 }  // namespace
 
-OtherKernel other_kernel(const kernels::Kernel& refusing, const kernels::Problem& problem,
+OtherKernel other_kernel(std::string_view executor, const kernels::Kernel* refusing, const kernels::Problem& problem,
                          const kernels::InstantiateContext& context,
                          const std::function<bool(const kernels::Kernel&, const kernels::Instance&)>& serves) {
   ir::Graph plain = problem.graph->clone();
@@ -24,8 +24,7 @@ OtherKernel other_kernel(const kernels::Kernel& refusing, const kernels::Problem
     for (ir::Value* const v : *list) v->type.layout = {};
   std::vector<std::pair<const kernels::Kernel*, kernels::Offer>> all;
   for (const kernels::Kernel* const other : kernels::kernels()) {
-    if (other == &refusing || other->executor != refusing.executor || !other->library.empty() || !other->offer)
-      continue;
+    if (other == refusing || other->executor != executor || !other->library.empty() || !other->offer) continue;
     auto offers = other->offer({&plain, problem.constant}, *context.target);
     if (!offers.ok()) continue;
     for (kernels::Offer& o : *offers)

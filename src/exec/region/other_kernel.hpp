@@ -15,10 +15,10 @@ struct OtherKernel {
   std::unique_ptr<kernels::Instance> instance;
 };
 
-// Of the same executor, other than `refusing` and without a library that must be present, the one of the shortest
-// estimated time, else the first, that supports `problem` in the layouts of its arguments and that `serves` accepts.
-// Weights are packed again.
-OtherKernel other_kernel(const kernels::Kernel& refusing, const kernels::Problem& problem,
+// Of the executor's kernels, other than `refusing` (null: of all) and without a library that must be present, the one
+// of the shortest estimated time, else the first, that supports `problem` in the layouts of its arguments and that
+// `serves` accepts. Weights are packed again.
+OtherKernel other_kernel(std::string_view executor, const kernels::Kernel* refusing, const kernels::Problem& problem,
                          const kernels::InstantiateContext& context,
                          const std::function<bool(const kernels::Kernel&, const kernels::Instance&)>& serves);
 

@@ -41,6 +41,41 @@ Status read_pads(const ir::Node& n, move::PadShape* s) {
   return Ok{};
 }
 
+// Of the axes as they lie in memory; none: as they are.
+std::vector<int64_t> in_order(const std::vector<int64_t>& axes, const std::vector<uint8_t>& order) {
+  if (order.empty()) return axes;
+  std::vector<int64_t> out;
+  for (const uint8_t axis : order) out.push_back(axes[axis]);
+  return out;
+}
+
+// An axis of merged ones is no longer: a plan lists its elements, and a task has whole rows.
+constexpr int64_t kMaxMerged = 4096;
+
+// The same with fewer axes: neighbours that are not padded become one, and where the value outside is the same
+// everywhere an axis that is not padded joins the one before it, so that rows are long.
+move::PadShape merged(const move::PadShape& s) {
+  move::PadShape out = s;
+  out.dims.clear();
+  out.before.clear();
+  out.after.clear();
+  for (size_t k = 0; k < s.dims.size(); ++k) {
+    const bool padded = s.before[k] != 0 || s.after[k] != 0;
+    const bool same =
+        !out.dims.empty() && !padded && s.dims[k] > 0 &&
+        out.dims.back() + std::abs(out.before.back()) + std::abs(out.after.back()) <= kMaxMerged / s.dims[k] &&
+        (s.mode == move::PadMode::kConstant || (out.before.back() == 0 && out.after.back() == 0));
+    if (same) {
+      for (auto* of : {&out.dims, &out.before, &out.after}) of->back() *= s.dims[k];
+    } else {
+      out.dims.push_back(s.dims[k]);
+      out.before.push_back(s.before[k]);
+      out.after.push_back(s.after[k]);
+    }
+  }
+  return out;
+}
+
 Result<move::PadPlan> read(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "pad" && n.op != "center_crop_pad") return refused("neither pads nor crops");
@@ -52,7 +87,7 @@ Result<move::PadPlan> read(const Problem& p) {
   s.dims = dims_of(*n.in(0));
   s.before.assign(s.dims.size(), 0);
   s.after.assign(s.dims.size(), 0);
-  const std::vector<int64_t> y = dims_of(*n.out());
+  std::vector<int64_t> y = dims_of(*n.out());
   if (n.op == "pad") {
     PERI_TRY(read_pads(n, &s));
   } else {
@@ -62,19 +97,25 @@ Result<move::PadPlan> read(const Problem& p) {
       s.after[k] = more - s.before[k];
     }
   }
-  PERI_ASSIGN(move::PadPlan plan, move::make_plan(s));
+  const std::vector<uint8_t>& order = n.in(0)->type.layout.order;
+  s.dims = in_order(s.dims, order);
+  s.before = in_order(s.before, order);
+  s.after = in_order(s.after, order);
+  y = in_order(y, order);
+  for (size_t k = 0; k < y.size(); ++k)
+    if (y[k] != s.dims[k] + s.before[k] + s.after[k]) return refused("its result has another shape");
+  PERI_ASSIGN(move::PadPlan plan, move::make_plan(merged(s)));
   if (plan.units == 0) return refused("an empty result");
-  if (plan.out != y && !(y.empty() && plan.out.size() == 1)) return refused("its result has another shape");
   return plan;
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(read(p));
-  return std::vector<Offer>{row_major_offer(p, target)};
+  return any_order_offers(p, target);
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
-  PERI_TRY(check_row_major(p));
+  PERI_TRY(check_same_layout(p));
   PERI_ASSIGN(move::PadPlan made, read(p));
   const auto plan = std::make_shared<const move::PadPlan>(std::move(made));
   const Source x = Source::of(p, p.anchor().in(0), c.constants);
@@ -96,6 +137,9 @@ const Entry pad_entry{{
     .needs = needs_from<instantiate>,
     .samples =
         {"graph { input x: f32[3,40,33]; const p: i64[6] = [0, 2, 7, 1, 0, 9]; y = pad(x, p) {mode=\"reflect\"}; "
+         "output y }",
+         "graph { input x: f32[2,5,9,11]; const p: i64[8] = [0, 0, 0, 0, 0, 3, 0, 0]; y = pad(x, p); output y }",
+         "graph { input x: f32[1,6,9,5]; const p: i64[8] = [0, 0, 2, 1, 0, 0, 1, 3]; y = pad(x, p) {mode=\"reflect\"}; "
          "output y }",
          "graph { input x: u8[3,5,7]; const p: i64[6] = [1, -1, 0, 0, 2, -3]; const v: u8[] = [9]; y = pad(x, p, "
          "v); output y }",

@@ -105,6 +105,25 @@ std::optional<TwoSteps> in_two_steps(const Fourier& f, int64_t lines) {
   return best;
 }
 
+Result<ir::Value*> real_signal(Rewriter& w, int64_t in, int64_t length, ir::Value* x, const Shape& y,
+                               const ir::Value* like) {
+  std::vector<float> factors;
+  factors.reserve(static_cast<size_t>(in * 2 * length));
+  for (int64_t bin = 0; bin < in; ++bin)
+    for (int64_t from = 0; from < 2; ++from)
+      for (int64_t k = 0; k < length; ++k) {
+        const bool own_mirror = bin == 0 || 2 * bin == length;  // real, and there once
+        const double times = 2 * bin > length || (own_mirror && from == 1) ? 0 : own_mirror ? 1 : 2;
+        const double factor = times * fourier_factor(k, bin, length, true, from, 0) / static_cast<double>(length);
+        factors.push_back(factor == 0 ? 0.0F : static_cast<float>(factor));
+      }
+  Tensor t = Tensor::of_f32({in * 2, length}, factors);
+  const Shape lead(y.begin(), y.end() - 2);
+  PERI_ASSIGN(ir::Value * line, w.reshape(x, with(lead, {in * 2}), x));
+  PERI_ASSIGN(ir::Value * made, w.make("matmul", {line, w.graph().add_constant(like->name, std::move(t))}, {}, like));
+  return w.reshape(made, y, like);
+}
+
 Result<ir::Value*> one_product(Rewriter& w, const Fourier& f, ir::Value* x, const Shape& y, const ir::Value* like) {
   std::vector<float> factors;
   factors.reserve(static_cast<size_t>(f.weights()));

@@ -27,6 +27,11 @@ struct TwoSteps {
 };
 std::optional<TwoSteps> in_two_steps(const Fourier& f, int64_t lines);
 
+// The first bins [..., in, 2] of the spectrum of a real signal, of which the others mirror them -> the signal
+// [..., length, 1], in the shape `y`; bins that are not held are zero. One product.
+Result<ir::Value*> real_signal(Rewriter& w, int64_t in, int64_t length, ir::Value* x, const Shape& y,
+                               const ir::Value* like);
+
 // x [..., in, width] -> [..., bins, 2], in the shape `y`.
 Result<ir::Value*> one_product(Rewriter& w, const Fourier& f, ir::Value* x, const Shape& y, const ir::Value* like);
 // The same by the decomposition of J. W. Cooley and J. W. Tukey, An Algorithm for the Machine Calculation of Complex

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Values without elements: a decoder's empty past, batches of nothing, axes that reductions find empty; each gives what its operators say."""
+import json
+
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper, reference
+
+from typed import Typed, main
+
+HEADS, DEPTH, WIDTH = 4, 8, 32
+
+
+def value(name, shape, kind=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def save(path, nodes, inputs, outputs, weights=(), opset=18):
+    weights = [numpy_helper.from_array(w, name) for name, w in dict(weights).items()]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    onnx.checker.check_model(model)
+    onnx.save(model, path)
+
+
+def decoder(path):
+    """Attention over a past that is joined to the new keys and values, as decoders are exported."""
+    rng = numpy.random.default_rng(3)
+    weights = {name: (rng.standard_normal((WIDTH, WIDTH)) / 6).astype("f") for name in ("wq", "wk", "wv", "wo")}
+    weights |= {"heads": numpy.array([0, -1, HEADS, DEPTH]), "back": numpy.array([0, -1, WIDTH]), "scale": numpy.float32(DEPTH**-0.5)}
+    weights = {name: numpy.asarray(w) for name, w in weights.items()}
+    nodes = []
+    for c in "qkv":
+        nodes += [helper.make_node("MatMul", ["x", "w" + c], [c + "0"]), helper.make_node("Reshape", [c + "0", "heads"], [c + "1"]),
+                  helper.make_node("Transpose", [c + "1"], [c + "2"], perm=[0, 2, 1, 3])]
+    nodes += [helper.make_node("Concat", ["past_k", "k2"], ["new_k"], axis=2), helper.make_node("Concat", ["past_v", "v2"], ["new_v"], axis=2),
+              helper.make_node("Transpose", ["new_k"], ["kt"], perm=[0, 1, 3, 2]), helper.make_node("MatMul", ["q2", "kt"], ["s0"]),
+              helper.make_node("Mul", ["s0", "scale"], ["s1"]), helper.make_node("Softmax", ["s1"], ["p"], axis=-1),
+              helper.make_node("MatMul", ["p", "new_v"], ["c0"]), helper.make_node("Transpose", ["c0"], ["c1"], perm=[0, 2, 1, 3]),
+              helper.make_node("Reshape", ["c1", "back"], ["c2"]), helper.make_node("MatMul", ["c2", "wo"], ["y"]),
+              # What some exporters ask: is there a past?
+              helper.make_node("Shape", ["past_k"], ["places"], start=2, end=3), helper.make_node("Greater", ["places", "zero"], ["any"]),
+              helper.make_node("Where", ["any", "one", "zero"], ["seen"])]
+    weights |= {"zero": numpy.array([0]), "one": numpy.array([1])}
+    past = ["n", HEADS, "past", DEPTH]
+    save(path, nodes, [value("x", ["n", "s", WIDTH]), value("past_k", past), value("past_v", past)],
+         [value("y", ["n", "s", WIDTH]), value("new_k", ["n", HEADS, "past + s", DEPTH]), value("new_v", ["n", HEADS, "past + s", DEPTH]),
+          value("seen", [1], TensorProto.INT64)], weights)
+
+
+class Empty(Typed):
+    def answers(self, subject, model, **inputs):
+        """The program's outputs for these inputs, held to those of ONNX's reference."""
+        words = []
+        for name, array in inputs.items():
+            numpy.save(self.folder / f"{name}.npy", array)
+            words += ["-i", f"{name}={name}.npy"]
+        self.ends(0, "run", subject, *words, "--output-dir", "out", "--force")
+        wanted = reference.ReferenceEvaluator(str(self.folder / model)).run(None, inputs)
+        for port, want in zip(onnx.load(self.folder / model).graph.output, wanted):
+            have = numpy.load(self.folder / "out" / f"{port.name}.npy")
+            self.assertEqual(have.shape, want.shape, port.name)
+            numpy.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-5, err_msg=port.name)
+
+    def past(self, places, queries, batch=1):
+        rng = numpy.random.default_rng(places + queries)
+        floats = lambda *shape: rng.standard_normal(shape).astype("f")
+        return {"x": floats(batch, queries, WIDTH), "past_k": floats(batch, HEADS, places, DEPTH), "past_v": floats(batch, HEADS, places, DEPTH)}
+
+    def test_a_past_that_is_joined_may_be_empty(self):
+        decoder(self.folder / "decoder.onnx")
+        said = self.ends(0, "build", "decoder.onnx", "-o", "d.engine")
+        self.assertIn("right at 4 sizes", said)
+        for places, queries, batch in ((0, 5, 1), (0, 1, 3), (7, 1, 2), (0, 5, 1)):
+            with self.subTest(places=places, queries=queries):
+                self.answers("d.engine", "decoder.onnx", **self.past(places, queries, batch))
+        self.ends(0, "verify", "d.engine")
+        self.answers("decoder.onnx", "decoder.onnx", **self.past(0, 2))
+
+    def test_a_size_of_0_may_be_given(self):
+        decoder(self.folder / "decoder.onnx")
+        self.ends(0, "build", "decoder.onnx", "-o", "d.engine", "--dims", "past=0,s=4")
+        self.answers("d.engine", "decoder.onnx", **self.past(0, 4))
+        self.answers("d.engine", "decoder.onnx", **self.past(3, 2))
+        self.ends(0, "verify", "decoder.onnx", "--dims", "past=0")
+        r = self.peri("bench", "d.engine", "--duration", "0.05", "--json", "-")
+        self.assertEqual(r.returncode, 0, r.stderr.decode()[-400:])
+        self.assertEqual(json.loads(r.stdout)["dims"]["past"], 0)
+
+    def test_others_are_at_least_1_unless_the_build_says_otherwise(self):
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["y"]),
+                 helper.make_node("ReduceSum", ["y", "rows"], ["sum"], keepdims=0)]
+        save(self.folder / "m.onnx", nodes, [value("x", ["n", 6])], [value("y", ["n", 5]), value("sum", [5])],
+             {"w": numpy.linspace(-1, 1, 30, dtype="f").reshape(6, 5), "rows": numpy.array([0])})
+        self.ends(0, "build", "m.onnx", "-o", "m.engine", "--no-cache")
+        numpy.save(self.folder / "x.npy", numpy.zeros((0, 6), "f"))
+        said = self.ends(2, "run", "m.engine", "-i", "x=x.npy")
+        self.assertIn("dimension 'n' is 0, and the engine takes it to be at least 1", said)
+        self.assertIn("--min-shapes x:0x6", said)
+        self.assertIn("dimension 'x.0' is 0: expected at least 1", self.ends(2, "build", "m.onnx", "-o", "o.engine", "--max-shapes", "x:0x6"))
+        self.ends(0, "build", "m.onnx", "-o", "m.engine", "--no-cache", "--force", "--min-shapes", "x:0x6")
+        for rows in (0, 1, 9):
+            self.answers("m.engine", "m.onnx", x=numpy.ones((rows, 6), "f"))
+        self.ends(0, "verify", "m.engine")
+        self.answers("m.onnx", "m.onnx", x=numpy.ones((0, 6), "f"))
+
+
+if __name__ == "__main__":
+    main()
