@@ -59,6 +59,9 @@ TEST(MoveTest, Transposes) {
                           {{2, 30, 4, 16}, {0, 2, 1, 3}},
                           {{2, 30, 4, 16}, {0, 2, 3, 1}},
                           {{3, 4, 5, 6, 7}, {4, 2, 0, 3, 1}},
+                          {{3, 64, 17, 2}, {0, 2, 1, 3}},  // rows that become elements
+                          {{5, 7, 9, 4}, {2, 0, 1, 3}},
+                          {{6, 10, 8}, {1, 0, 2}},
                           {{3, 1, 5}, {2, 1, 0}},
                           {{4, 5, 6}, {0, 1, 2}},
                           {{600, 300}, {1, 0}}};
@@ -74,6 +77,8 @@ TEST(MoveTest, PlacesAndSlices) {
     check(*place_shape(bytes, {4, 9, 10}, {4, 3, 10}, {0, 5, 0}));
     check(*place_shape(bytes, {4, 9, 10}, {4, 9, 3}, {0, 0, 7}));
     check(*place_shape(bytes, {200, 300}, {100, 300}, {100, 0}));
+    check(*place_shape(bytes, {40, 7, 4}, {40, 7, 2}, {0, 0, 2}));
+    check(*place_shape(bytes, {40, 7, 4}, {40, 7, 2}, {0, 0, 1}));
     check(*slice_shape(bytes, {10, 20, 30}, {2, 0, 5}, {1, 1, 1}, {3, 20, 7}));
     check(*slice_shape(bytes, {10, 20, 30}, {9, 19, 29}, {-1, -3, -2}, {10, 7, 15}));
     check(*slice_shape(bytes, {10, 20}, {0, 1}, {2, 4}, {5, 5}));

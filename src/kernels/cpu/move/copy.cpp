@@ -42,6 +42,25 @@ std::vector<Dim> ordered_dims(const CopyShape& s) {
   return merged;
 }
 
+constexpr int64_t kMaxElementBytes = 16;
+
+// Short rows become elements of their size, so that they are moved by loads and stores and can be transposed, where
+// everything else lies at multiples of them. Measured: benchmarks/results/2026-11-29_fourier.md.
+void widen_elements(std::vector<Dim>* dims, CopyPlan* plan) {
+  const Dim last = dims->back();
+  const bool power = last.n > 1 && (last.n & (last.n - 1)) == 0;
+  if (last.from != 1 || last.to != 1 || !power || plan->element_bytes * last.n > kMaxElementBytes) return;
+  if (plan->from_offset % last.n != 0 || plan->to_offset % last.n != 0) return;
+  for (size_t d = 0; d + 1 < dims->size(); ++d)
+    if ((*dims)[d].from % last.n != 0 || (*dims)[d].to % last.n != 0) return;
+  dims->pop_back();
+  for (Dim& d : *dims) d = {d.n, d.from / last.n, d.to / last.n};
+  while (dims->size() < 2) dims->insert(dims->begin(), {1, 0, 0});
+  plan->element_bytes *= static_cast<int>(last.n);
+  plan->from_offset /= last.n;
+  plan->to_offset /= last.n;
+}
+
 template <class T>
 void copy_elements(const T* __restrict from, int64_t from_step, T* __restrict to, int64_t to_step, int64_t n) {
   // Steps that are known are taken by shuffles.
@@ -56,7 +75,11 @@ void copy_elements(const T* __restrict from, int64_t from_step, T* __restrict to
   }
 }
 
-struct Wide {
+// Elements of several smaller ones lie at the addresses of these.
+struct [[gnu::packed]] Eight {
+  uint64_t a;
+};
+struct [[gnu::packed]] Wide {
   uint64_t a, b;
 };
 
@@ -69,7 +92,7 @@ void copy_elements(int bytes, const char* from, int64_t from_step, char* to, int
     case 1: return run(static_cast<uint8_t*>(nullptr));
     case 2: return run(static_cast<uint16_t*>(nullptr));
     case 4: return run(static_cast<uint32_t*>(nullptr));
-    case 8: return run(static_cast<uint64_t*>(nullptr));
+    case 8: return run(static_cast<Eight*>(nullptr));
     default: return run(static_cast<Wide*>(nullptr));
   }
 }
@@ -113,7 +136,7 @@ void transpose(int bytes, const char* from, int64_t from_step, char* to, int64_t
     case 4:
       return transpose_floats(reinterpret_cast<const float*>(from), from_step, reinterpret_cast<float*>(to), to_step,
                               rows, n);
-    case 8: return run(static_cast<uint64_t*>(nullptr));
+    case 8: return run(static_cast<Eight*>(nullptr));
     default: return run(static_cast<Wide*>(nullptr));
   }
 }
@@ -127,6 +150,9 @@ Result<CopyPlan> make_plan(const CopyShape& s) {
   if (count == 0) return plan;
   std::vector<Dim> dims = ordered_dims(s);
   if (dims.size() > kMaxDims) return invalid("copy: more than %zu dims", kMaxDims);
+  plan.from_offset = s.from_offset;
+  plan.to_offset = s.to_offset;
+  widen_elements(&dims, &plan);
   const Dim last = dims.back();
   if (last.from == 1 && last.to == 1) {
     plan.mode = CopyMode::kRows;
@@ -145,12 +171,10 @@ Result<CopyPlan> make_plan(const CopyShape& s) {
     plan.from_strides.push_back(d.from);
     plan.to_strides.push_back(d.to);
   }
-  plan.from_offset = s.from_offset;
-  plan.to_offset = s.to_offset;
   const int64_t rows = plan.dims[plan.dims.size() - 2];
   const int64_t step = plan.mode == CopyMode::kTranspose ? kLine : 1;
   plan.pieces = (rows + step - 1) / step;
-  plan.units = count / last.n / rows * plan.pieces;
+  plan.units = count * s.element_bytes / plan.element_bytes / last.n / rows * plan.pieces;
   plan.tasks = std::min(plan.units, std::clamp<int64_t>(count * s.element_bytes / kTaskBytes, 1, 512));
   return plan;
 }
