@@ -149,7 +149,7 @@ struct BuildOptions {
   bool worker = true;    // false: judge candidates in this process
   bool force = false;    // overwrite files of another kind at engine_path and lock_path
   std::vector<std::pair<std::string, std::string>> fixed;  // inputs to replace by constants: name and value
-  int64_t max_iterations = 0;                              // as in LoadOptions
+  int64_t max_iterations = 0;                              // as in LoadOptions, and kept in the engine
   bool strict_placement = false;                           // refuse a model if steps would have to run on the host
 };
 
@@ -224,7 +224,7 @@ struct LoadOptions {
   bool check_weights = false;  // verify the hash of every weight at load
   Hooks hooks;
   std::string device;          // the device to run on, e.g. "cuda:1"; empty: the first
-  int64_t max_iterations = 0;  // limit for one loop in one run; 0: 2147483648
+  int64_t max_iterations = 0;  // limit for one loop in one run; 0: the one it was built with, else 2147483648
 };
 
 struct VerifyOptions {

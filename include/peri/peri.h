@@ -127,7 +127,7 @@ typedef struct peri_engine_options {
   void* log_user;
   int check_weights;      /* 1: verify the hash of every weight at load; 0: weights are mapped and not read */
   const char* device;     /* the device to run on, e.g. "cuda:1"; NULL: the first of the engine's kind */
-  int64_t max_iterations; /* limit for one loop in one run; 0: 2147483648 */
+  int64_t max_iterations; /* limit for one loop in one run; 0: the one it was built with, else 2147483648 */
 } peri_engine_options;
 
 typedef struct peri_dim {
@@ -184,7 +184,7 @@ typedef struct peri_build_options {
   int force;               /* 1: overwrite files of another kind at engine_path and lock_path */
   const peri_fixed* fixed; /* inputs to replace by constants, as --fix */
   size_t fixed_count;
-  int64_t max_iterations; /* as in peri_engine_options */
+  int64_t max_iterations; /* as in peri_engine_options; kept in the engine */
   int strict_placement;   /* 1: REFUSED if steps of the model would have to run on the host */
 } peri_build_options;
 

@@ -36,6 +36,7 @@ std::string description(const peri_engine& engine) {
       .field("threads", static_cast<int64_t>(engine.engine->options().threads));
   if (engine.file) w.field("hash", hex64(plan::engine_hash(engine.file->bytes())));
   if (const std::string mark = build::interrupted_build(p); !mark.empty()) w.field("interrupted", mark);
+  w.field("max_iterations", engine.engine->options().max_iterations);
   w.key("devices").begin_array();
   for (const std::string& d : p.devices) w.value(d);
   w.end_array();

@@ -46,7 +46,7 @@ Result<std::unique_ptr<peri_engine>> load(const char* path, const peri_engine_op
 
 Result<int64_t> iteration_limit(int64_t given) {
   if (given < 0) return usage("max_iterations is below 0");
-  return given ? given : runtime::EngineOptions().max_iterations;
+  return given;
 }
 
 Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator, const char* device) {

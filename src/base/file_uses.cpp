@@ -17,12 +17,18 @@ namespace peri {
 namespace {
 constexpr int kMaxLinks = 40;  // as Linux has it
 
-// The same for two paths exactly where they are one file; none for a device, which keeps nothing.
+std::string identity_of(const struct stat& st) { return std::to_string(st.st_dev) + ":" + std::to_string(st.st_ino); }
+
+// The same for two paths exactly where they are one file, "-" being standard output; none for a device that keeps
+// nothing, such as /dev/null: only the terminal of standard output shows what is written.
 std::optional<std::string> identity_of(const std::string& path) {
-  struct stat st;
+  struct stat st, output, null;
+  const bool shows = ::fstat(STDOUT_FILENO, &output) == 0 && ::stat("/dev/null", &null) == 0 &&
+                     !(S_ISCHR(output.st_mode) && output.st_rdev == null.st_rdev);
+  if (path == "-") return shows ? std::optional(identity_of(output)) : std::nullopt;
   if (::stat(path.c_str(), &st) == 0) {
-    if (S_ISCHR(st.st_mode)) return std::nullopt;
-    return std::to_string(st.st_dev) + ":" + std::to_string(st.st_ino);
+    if (S_ISCHR(st.st_mode) && !(shows && S_ISCHR(output.st_mode) && st.st_rdev == output.st_rdev)) return std::nullopt;
+    return identity_of(st);
   }
   // Absolute first: of a name whose folder is not written out nothing exists, and it would stay as it is.
   std::error_code failed;
@@ -65,7 +71,8 @@ void FileUses::reads_part(std::string_view what, const std::string& path) {
 }
 
 void FileUses::writes(std::string_view what, const std::string& path, const FileKind& kind) {
-  if (!path.empty() && !(kind.dash && path == "-")) uses_.push_back({std::string(what), path, &kind});
+  if (path.empty() || (path == "-" && kind.dash == FileKind::Dash::kError)) return;
+  uses_.push_back({std::string(what), path, &kind});
 }
 
 Status FileUses::check_apart() const {
@@ -94,13 +101,13 @@ Status FileUses::check_apart() const {
 
 Status FileUses::check(bool force) const {
   for (const Use& u : uses_)
-    if (u.kind && u.path == "-")
+    if (u.kind && u.path == "-" && u.kind->dash == FileKind::Dash::kNone)
       return usage("%s does not go to standard output", u.what.c_str())
           .expecting("the path of a file")
           .advise("./- is a file of that name");
   PERI_TRY(check_apart());
   for (const Use& u : uses_)
-    if (u.kind) PERI_TRY(check_replaces(u.path, *u.kind, force));
+    if (u.kind && u.path != "-") PERI_TRY(check_replaces(u.path, *u.kind, force));
   return Ok{};
 }
 

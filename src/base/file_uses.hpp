@@ -2,6 +2,7 @@
 // error, and an existing file is replaced only by one of its own kind.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,8 @@ struct FileKind {
   std::string_view name;             // "an engine"
   bool (*begins)(std::string_view);  // whether a file that begins with these bytes, at most kFileHead, is of this kind
   bool streams = true;               // it can be written to a device such as /dev/null
-  bool dash = false;                 // "-" means standard output or error, not a file
+  // What "-" means instead of a file of that name; kNone: nothing, it is refused.
+  enum class Dash : uint8_t { kNone, kOutput, kError } dash = Dash::kNone;
 };
 constexpr size_t kFileHead = 4096;
 
@@ -28,10 +30,10 @@ class FileUses {
   void reads_part(std::string_view what, const std::string& path);
   void writes(std::string_view what, const std::string& path, const FileKind& kind);
 
-  // Errors: kUsage where two names are one file (the same inode, or the same path once links are followed) and one of
-  // them is written; kRefused where a non-empty file of another kind would be replaced and `force` is not set; kUsage
-  // for "-" if the kind does not accept it; kInvalid for a folder, block device, FIFO or socket that would be written,
-  // and for a character device such as /dev/null where the kind does not stream.
+  // Errors: kUsage where two names are one file (the same inode, or the same path once links are followed; "-" is that
+  // of standard output) and one of them is written; kRefused where a non-empty file of another kind would be replaced
+  // and `force` is not set; kUsage for "-" if the kind does not accept it; kInvalid for a folder, block device, FIFO or
+  // socket that would be written, and for a character device such as /dev/null where the kind does not stream.
   Status check(bool force) const;
 
  private:

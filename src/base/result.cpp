@@ -93,8 +93,8 @@ Error&& Error::advise(std::string_view v) && {
 
 std::string Error::text() const {
   std::string out;
-  if (!file.empty()) out += file + ": ";
-  if (!node.empty()) out += "'" + node + "': ";
+  if (!file.empty()) out += printable(file) + ": ";  // names are escaped as everywhere
+  if (!node.empty()) out += "'" + printable(node) + "': ";
   out += message;
   if (!expected.empty()) out += ": expected " + expected;
   if (!found.empty()) out += (expected.empty() ? ": found " : ", found ") + found;

@@ -141,13 +141,17 @@ std::string record_json(const Record& r) {
 }
 
 namespace {
+// No clock gives others, and their sums and ratios are finite.
+constexpr double kMinSampleMs = 1e-9, kMaxSampleMs = 1e12;
+
 Result<std::vector<double>> read_samples(const Json& json) {
   std::vector<double> out;
   PERI_ASSIGN(const Json::Array* samples, json.get_array("samples"));
   out.reserve(samples->size());
   for (const Json& s : *samples) {
     PERI_ASSIGN(const double ms, s.as_double());
-    if (!(ms > 0) || !std::isfinite(ms)) return invalid("a sample of %g ms", ms);
+    if (!(ms >= kMinSampleMs && ms <= kMaxSampleMs))
+      return invalid("a sample of %g ms", ms).expecting(format("from %g to %g", kMinSampleMs, kMaxSampleMs));
     out.push_back(ms);
   }
   return out;

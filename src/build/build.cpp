@@ -25,7 +25,21 @@ constexpr uint64_t kSeed = 11;                // arbitrary: the same inputs in e
 constexpr int64_t kJudgedIterations = 10000;  // of a loop on generated inputs, which may never end it
 constexpr int kMaxRounds = 32;                // bounds the build where every round refuses a choice
 
-int64_t judged_iterations(const Options& options) { return std::min(options.max_iterations, kJudgedIterations); }
+bool is_own_limit(const Options& options) {
+  return options.max_iterations == 0 || options.max_iterations > kJudgedIterations;
+}
+int64_t judged_iterations(const Options& options) {
+  return is_own_limit(options) ? kJudgedIterations : options.max_iterations;
+}
+
+// A limit that no flag raises is told as the build's.
+std::string told(std::string limit) {
+  constexpr std::string_view kRemedy = "raise it with --max-iterations, or";
+  if (const size_t at = limit.find(kRemedy); at != std::string::npos)
+    limit.replace(at, kRemedy.size(),
+                  "a build runs no more on inputs that it makes up: verify the engine with your own, or");
+  return limit;
+}
 
 Result<judge::EngineVerdict> judge_it(const compile::Compilation& compilation, const compile::Compiled& compiled,
                                       const Options& options, runtime::EngineOptions engines) {
@@ -43,7 +57,11 @@ Result<judge::EngineVerdict> judge_it(const compile::Compilation& compilation, c
     terms.progress = [&](const std::string& what, size_t done, size_t total) {
       options.compile.progress(done, total, what);
     };
-  return judge::judge_engine(engine, compilation.imported(), compilation.graph(), terms);
+  PERI_ASSIGN(judge::EngineVerdict verdict,
+              judge::judge_engine(engine, compilation.imported(), compilation.graph(), terms));
+  if (is_own_limit(options))
+    for (judge::SizeEvidence& e : verdict.sizes) e.limit = told(std::move(e.limit));
+  return verdict;
 }
 
 // Whether the elements of a list or scalar say the size of a result: the scales of a resize.

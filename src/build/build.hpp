@@ -11,7 +11,7 @@ struct Options {
   compile::Options compile;
   bool judge = true;  // false: the engine is not run; the proof says so
   runtime::ExecutorTable executors;
-  int64_t max_iterations = int64_t{1} << 31;  // of a loop, where the build runs it
+  int64_t max_iterations = 0;  // of a loop, where the build runs it; 0: not given
 };
 
 // A choice that a judge of the engine refused.

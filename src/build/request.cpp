@@ -21,6 +21,7 @@
 #include "compile/interface_types.hpp"
 #include "passes/pipeline.hpp"
 #include "plan/engine_file.hpp"
+#include "plan/iterations.hpp"
 #include "plan/lock_file.hpp"
 #include "tune/worker.hpp"
 
@@ -68,12 +69,26 @@ std::string unproven_text(const compile::Compiled& compiled) {
   return format("interrupted: the best so far, %td of %s neither verified nor measured", unproven, all.c_str());
 }
 
+// The limit of the engine's loops: what was given, else the lock's. 0: none.
+Result<int64_t> iterations_of(const Request& request, const compile::Options& options) {
+  if (!options.lock || request.max_iterations == options.lock->max_iterations) return request.max_iterations;
+  const int64_t locked = options.lock->max_iterations;
+  if (request.max_iterations == 0) return locked;
+  return refused("the lock was made with another limit of iterations")
+      .expecting(locked > 0 ? std::to_string(locked) : "none")
+      .but_found(std::to_string(request.max_iterations))
+      .advise("leave --max-iterations out: runs take it too");
+}
+
 Result<Made> make(const Request& request) {
   Made out;
   PERI_ASSIGN(out.options, options_of(request));
-  auto built = build_engine({out.options, out.options.tune.verify, executors(), request.max_iterations});
+  PERI_ASSIGN(const int64_t limit, iterations_of(request, out.options));
+  auto built = build_engine({out.options, out.options.tune.verify, executors(), limit});
   if (!built.ok()) return std::move(built).error().in_file(request.model);
   out.built = std::move(built).value();
+  plan::set_iterations(&out.built.compiled.program, limit);
+  out.built.compiled.lock.max_iterations = limit;
   out.stopped = is_stopped(request);
   if (out.stopped) {
     compile::Compiled& compiled = out.built.compiled;
@@ -195,12 +210,13 @@ std::string Made::verdict() const {
       steps += e.steps_judged;
       by_definition += e.steps_by_definition;
     }
+  const std::string at = built.compiled.program.tuned_for.empty() ? "" : " at its tuned size";  // else it has one only
   if (sizes == 0 && !built.verdict.sizes.empty())
-    return "the engine was not run at its tuned size: " + built.verdict.sizes[0].limit;
+    return "the engine was not run" + at + ": " + built.verdict.sizes[0].limit;
   if (const std::string& why = built.verdict.incomplete; sizes == 0 && !why.empty() && built.unjudged_run == "")
-    return "it runs at its tuned size; its answer was not judged: " + why.substr(why.rfind(": ") + 2);
+    return "it runs" + at + "; its answer was not judged: " + why.substr(why.rfind(": ") + 2);
   if (sizes == 0 && built.unjudged_run && built.verdict.incomplete.empty())
-    return built.unjudged_run->empty() ? "it runs at its tuned size, and nothing of it is verified"
+    return built.unjudged_run->empty() ? "it runs" + at + ", and nothing of it is verified"
                                        : "the engine was not run: " + *built.unjudged_run;
   if (const std::string& why = built.verdict.incomplete; sizes == 0 && !why.empty())
     return why.starts_with("not run ") ? "the engine was " + why : "the engine was not run: " + why;

@@ -13,13 +13,13 @@ struct Request {
   std::map<std::string, int64_t> dims, min_dims, max_dims;
   std::vector<compile::InputShape> at_hand;  // inputs of later runs: their sizes are used where none are given
   std::string backend = "auto";
-  std::string device;                         // "cuda:1": one of several; "": the first
-  std::string dtype;                          // as in --dtype; "" not given
-  std::string io_dtype;                       // as in --io-dtype; "" not given
-  std::map<std::string, std::string> fixed;   // inputs that become constants: name and value
-  int64_t max_iterations = int64_t{1} << 31;  // of a loop, in runs of the build
-  std::string provider;                       // only candidates of this provider; "" all
-  double budget = 0;                          // seconds to tune for, then the best so far; 0: unlimited
+  std::string device;                        // "cuda:1": one of several; "": the first
+  std::string dtype;                         // as in --dtype; "" not given
+  std::string io_dtype;                      // as in --io-dtype; "" not given
+  std::map<std::string, std::string> fixed;  // inputs that become constants: name and value
+  int64_t max_iterations = 0;                // of a loop, kept in the engine; 0: not given
+  std::string provider;                      // only candidates of this provider; "" all
+  double budget = 0;                         // seconds to tune for, then the best so far; 0: unlimited
   int settings = 0;               // number of settings of a kernel's tunables to try in addition to the derived ones
   int threads = 0;                // 0: the CPUs this process may use
   bool tune = true;               // false: each kernel's first offer, nothing is measured

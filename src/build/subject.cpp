@@ -103,6 +103,7 @@ judge::SuiteBuilder suite_builder(const Request& request) {
     }
     PERI_ASSIGN(compile::Compiled compiled, compile::compile(std::move(options)));
     runtime::EngineOptions run = run_options_of(compiled.program, threads, request.device);
+    run.max_iterations = request.max_iterations;
     if (shared->device) run.devices.push_back(shared->device);
     return assemble(&compiled, std::move(run));
   };

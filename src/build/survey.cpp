@@ -10,6 +10,7 @@
 #include "compile/other_files.hpp"
 #include "compile/pinned.hpp"
 #include "hf/import.hpp"
+#include "judge/sizes.hpp"
 #include "lower/region.hpp"
 #include "ops/entry.hpp"
 #include "plan/memory.hpp"
@@ -75,7 +76,8 @@ Result<Survey> read(const Request& request) {
 // The time of a build without import and passes, from the arithmetic and the bytes of its steps. The rates were
 // accurate to a factor of two for eight models from 2 Mflop to 35 Gflop on a busy machine of two CPUs: the reference
 // for the whole engine twice, for each problem once, and a candidate's own runs.
-double work_seconds(const compile::Compiled& compiled, bool measures, bool verifies) {
+// `budget`: of tuning; 0: none.
+double work_seconds(const compile::Compiled& compiled, bool measures, bool verifies, double budget) {
   constexpr double kStart = 0.3, kReferenceRate = 0.7e9, kMaxReference = 3e7, kMaxWhole = 1e9;
   constexpr double kCandidate = 0.01, kRuns = 10, kRunRate = 50e9, kRunBytes = 10e9, kCheckedBytes = 0.8e9;
   std::map<std::string, std::pair<double, double>> problems;  // seconds of the reference, and of one candidate
@@ -93,8 +95,8 @@ double work_seconds(const compile::Compiled& compiled, bool measures, bool verif
   }
   judged += whole <= kMaxWhole ? whole / kReferenceRate : 0;
   const auto candidates = static_cast<double>(compiled.tuned.candidates);
-  return kStart + (verifies ? once + 2 * judged : 0) +
-         (measures || verifies ? candidates * (kCandidate + candidate) : 0);
+  const double tuning = (verifies ? once : 0) + (measures || verifies ? candidates * (kCandidate + candidate) : 0);
+  return kStart + (verifies ? 2 * judged : 0) + (budget > 0 ? std::min(budget, tuning) : tuning);
 }
 
 // Constants that are no weights of the engine, since the steps that read them hold them, are parameters all the same; a
@@ -124,6 +126,7 @@ Status try_lowering(const Request& request, Survey* f) {
   PERI_ASSIGN(const auto compilation, compile::Compilation::start(std::move(options)));
   auto compiled = compilation->lower();
   if (!compiled.ok()) return std::move(compiled).error();
+  PERI_TRY(plan::check_program(compiled->program, UINT64_MAX));  // as each load of the engine does
   f->lowered = true;
   add_held(compilation->graph(), f);
   std::set<uint64_t> seen;
@@ -136,6 +139,8 @@ Status try_lowering(const Request& request, Survey* f) {
   PERI_ASSIGN(const plan::ArenaPlan arena, plan::plan_arena(compiled->program, f->dims));
   f->arena_bytes = arena.arena_bytes;
   for (const int64_t bytes : arena.device_bytes) f->arena_bytes += bytes;
+  f->lacks = judge::lacks_memory(compilation->graph(), f->dims);  // as a build says it
+  if (f->lacks.empty()) f->lacks = judge::lacks_memory(compiled->program, f->dims, false);
   f->device_memory = plan::memory_lines(compiled->program, f->dims);
   f->problems = compiled->tuned.problems;
   f->candidates = compiled->tuned.candidates;
@@ -143,7 +148,7 @@ Status try_lowering(const Request& request, Survey* f) {
   f->body_steps = body_steps(*compiled);
   for (const lower::StepReport* s : lower::all_reports(compiled->steps)) f->reference_steps += s->chosen == "reference";
   f->prepare_seconds = compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds;
-  f->build_seconds = f->prepare_seconds + work_seconds(*compiled, measures, verifies);
+  f->build_seconds = f->prepare_seconds + work_seconds(*compiled, measures, verifies, request.budget);
   return Ok{};
 }
 
@@ -217,6 +222,7 @@ std::string survey_json(const Survey& f) {
         .field("weight_bytes", f.weight_bytes)
         .field("arena_bytes", f.arena_bytes)
         .field("memory_bytes", f.weight_bytes + f.arena_bytes);
+    if (!f.lacks.empty()) w.field("lacks", f.lacks);
     w.key("device_memory").begin_array();
     for (const std::string& line : f.device_memory) w.value(line);
     w.end_array();

@@ -15,6 +15,7 @@
 #include "ops/entry.hpp"
 #include "plan/chip.hpp"
 #include "plan/engine_file.hpp"
+#include "plan/iterations.hpp"
 #include "plan/memory.hpp"
 #include "tune/sample_regions.hpp"
 
@@ -53,6 +54,7 @@ void print_model(const Page& page, const build::Survey& f) {
     page.line("  memory of a run%s: about %s (weights + %s of intermediate values; plus packed weights)", dims.c_str(),
               bytes_text(static_cast<double>(f.weight_bytes + f.arena_bytes)).c_str(),
               bytes_text(static_cast<double>(f.arena_bytes)).c_str());
+    if (!f.lacks.empty()) page.line("  not here: %s; a build refuses it unless --no-verify", f.lacks.c_str());
     for (const std::string& line : f.device_memory)
       page.line("  of it on %s; plus workspaces of kernels", line.c_str());
     page.line(
@@ -89,6 +91,7 @@ Result<Outcome> inspect_model(const Arguments& arguments, const std::string& pat
     out.summary = path + (f.lowered ? " runs: " : " has only supported operators: ") + counted(f.nodes, "node");
     if (f.lowered)
       out.summary += ", about " + bytes_text(static_cast<double>(f.weight_bytes + f.arena_bytes)) + " of memory";
+    if (!f.lacks.empty()) out.summary += ", which this machine does not have: " + f.lacks;
   }
   return out;
 }
@@ -114,6 +117,7 @@ std::string engine_json(const std::string& path, const plan::LoadedEngine& e, in
       .field("precision", dtype_name(p.precision))
       .field("file_bytes", static_cast<uint64_t>(e.file->size()))
       .field("hash", hex64(plan::engine_hash(e.file->bytes())));
+  if (const auto limit = plan::iterations_of(p); limit.ok() && *limit > 0) w.field("max_iterations", *limit);
   if (const std::string mark = build::interrupted_build(p); !mark.empty()) w.field("build", mark);
   if (const std::string chip = plan::chip_of(p); !chip.empty()) w.field("tuned_on", chip);
   for (const auto* ports : {&p.inputs, &p.outputs}) {
@@ -196,6 +200,8 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   for (const std::string& name : p.dims)
     if (const std::string limit = plan::limits_text(p, name); !limit.empty())
       page.line("  limit   %s: %s", name.c_str(), limit.c_str());
+  if (const auto limit = plan::iterations_of(p); limit.ok() && *limit > 0)
+    page.line("  limit   at most %lld iterations of a loop", static_cast<long long>(*limit));
   page.line("  %s, %s, %s (%s%s)", build::steps_text(std::ssize(p.steps), inner).c_str(),
             counted(std::ssize(p.buffers), "buffer").c_str(), counted(std::ssize(p.weights), "weight").c_str(),
             bytes_text(static_cast<double>(e.weight_bytes.size())).c_str(),

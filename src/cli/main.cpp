@@ -197,7 +197,9 @@ int run(int argc, char** argv) {
   if (help && argc == 2) return tell(overview(help_columns()), "help");
   const bool version_asked = first == "--version" || first == "-V" || first == "version";
   const std::span<char* const> words(argv + 2, static_cast<size_t>(argc - 2));
-  const Arguments unread = json_of(words);
+  // Without a command the flag may stand in its place.
+  const Arguments unread =
+      json_of(first.starts_with("--json") ? std::span<char* const>(argv + 1, words.size() + 1) : words);
   if ((version_asked && argc > 2) || (help && argc > 3)) {  // help takes the name of a command
     const int further = help && argv[2][0] != '-' ? 3 : 2;
     return finish(&unread, usage("'peri %s' takes no further arguments", argv[1]).but_found(argv[further]), "peri");
@@ -211,6 +213,9 @@ int run(int argc, char** argv) {
   if (arguments.ok() && !arguments->has("--help")) arguments = with_profile(*arguments, command->flags);
   if (!arguments.ok()) return finish(&unread, std::move(arguments).error(), command->name);
   if (arguments->has("--help")) {
+    if (arguments->has("--json"))
+      return finish(&*arguments, usage("--help prints text, and --json asks for an object").advise("leave --json out"),
+                    command->name);
     return tell(help_text(*command, help_columns()), command->name);
   }
   // The float64 reference allocates and frees blocks of many megabytes; new pages for each take a fifth of its time.

@@ -275,7 +275,8 @@ Result<Outcome> verify_suite(const Arguments& arguments, const std::string& dir)
 
 Result<Outcome> run(const Arguments& arguments) {
   if (arguments.has("--suite")) {
-    if (!arguments.positional.empty()) return usage("--suite takes no model");
+    if (!arguments.positional.empty())
+      return usage("--suite takes no model").but_found(arguments.positional[0]).advise("leave it out, or --suite");
     for (const char* flag : {"--budget", "--settings", "--retune"})
       if (arguments.has(flag))
         return usage("%s is for tuning, and the cases of a suite are not tuned", flag).advise("leave it out");
@@ -313,7 +314,8 @@ const Entry verify_entry{{
          {"--steps-only", "", "",
           "--bisect without the outputs: no float64 run of the whole model, for sizes at which that would take hours"},
          {"--seed", "", "N", "seed of the random inputs (default 1 and 2)", true},
-         {"--cast", "", "", "convert inputs of another element type, where no value is lost"},
+         {"--cast", "", "",
+          "convert inputs of another element type; floats are rounded, a value that does not fit is an error"},
          {"--reference-dir", "", "DIR", "compare with DIR/NAME.npy of each output instead of the reference"},
          {"--model", "", "MODEL.onnx", "with --onnxruntime and an ENGINE: the model it was made of"},
          {"--max-error", "", "X", "largest error, relative to the output's range (default 1e-4)"},

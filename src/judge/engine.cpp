@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <set>
 
 #include "base/clock.hpp"
 #include "base/stop.hpp"
+#include "exec/entry.hpp"
 #include "exec/region/layouts.hpp"
 #include "exec/region/region_payload.hpp"
 #include "judge/followed.hpp"
@@ -27,6 +30,8 @@ namespace {
 // Up to this many flops the whole answer is computed in float64, twice (exact and rounded), about a second of two
 // threads.
 constexpr double kMaxWholeFlops = 1e9;
+// The reference makes every element with its radius, at some tens of millions a second and 16 bytes each.
+constexpr double kMaxWholeElements = 1 << 28;
 // Of a value on the way to an answer behind a rounding: as many as its step is judged at, and a sixteenth of that where
 // the model is large, so that following takes no share of a build that one would notice.
 // Rests on: tests/build/followed_test.cpp (ABuildHoldsPartsOfALargeAnswer).
@@ -35,6 +40,21 @@ constexpr int64_t kFollowedPositions = 4096, kFollowedOfLarge = 256;
 bool same_bits(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
   return !exec::first_difference(a, b);
+}
+
+// Elements that one run has the reference executor compute; steps in bodies run an unknown number of times, and do not
+// count.
+double by_reference(const plan::Program& program, const DimBinding& sizes) {
+  double out = 0;
+  for (const plan::Step& s : program.steps) {
+    const exec::Entry* const executor = exec::find(s.executor);
+    if (!executor || !executor->by_definition) continue;
+    for (const int32_t b : s.writes)
+      if (b >= 0)
+        if (const auto dims = eval(program.buffers[static_cast<size_t>(b)].shape, sizes); dims.ok())
+          out += std::accumulate(dims->begin(), dims->end(), 1.0, std::multiplies<>());
+  }
+  return out;
 }
 
 struct EngineJudge {
@@ -212,12 +232,15 @@ struct EngineJudge {
   }
 
   Status compare_whole(std::span<const Tensor> inputs, const JudgedRun& run, double flops, SizeEvidence* e) {
-    if (flops > kMaxWholeFlops) {
+    const bool many = elements_at(imported, e->sizes) > kMaxWholeElements;
+    if (flops > kMaxWholeFlops || many) {
       if (!std::isfinite(flops)) {
         e->whole_because = "how much the model computes depends on its data";
         return Ok{};
       }
-      e->whole_because = "the model takes more than 1 GFLOP at this size";
+      e->whole_because = many
+                             ? format("the model's values have more than %.3g elements at this size", kMaxWholeElements)
+                             : "the model takes more than 1 GFLOP at this size";
       std::vector<size_t> jumpy;
       for (size_t k = 0; k < imported.outputs.size(); ++k)
         if (behind_jump(imported, imported.outputs[k])) jumpy.push_back(k);
@@ -248,6 +271,12 @@ struct EngineJudge {
     if (flops > kMaxRunFlops && std::isfinite(flops)) {
       if (verdict.incomplete.empty())
         verdict.incomplete = format("not run at %s: one run takes %.0f Gflop", sizes_text(sizes).c_str(), flops / 1e9);
+      return Ok{};
+    }
+    if (const double slow = by_reference(engine->program(), sizes); slow > kMaxSlowElements) {
+      if (verdict.incomplete.empty())
+        verdict.incomplete = format("not run at %s: the reference computes %.3g elements in one run, more than %.3g",
+                                    sizes_text(sizes).c_str(), slow, kMaxSlowElements);
       return Ok{};
     }
     e.limit = lacks_memory(engine->program(), sizes, false);

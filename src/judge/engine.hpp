@@ -12,6 +12,8 @@ namespace peri::judge {
 // A model with more is not run by the judge: at 500 GFLOP/s one run takes 20 s, and there are several.
 // Rests on: benchmarks/results/2026-11-22_constants.md.
 constexpr double kMaxRunFlops = 1e13;
+// Nor one of whose values steps on the slow reference compute so many elements in a run: a run takes a minute.
+constexpr double kMaxSlowElements = 1 << 29;
 
 struct Terms {
   DimBinding tuned_for;

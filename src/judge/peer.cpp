@@ -74,11 +74,15 @@ if names["fixed"]:  # also of inputs that have a default value
 for line in names["fixed"]:  # NAME=VALUE: the longest name of an input
     name = max((n for n in ports if line.startswith(n + "=")), key=len)
     fixed[name] = constant(ports[name], line[len(name) + 1:])
+floats = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(double)": np.float64}
+ours = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+def cast(value, to):  # --io-dtype made ports of another float type than the model's
+    return value.astype(to) if to and isinstance(value, np.ndarray) and value.dtype.kind == "f" else value
 for k in range(names["sets"]):
     at = lambda side, i: os.path.join(folder, f"{k}_{side}_{i}.npy")
-    feed = {name: np.load(at("input", i)) for i, name in enumerate(names["inputs"])} | fixed
+    feed = {name: cast(np.load(at("input", i)), floats.get(getattr(ports[name], "type", None))) for i, name in enumerate(names["inputs"])} | fixed
     for i, value in enumerate(session.run(names["outputs"], feed)):
-        value = np.asarray(value)
+        value = cast(np.asarray(value), ours.get(names["types"][i]))
         np.save(at("output", i), value.astype(np.str_) if value.dtype == object else value)
 )py";
 
@@ -160,6 +164,8 @@ Status write_sets(const Scratch& scratch, const plan::Program& program, std::spa
   for (const plan::Port& p : program.inputs) w.value(p.name);
   w.end_array().key("outputs").begin_array();
   for (const plan::Port& p : program.outputs) w.value(p.name);
+  w.end_array().key("types").begin_array();
+  for (const plan::Port& p : program.outputs) w.value(dtype_name(p.dtype));
   w.end_array().key("fixed").begin_array();
   if (const plan::Section* fixed = program.section(compile::kFixedSection))
     for (const std::string& line : parts_of(fixed->bytes, "\n")) w.value(line);

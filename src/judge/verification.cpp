@@ -24,6 +24,12 @@ std::string Verification::text() const {
         followed == 1 ? "one answer parts from it" : format("%zu answers part from it", followed).c_str());
   if (followed && outside.empty() && against == kOnnxRuntime)
     out += ", and its own answer moves as far by one rounding";
+  if (peer_off && outside.empty())
+    out += format("; of %s ONNX Runtime's is the inexact one: ours is within the budget against the float64 reference",
+                  counted(static_cast<int64_t>(peer_off), "output").c_str());
+  if (!draws.empty())
+    out += "; '" + draws + "' draws random numbers, the same in every run and in the float64 reference" +
+           (against == kOnnxRuntime ? ", and ONNX Runtime draws others" : "");
   if (weights_checked) out += "; " + counted(weights_checked, "weight") + " intact";
   if (!bisected.empty()) out += "; " + bisected;
   return out;
@@ -37,15 +43,17 @@ std::string verification_json(const Verification& v) {
       .field("max_error", v.max_error)
       .field("precision", std::string(dtype_name(v.precision)))
       .field("weights_checked", v.weights_checked)
-      .field("both_nan", v.both_nan)
-      .key("outputs")
-      .begin_array();
+      .field("both_nan", v.both_nan);
+  if (!v.draws.empty()) w.field("draws", v.draws);
+  w.key("outputs").begin_array();
   for (const OutputVerdict& o : v.outputs) {
     w.begin_object().field("seed", o.seed).field("output", o.output).field("type", o.type).field("inside", o.inside);
     write_difference(w, o.difference);
     if (o.of_change) w.field("of_change", *o.of_change);
     if (o.followed) w.field("followed", o.followed).field("ties", o.ties);
     if (o.peer_moves > 0) w.field("peer_moves", o.peer_moves);
+    if (o.own_error) w.field("own_error", *o.own_error).field("peer_error", *o.peer_error);
+    if (o.own_error) w.field("peer_is_off", o.peer_is_off);
     w.end_object();
   }
   w.end_array();

@@ -76,6 +76,10 @@ struct OutputVerdict {
   // For such an output, against ONNX Runtime: how far its own output moves by one rounding of the inputs. If the output
   // is more than twice as far from it, it is not followed: the two programs do not compute the same.
   double peer_moves = 0;
+  // Against ONNX Runtime, of an output outside its budget: the largest errors of both against the float64 reference, as
+  // shares of its range. `peer_is_off`: ours is within the budget there, and ONNX Runtime's means the same and is not.
+  std::optional<double> own_error = {}, peer_error = {};
+  bool peer_is_off = false;
 };
 
 struct Verification {
@@ -88,7 +92,9 @@ struct Verification {
   size_t runs = 0;
   int64_t both_nan = 0;  // elements that were NaN on both sides; of steps alone, NaN in outputs
   size_t followed = 0;   // outputs that were compared value by value
+  size_t peer_off = 0;   // outputs of which ONNX Runtime's is the inexact one
   std::vector<OutputVerdict> outputs;
+  std::string draws;                               // a node that draws random numbers; "": none
   std::string outside;                             // the first output outside its budget, in words; empty: none
   std::optional<std::vector<StepVerdict>> bisect;  // up to the first wrong one
   std::string bisected;                            // its outcome in words

@@ -182,6 +182,20 @@ double flops_at(const ir::Graph& graph, const DimBinding& sizes) {
   return flops;
 }
 
+double elements_at(const ir::Graph& graph, const DimBinding& sizes) {
+  const auto bound = exec::bind_region(graph, sizes, true);
+  if (!bound.ok()) return 0;
+  double out = 0;
+  for (const ir::Node* n : bound->nodes)
+    for (const ir::Value* v : n->outputs) {
+      if (!v->type.known() || !is_const(*v->type.shape)) return 0;
+      double elements = 1;
+      for (const Dim& d : *v->type.shape) elements *= static_cast<double>(d.value());
+      out += elements;
+    }
+  return out;
+}
+
 Result<Magnitudes> magnitudes_of(const ir::Graph& graph, std::span<const ops::RefTensor> in, int threads) {
   constexpr double kLarge = 1e30;  // finite in float32, and beyond every sum of a real model
   ir::Graph all = graph.clone();

@@ -67,5 +67,7 @@ Result<Magnitudes> magnitudes_of(const ir::Graph& graph, std::span<const ops::Re
 
 // Flops of one run of a graph at these sizes; HUGE_VAL where a size depends on data.
 double flops_at(const ir::Graph& graph, const DimBinding& sizes);
+// Elements of all values that its nodes compute at these sizes; 0 where a size depends on data.
+double elements_at(const ir::Graph& graph, const DimBinding& sizes);
 
 }  // namespace peri::judge

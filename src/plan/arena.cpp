@@ -262,7 +262,7 @@ Status bind_bytes(const Program& p, const ProgramSizes& sizes, std::span<const i
                    format("a value would take %lld bytes", static_cast<long long>(blocks->bytes[k])))
           .at_node(p.buffers[k].name)
           .expecting("at most 4 TiB")
-          .advise("give smaller sizes");
+          .advise(p.tuned_for.empty() ? "make it smaller in the model, whose sizes are fixed" : "give smaller sizes");
   }
   return Ok{};
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "plan/bodies.hpp"
 #include "plan/engine_file.hpp"
 #include "plan/program_generated.h"
 
@@ -224,7 +225,7 @@ Status decode_ports(Reader& r, const V* list, std::vector<Port>* out) {
 }
 
 Result<Program> decode(Reader& r, const fb::Program& f, int depth) {
-  if (depth > 16) return invalid("bodies are nested too deep");
+  if (depth > kMaxBodies) return bodies_too_deep();
   Program p;
   p.name = r.text(f.name());
   p.builder = r.text(f.builder());

@@ -95,6 +95,7 @@ std::string lock_text(const Lock& lock) {
     for (const auto& [name, value] : *limits) w.field(name, value);
     w.end_object();
   }
+  if (lock.max_iterations > 0) w.field("max_iterations", lock.max_iterations);
   if (!lock.fixed.empty()) {
     w.key("fixed").begin_object();
     for (const auto& [name, value] : lock.fixed) w.field(name, value);
@@ -146,6 +147,11 @@ Result<Lock> parse_lock(std::string_view text) {
     if (!json.find(key)) continue;
     PERI_ASSIGN(const Json::Object* members, json.get_object(key));
     PERI_ASSIGN(*limits, read_dims(*members));
+  }
+  if (json.find("max_iterations")) {
+    PERI_ASSIGN(out.max_iterations, json.get_int("max_iterations"));
+    if (out.max_iterations < 1)
+      return invalid("'max_iterations' is below 1").but_found(std::to_string(out.max_iterations));
   }
   if (json.find("fixed")) {
     PERI_ASSIGN(const Json::Object* fixed, json.get_object("fixed"));

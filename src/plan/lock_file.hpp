@@ -44,6 +44,7 @@ struct Lock {
   std::map<std::string, int64_t> dims;               // the dims it was tuned at
   std::vector<std::map<std::string, int64_t>> also;  // further dims at which every choice is valid: smallest, largest
   std::map<std::string, int64_t> at_least, at_most;  // limits of the engine's dimensions
+  int64_t max_iterations = 0;                        // of the engine's loops; 0: none was given
   std::map<std::string, std::string> fixed;          // inputs that are constants: name and value as given
   std::vector<std::string> disabled_passes;
   std::string dtype;     // the type asked for weights, "" the model's own

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/hash.hpp"
+#include "plan/bodies.hpp"
 #include "plan/labels.hpp"
 #include "plan/places.hpp"
 
@@ -15,7 +16,6 @@ namespace peri::plan {
 namespace {
 constexpr size_t kMaxItems = 1000000;
 constexpr size_t kMaxNames = 65536;
-constexpr int kMaxBodies = 16;
 
 // A program while it is checked.
 struct Scope {
@@ -216,7 +216,7 @@ Status check_outputs(const Scope& scope) {
 }
 
 Status check_at(const Program& p, const std::vector<Weight>& weights, uint64_t weight_bytes, int depth) {
-  if (depth > kMaxBodies) return invalid("bodies of control steps are nested too deep");
+  if (depth > kMaxBodies) return bodies_too_deep();
   if (p.buffers.size() > kMaxItems || p.steps.size() > kMaxItems || p.weights.size() > kMaxItems ||
       p.dims.size() > kMaxNames || p.inputs.size() > kMaxNames || p.outputs.size() > kMaxNames)
     return invalid("more buffers, steps, weights, dimensions or ports than the cap");

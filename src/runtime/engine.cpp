@@ -10,6 +10,7 @@
 
 #include "base/fault.hpp"
 #include "device/memory_info.hpp"
+#include "plan/iterations.hpp"
 #include "plan/sizes.hpp"
 #include "runtime/engine_devices.hpp"
 #include "runtime/step_share.hpp"
@@ -184,6 +185,10 @@ Result<std::shared_ptr<const Engine>> Engine::create(plan::Program program, Weig
   s.program = std::move(program);
   s.weights = std::move(weights);
   s.options = std::move(options);
+  if (s.options.max_iterations == 0) {
+    PERI_ASSIGN(const int64_t limit, plan::iterations_of(s.program));
+    s.options.max_iterations = limit > 0 ? limit : plan::kMaxIterations;
+  }
   if (!s.options.share) s.options.share = std::make_shared<StepShare>();
   std::set<std::string> missing;
   for (const plan::Step& step : s.program.steps) {

@@ -54,7 +54,8 @@ struct EngineOptions {
   std::string device = {};  // "cuda:1": which one is opened where a program names its kind; empty: the first
   // Number of steps that all sessions and bodies together may still run, for untrusted programs; null: unlimited.
   std::shared_ptr<std::atomic<int64_t>> steps_left = nullptr;
-  int64_t max_iterations = int64_t{1} << 31;  // of one loop in one run; more is an error
+  // Limit of one loop in one run; 0: the program's (plan/iterations.hpp), else plan::kMaxIterations.
+  int64_t max_iterations = 0;
   bool choosing = false;  // executors may refuse what is correct but slow: the engine is only for choosing candidates
   // Made by Engine::create(), for the engine and those of its control steps' bodies; null for everybody else.
   std::shared_ptr<StepShare> share = nullptr;

@@ -42,6 +42,11 @@ TEST(Error, TextNamesFileNodeExpectationAndRemedyOnOneLine) {
   EXPECT_EQ(error.text(), "m.onnx: 'conv1': bad rank: expected 4, found 3; fix it");
 }
 
+TEST(Error, NamesAreEscapedAsInTables) {
+  const Error error = invalid("in two\nlines").in_file("a\nb.onnx").at_node("c\td");
+  EXPECT_EQ(error.text(), "a\\x0ab.onnx: 'c\\x09d': in two lines");
+}
+
 TEST(Error, InnermostPlaceIsKept) {
   Error error = invalid("x").in_file("inner");
   EXPECT_EQ(std::move(error).in_file("outer").file, "inner");

@@ -134,6 +134,13 @@ TEST(Record, WhatIsNoneIsRefused) {
   EXPECT_FALSE(read_record(with("\"samples\":40", "\"samples\":39")).ok()) << "fewer than there are";
   EXPECT_FALSE(read_record(with("\"samples\":40", "\"samples\":-1")).ok());
   EXPECT_FALSE(read_record(with("\"samples\":[", "\"samples\":[-1,")).ok());
+  for (const char* none : {"1e308", "1e-300", "0"}) {  // their sums or ratios are no numbers
+    std::string text = with("\"samples\":40", "\"samples\":41");
+    const size_t at = text.rfind("\"samples\":[") + std::string_view("\"samples\":[").size();
+    const auto back = read_record(text.insert(at, std::string(none) + ","));
+    ASSERT_FALSE(back.ok()) << none;
+    EXPECT_NE(back.error().text().find("a sample of"), std::string::npos) << back.error().text();
+  }
   EXPECT_FALSE(read_record(with("\"threads\":2", "\"threads\":0")).ok());
 }
 

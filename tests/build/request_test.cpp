@@ -74,6 +74,7 @@ TEST(Verdict, SaysThatALargeEngineRanAndWasNotJudged) {
   made.built.unjudged_run = "one run takes 13744 Gflop";
   EXPECT_EQ(made.verdict(), "the engine was not run at batch=9: one run takes 13744 Gflop");
   made.built.unjudged_run = "";
+  made.built.compiled.program.tuned_for = {{"n", 4}};
   EXPECT_EQ(made.verdict(), "it runs at its tuned size; its answer was not judged: one run takes 13744 Gflop");
 }
 

@@ -58,6 +58,14 @@ class Answers(Typed):
         for words, shown in ((("--top-k", "2"), "row 0: ["), (("--print",), "\n  ")):
             self.assertIn(shown, run(*words))
         self.assertEqual(list(json.loads(run("--print", "--json", "-"))["answers"]), ["logits"])
+        self.assertIn("--top-k 11: the last axis has 10 elements, all are shown", run("--top-k", "11"))
+        self.assertNotIn("all are shown", run("--top-k", "10"))
+
+    def test_numbers_that_are_drawn_are_told(self):
+        model = self.save("draws.onnx", [helper.make_node("RandomNormalLike", ["x"], ["r"], name="dice", seed=1.0), helper.make_node("Add", ["x", "r"], ["y"])], ["n", 4])
+        self.assertIn("'dice' draws random numbers, the same in every run and in the float64 reference", self.ends(0, "verify", model, *QUICK))
+        self.assertEqual(json.loads(self.peri("verify", model, "--json", "-", *QUICK).stdout)["draws"], "dice")
+        self.assertNotIn("draws", self.ends(0, "verify", DIGITS, *QUICK))
 
     def test_an_engine_without_steps_is_explained(self):
         model = self.save("same.onnx", [helper.make_node("Identity", ["x"], ["y"])], [4])

@@ -124,6 +124,20 @@ class Files(Typed):
                   stdout=subprocess.DEVNULL, preexec_fn=lambda: os.close(2))
         self.assertEqual((self.folder / "a.log").read_text().count("PASSED"), 1)
 
+    def test_standard_output_is_a_file_as_another(self):
+        """By any of its names it gets one answer."""
+        self.ends(0, "build", "m.onnx", "-o", "p.engine", *self.quick)
+        for words in (("build", "m.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--no-verify", "--lock"), ("explain", "p.engine", "--html"),
+                      ("inspect", "m.onnx", "--log")):
+            for name in ("/dev/stdout", "out.txt"):
+                with self.subTest(words=words, name=name), open(self.folder / "out.txt", "w") as out:
+                    r = self.peri(*words, name, "--json", "-", capture_output=False, stdout=out, stderr=subprocess.PIPE)
+                    self.assertEqual(r.returncode, 2, r.stderr)
+                    self.assertIn("are one file", r.stderr.decode())
+        with open(os.devnull, "w") as none:  # where nothing is kept nothing is lost
+            r = self.peri("build", "m.onnx", "-o", "n.engine", "--lock", "/dev/null", "--json", "-", *self.quick, capture_output=False, stdout=none, stderr=subprocess.PIPE)
+            self.assertEqual(r.returncode, 0, r.stderr)
+
     def test_an_answer_that_cannot_be_written_is_told(self):
         self.assertIn("FAILED build: /dev/full: cannot write", self.ends(1, "build", "m.onnx", "-o", "a.engine", "--log", "/dev/full"))
         self.assertIn("FAILED", self.ends(1, "inspect", "m.onnx", "--json", "none/a.json"))

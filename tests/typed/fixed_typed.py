@@ -168,6 +168,34 @@ class Fixed(Typed):
         # 20,000 sums in float32: how far they drift depends on the processor.
         self.ends(0, "verify", "a.engine", "--max-error", "1e-3", "--quiet")
 
+    def test_an_engine_keeps_its_limit(self):
+        """Each run may have another; without one it is that of the build, also of a build by its lock."""
+        self.ends(0, "build", "loop.onnx", "--fix", "k=5", "--max-iterations", "4", "-o", "a.engine", "--lock", "a.lock", *QUICK)
+        for words in (["run", "a.engine", "-i", "x=random:1"], ["verify", "a.engine"], ["bench", "a.engine", "--seconds", "0.01"]):
+            with self.subTest(words=words):
+                self.assertIn("a loop did not end within its limit of iterations: expected at most 4; raise it with --max-iterations", self.ends(1, *words))
+                self.ends(0, *words, "--max-iterations", "5", *(["--tolerance", "1e6"] if words[0] == "bench" else []))
+        self.assertIn("limit   at most 4 iterations of a loop", self.peri("inspect", "a.engine").stdout.decode())
+        self.assertEqual(json.loads(self.peri("inspect", "a.engine", "--json", "-").stdout)["max_iterations"], 4)
+        self.ends(0, "build", "loop.onnx", "--locked", "a.lock", "-o", "b.engine", "--quiet")
+        self.assertEqual((self.folder / "a.engine").read_bytes(), (self.folder / "b.engine").read_bytes())
+        said = self.ends(1, "build", "loop.onnx", "--locked", "a.lock", "--max-iterations", "9", "-o", "b.engine", "--quiet")
+        self.assertIn("the lock was made with another limit of iterations: expected 4, found 9", said)
+        self.ends(0, "build", "loop.onnx", "--fix", "k=5", "-o", "c.engine", "--max-iterations", "9", *QUICK)
+        self.assertIn("expected at most 3", self.ends(1, "verify", "c.engine", "--max-iterations", "3"))
+
+    def test_a_limit_of_the_build_is_told_as_that(self):
+        """It is no remedy to raise what is not in the way; nor has a model of fixed sizes a tuned one."""
+        said = self.ends(0, "build", "loop.onnx", "--fix", "k=20000", "-o", "a.engine", "--no-tune", "--no-cache")
+        self.assertIn("the engine was not run at its tuned size: ", said)
+        self.assertIn("expected at most 10000; a build runs no more on inputs that it makes up", said)
+        self.assertNotIn("raise it", said)
+        self.assertIn("raise it with --max-iterations", self.ends(0, "build", "loop.onnx", "--fix", "k=5", "--max-iterations", "4", "-o", "b.engine", "--no-tune", "--no-cache"))
+        onnx.save(parser.parse_model(LOOP.replace("n,7", "2,7")), self.folder / "fixed.onnx")
+        said = self.ends(0, "build", "fixed.onnx", "--fix", "k=20000", "-o", "c.engine", "--no-tune", "--no-cache")
+        self.assertIn("the engine was not run: ", said)
+        self.assertNotIn("tuned size", said)
+
 
 if __name__ == "__main__":
     main()

@@ -158,6 +158,9 @@ class Flags(Typed):
         for words in (("--version", "--json", "-"), ("--help", "--json", "-"), ("-V", "build"), ("help", "build", "run")):
             self.assertIn(f"takes no further arguments: found {words[-2] if '--json' in words else words[-1]}", self.wrong(*words))
         self.assertEqual(json.loads(self.peri("help", "build", "--json", "-").stdout)["error"]["kind"], "usage")
+        for words in (("build", "--help", "--json", "-"), ("--json", "-"), ("--json=-", "build")):
+            self.assertEqual(json.loads(self.peri(*words).stdout)["error"]["kind"], "usage", words)
+        self.assertIn("--suite takes no model: found a.engine; leave it out, or --suite", self.wrong("verify", "a.engine", "--suite", "."))
         for hidden in ("worker", "serve-worker"):
             self.assertIn("starts this command, and nobody else", self.wrong(hidden))
         self.assertFalse((self.folder / "c.engine").exists())

@@ -126,11 +126,43 @@ class Limits(Typed):
         """A model without named dimensions has none that --dims could give."""
         same = lambda name, *shape: self.save(name, [helper.make_node("Relu", ["x"], ["y"], name="node")], [value("x", TensorProto.FLOAT, shape)], [value("y", TensorProto.FLOAT, shape)])
         for shape, commands in (((1 << 20, 1 << 19), ("build", "bench", "verify")), ((1 << 20, 1 << 24), ("bench", "verify"))):
+            if len(commands) == 2:
+                self.assertIn("make it smaller in the model, whose sizes are fixed", self.ends(1, "inspect", same("fixed.onnx", *shape)))
             for command in commands:
                 with self.subTest(command=command, shape=shape):
                     said = self.ends(1, command, same("fixed.onnx", *shape), "--no-cache", *(("-o", "a.engine") if command == "build" else ()))
                     self.assertNotIn("--dims", said)
         self.assertIn("or build for smaller sizes: --dims NAME=N", self.ends(1, "build", same("open.onnx", "n", 1 << 38), "-o", "a.engine", "--no-cache"))
+
+    def test_an_estimate_obeys_the_budget_of_the_tuning(self):
+        seconds = lambda *words: json.loads(self.peri("inspect", DIGITS, "--json", "-", *words).stdout)["build_estimate"]["seconds"]
+        self.assertLess(seconds("--budget", "0.001"), seconds() - 0.1)
+
+    def test_what_no_engine_holds_is_told_before_it_is_built(self):
+        """Branches in branches beyond the limit, by inspect as by build."""
+        def nested(depth):
+            value_of = lambda name: value(name, TensorProto.FLOAT, None)
+            body = helper.make_graph([helper.make_node("Exp", ["x"], ["z"])], "then", [], [value_of("z")])
+            for k in range(depth):
+                other = helper.make_graph([helper.make_node("Neg", ["x"], ["z"])], "else", [], [value_of("z")])
+                body = helper.make_graph([helper.make_node("If", ["c"], ["z"], name=f"if{k}", then_branch=body, else_branch=other)], "then", [], [value_of("z")])
+            graph = helper.make_graph(body.node, "g", [value("x", TensorProto.FLOAT, [4]), value("c", TensorProto.BOOL, [])], [value("z", TensorProto.FLOAT, [4])])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / f"nest{depth}.onnx")
+            return f"nest{depth}.onnx"
+        self.ends(0, "inspect", nested(16))
+        model = nested(18)
+        for words in (("inspect", model), ("build", model, "-o", "a.engine", "--no-tune", "--no-cache")):
+            said = self.ends(1, *words)
+            self.assertIn("bodies of If, Loop and Scan are nested too deep: expected at most 16 in one another; move the innermost out", said)
+
+    def test_a_run_that_this_machine_cannot_hold_is_told_by_inspect(self):
+        same = self.save("wide.onnx", [helper.make_node("Relu", ["x"], ["y"])], [value("x", TensorProto.FLOAT, [1 << 20, 1 << 19])], [value("y", TensorProto.FLOAT, [1 << 20, 1 << 19])])
+        r = self.peri("inspect", same, "--json", "a.json")
+        self.assertIn("not here: a run takes 4096.0 GiB of memory", r.stdout.decode())
+        self.assertIn("which this machine does not have: a run takes 4096.0 GiB of memory", r.stderr.decode())
+        self.assertIn("a run takes 4096.0 GiB of memory", self.ends(1, "build", same, "-o", "a.engine", "--no-cache"))
+        self.assertIn("a run takes", json.loads((self.folder / "a.json").read_text())["lacks"])
+        self.assertNotIn("not here", self.peri("inspect", DIGITS).stdout.decode())
 
     def test_too_many_elements_to_count(self):
         """Named with file, node, shape and remedy, fixed or given."""

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """An answer that parts from ONNX Runtime's where float32 does not decide a rounding is told apart from one that means something
 else: ONNX Runtime's own then moves as far when its inputs move by one rounding. The peer here is a module of that name."""
+import json
 import sys
 
 import numpy as np
@@ -48,6 +49,16 @@ class InferenceSession:
         return [(steps * np.float32(0.7) @ self.w).astype(np.float32)]
 """
 
+SUMS = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[4,120] x) => (float[4,8] y) {
+  y = MatMul(x, w)
+}"""
+# Takes the model's types alone, and is off by a factor.
+INEXACT = PEER[: PEER.index("    def run")].replace("self.name = name", 'self.name, self.type = name, "tensor(float)"') + """    def run(self, names, feed):
+        assert feed["x"].dtype == np.float32
+        return [(feed["x"].astype(np.float64) @ self.w * {factor}).astype(np.float32)]
+"""
+
 
 class Peers(Typed):
     def setUp(self):
@@ -82,6 +93,32 @@ class Peers(Typed):
         for code, wrong, words in ((0, 0, "its own answer moves as far"), (3, 40, "ONNX Runtime's own answer moves by 0")):
             (self.folder / "onnxruntime.py").write_text(PEER.replace("{wrong}", str(wrong)))
             self.assertIn(words, self.ends(code, "verify", "steps.engine", "--onnxruntime", "--model", "steps.onnx", "--input", "x=x.npy"))
+
+    def test_an_inexact_peer_is_told_as_that(self):
+        """Its answer means the same and errs, ours does not: the float64 reference says so before we are blamed."""
+        model = parser.parse_model(SUMS)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.random.default_rng(3).standard_normal((120, 8)).astype(np.float32), "w"))
+        onnx.save(model, self.folder / "sums.onnx")
+        def verify(code, factor, *words):
+            (self.folder / "onnxruntime.py").write_text(INEXACT.replace("{factor}", str(factor)))
+            return self.ends(code, "verify", "sums.onnx", "--onnxruntime", "--json", "v.json", *words, *QUICK)
+        said = verify(0, 1.002)
+        self.assertIn("of 2 outputs ONNX Runtime's is the inexact one: ours is within the budget against the float64 reference", said)
+        told = json.loads((self.folder / "v.json").read_text())["outputs"][0]
+        self.assertTrue(told["peer_is_off"] and told["own_error"] < 1e-6 < 1e-4 < told["peer_error"], told)
+        self.assertNotIn("inexact", verify(0, 1.0))
+        self.assertIn("ONNX Runtime's is the inexact one", verify(3, 1.002, "--max-error", "1e-4"))  # a budget that is given is kept
+        self.assertIn("against the float64 reference ours is off by", verify(3, -1))  # another meaning
+        self.assertNotIn("inexact", verify(3, -1))
+
+    def test_ports_of_another_type_than_the_models(self):
+        """--io-dtype rounds what the model takes and gives in float32."""
+        model = parser.parse_model(SUMS)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.random.default_rng(3).standard_normal((120, 8)).astype(np.float32), "w"))
+        onnx.save(model, self.folder / "sums.onnx")
+        (self.folder / "onnxruntime.py").write_text(INEXACT.replace("{factor}", "1"))
+        self.ends(0, "build", "sums.onnx", "-o", "half.engine", "--io-dtype", "f16", *QUICK)
+        self.ends(0, "verify", "half.engine", "--onnxruntime", "--model", "sums.onnx")
 
     def test_an_engine_of_another_model(self):
         """Told by its identity, before anything runs: other weights are no error of accuracy."""

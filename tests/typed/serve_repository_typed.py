@@ -168,9 +168,9 @@ class Repository(Served):
     def test_explicit_control(self):
         self.put("add")
         self.put("other", add=5.0)
-        self.serve("--model-control-mode", "explicit", "--load-model", "nothing", "--load-model", "other", ready=False)
-        self.wait_for(lambda: "cannot load nothing: the repository has no folder of this name" in self.log.read_text())
-        self.kill()
+        said = self.ends(2, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", "0", "--grpc-port", "0", "--model-control-mode", "explicit",
+                         "--load-model", "nothing", "--load-model", "other")
+        self.assertIn("the repository has no folder 'nothing', which --load-model names", said)
         self.serve("--model-control-mode", "explicit", "--load-model", "other")
         self.assertEqual((self.value(), self.value("other")), (404, 5.0))
         self.assertEqual(self.ask("POST", "/v2/repository/models/add/load")[0], 200)

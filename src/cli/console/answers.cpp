@@ -72,6 +72,9 @@ Status show_largest(const Page& page, JsonWriter& w, const std::string& name, co
     return usage("--labels does not fit output '%s'", name.c_str())
         .expecting(counted(width, "line") + ", as its last axis has elements")
         .but_found(std::to_string(shown.labels.size()));
+  if (shown.top > width)
+    page.line("  --top-k %lld: the last axis has %s, all are shown", static_cast<long long>(shown.top),
+              counted(width, "element").c_str());
   w.key("top").begin_array();
   for (int64_t row = 0; row < rows; ++row) {
     if (row == kTopRows) page.line("  and %s", counted(rows - row, "more row").c_str());

@@ -21,7 +21,7 @@
 namespace peri::cli {
 
 const FileKind kAnswerFile{"a result of peri", [](std::string_view head) { return head.starts_with("{\"command\":"); },
-                           true, true};
+                           true, FileKind::Dash::kOutput};
 
 namespace {
 const FileKind kLogFile{"a log of peri", [](std::string_view head) { return head.starts_with("peri "); }};
@@ -242,7 +242,7 @@ Status check_folders(const Command& command, const Arguments& arguments) {
     const std::string& file = values.back();
     const bool within = !outputs.empty() && !whole(file).lexically_relative(whole(outputs)).string().starts_with("..");
     const bool grows = name.ends_with("log") && access(file.c_str(), W_OK) == 0;  // appended in place
-    if (within || grows || (f->writes->dash && file == "-")) continue;
+    if (within || grows || (f->writes->dash != FileKind::Dash::kNone && file == "-")) continue;
     PERI_TRY(build::check_folder_of(file));
   }
   return Ok{};

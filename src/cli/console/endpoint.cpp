@@ -157,6 +157,7 @@ Result<serve::LoadSubject> subject_of(const Arguments& a) {
     s.version = std::to_string(version);
   }
   PERI_ASSIGN(s.batch, a.number("--batch-size", 1, 1 << 20, 1));
+  s.batch_given = a.has("--batch-size");
   PERI_ASSIGN(s.shapes, shapes_of(a));
   const std::string data = a.get("--input-data", "random");
   if (data != "random" && data != "zero") return usage("--input-data '%s'", data.c_str()).expecting("random or zero");
@@ -272,16 +273,14 @@ Result<Outcome> bench_endpoint(const Arguments& arguments) {
   PERI_ASSIGN(const serve::LoadSubject subject, subject_of(arguments));
   PERI_ASSIGN(const serve::LoadTerms base, terms_of(arguments));
   PERI_ASSIGN(const auto points, points_of(arguments, base));
+  int64_t rows = subject.batch;
   PERI_ASSIGN(const serve::WireMaker maker,
-              subject.endpoint.grpc ? serve::grpc_wire(subject) : serve::http_wire(subject));
+              subject.endpoint.grpc ? serve::grpc_wire(subject, &rows) : serve::http_wire(subject, &rows));
   const Page page(arguments);
   page.line("%9s %10s %10s %9s %9s %9s %9s %7s", points[0].rate > 0 ? "rate/s" : "at once", "answers/s", "goodput/s",
             "p50 ms", "p90 ms", "p95 ms", "p99 ms", "failed");
   JsonWriter w;
-  w.begin_object()
-      .field("endpoint", subject.endpoint.text())
-      .field("model", subject.model)
-      .field("batch", subject.batch);
+  w.begin_object().field("endpoint", subject.endpoint.text()).field("model", subject.model).field("batch", rows);
   w.key("points").begin_array();
   Outcome out;
   bool stable = true;

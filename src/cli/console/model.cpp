@@ -11,6 +11,7 @@
 #include "base/thread_pool.hpp"
 #include "cli/console/named.hpp"
 #include "onnx/import.hpp"
+#include "plan/iterations.hpp"
 
 namespace peri::cli {
 
@@ -35,7 +36,9 @@ std::vector<Flag> build_flags(std::vector<Flag> first, const std::vector<Flag>& 
       {"--min-shapes", "", "NAME:AxBxC", "the smallest shape that the engine takes, checked too", true},
       {"--max-shapes", "", "NAME:AxBxC", "the largest shape that the engine takes, checked too", true},
       {"--fix", "", "NAME=VALUE", "replace an input by a constant, e.g. sr=16000, and fold what depends on it", true},
-      {"--max-iterations", "", "N", "a loop with more iterations is an error (default: 2147483648)"},
+      {"--max-iterations", "", "N",
+       "a loop with more iterations is an error; a build keeps N in the engine (default: the engine's, else "
+       "2147483648)"},
       {"--strict-placement", "", "", "refuse a model if the host would have to run some of its steps"},
       {"--io-dtype", "", "f32|f16|bf16", "type of inputs and outputs (default: the model's)"},
       {"--kernel", "", "FILE", "manifest of an external kernel to try beside the built-in ones (GPU)", true},
@@ -55,7 +58,7 @@ Result<int> thread_count(const Arguments& arguments) {
 }
 
 Result<int64_t> iteration_limit(const Arguments& arguments) {
-  return arguments.number("--max-iterations", 1, int64_t{1} << 31, int64_t{1} << 31);
+  return arguments.number("--max-iterations", 1, plan::kMaxIterations, 0);
 }
 
 namespace {

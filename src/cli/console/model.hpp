@@ -18,7 +18,7 @@ std::vector<Flag> build_flags(std::vector<Flag> first = {}, const std::vector<Fl
 // The build options for `model` from the flags.
 Result<build::Request> build_request(const Arguments& arguments, const std::string& model, Progress* progress);
 Result<int> thread_count(const Arguments& arguments);
-// --max-iterations: limit of one loop in one run.
+// --max-iterations: limit of one loop in one run; 0: not given, an engine has its own.
 Result<int64_t> iteration_limit(const Arguments& arguments);
 
 // Flags of a build that also apply when an engine is run: sizes of random inputs, threads.

@@ -12,7 +12,8 @@ namespace peri::cli {
 
 namespace {
 const FileKind kAccessLog{"an access log of peri serve",
-                          [](std::string_view head) { return head.starts_with("{\"time\":\""); }, true, true};
+                          [](std::string_view head) { return head.starts_with("{\"time\":\""); }, true,
+                          FileKind::Dash::kError};
 }  // namespace
 
 std::vector<Flag> watching_flags() {

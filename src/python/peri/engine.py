@@ -82,7 +82,7 @@ class Engine:
 
     `Engine(path)` loads a file of `peri build`; `peri.build(model)` makes one. `threads` 0: the CPUs available to this process;
     `device`: the device to run on, e.g. "cuda:1"; `check_weights`: verify the hash of every weight at load;
-    `max_iterations`: limit for one loop in one run."""
+    `max_iterations`: limit for one loop in one run; 0: the one it was built with."""
 
     def __init__(self, path: Path, *, threads: int = 0, device: str | None = None, check_weights: bool = False, max_iterations: int = 0):
         number, most = arguments.number(threads, "the number of threads", 0, 1024), arguments.number(max_iterations, "max_iterations", 0, 2**63 - 1)

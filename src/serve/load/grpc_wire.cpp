@@ -97,7 +97,7 @@ std::shared_ptr<const GrpcRequest> call_of(const Endpoint& where, std::string_vi
 }
 }  // namespace
 
-Result<WireMaker> grpc_wire(const LoadSubject& subject) {
+Result<WireMaker> grpc_wire(const LoadSubject& subject, int64_t* rows) {
   std::string asked;
   put_bytes(1, subject.model, &asked);
   if (!subject.version.empty()) put_bytes(2, subject.version, &asked);
@@ -115,6 +115,7 @@ Result<WireMaker> grpc_wire(const LoadSubject& subject) {
   PERI_ASSIGN(const std::string json, metadata_json(std::string_view(wire.answer()).substr(kPrefix)));
   auto tensors = tensors_of(subject, json);
   if (!tensors.ok()) return std::move(tensors).error().in_file(where);
+  if (rows) *rows = rows_of(*tensors);
   const auto request = call_of(subject.endpoint, "ModelInfer", infer_message(subject, *tensors));
   if (request->message.size() > size_t{1} << 31) return usage("a request of more than 2 GiB: gRPC has none");
   return WireMaker([request, at = subject.endpoint]() -> std::unique_ptr<Wire> {

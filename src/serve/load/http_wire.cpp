@@ -1,6 +1,7 @@
 // All requests of a run are identical, so that the client adds as little work as possible.
 #include <algorithm>
 
+#include "base/dim.hpp"
 #include "base/json.hpp"
 #include "base/rng.hpp"
 #include "base/shell_word.hpp"
@@ -89,6 +90,7 @@ Result<std::vector<int64_t>> dims_of(const LoadSubject& subject, const Json& inp
     PERI_ASSIGN(const int64_t v, d.as_int());
     dims.push_back(v);
   }
+  const std::vector<int64_t> stated = dims;
   if (!dims.empty() && dims[0] < 0) dims[0] = subject.batch;
   const auto given = subject.shapes.find(name);
   if (given != subject.shapes.end()) {
@@ -98,12 +100,28 @@ Result<std::vector<int64_t>> dims_of(const LoadSubject& subject, const Json& inp
           .expecting(std::to_string(dims.size()) + " dims, or one less, without the batch")
           .but_found(std::to_string(given->second.size()));
     std::copy(given->second.begin(), given->second.end(), dims.begin() + (without_batch ? 1 : 0));
+    for (size_t axis = 0; axis < dims.size(); ++axis)
+      if (stated[axis] >= 0 && dims[axis] != stated[axis])
+        return usage("--shape gives axis %zu of '%s' another size than the model has", axis, name.c_str())
+            .expecting(shape_text(Shape(stated.begin(), stated.end())) + ", -1 for any size")
+            .but_found(shape_text(Shape(dims.begin(), dims.end())));
+    if (!without_batch && !dims.empty() && stated[0] < 0 && subject.batch_given && dims[0] != subject.batch)
+      return usage("--shape gives '%s' %lld rows, and --batch-size is %lld", name.c_str(),
+                   static_cast<long long>(dims[0]), static_cast<long long>(subject.batch))
+          .advise("leave one of them out");
   }
   for (const int64_t d : dims)
     if (d < 0)
       return usage("the input '%s' has open dims", name.c_str())
           .advise("give them: --shape " + shell_word(name + ":DIM,DIM,..."));
   return dims;
+}
+
+Result<bool> is_batched(const Json& input) {
+  PERI_ASSIGN(const auto* shape, input.get_array("shape"));
+  if (shape->empty()) return false;
+  PERI_ASSIGN(const int64_t first, (*shape)[0].as_int());
+  return first < 0;
 }
 
 std::string model_path(const LoadSubject& subject) {
@@ -126,6 +144,7 @@ Result<std::vector<LoadTensor>> tensors_of(const LoadSubject& subject, std::stri
                          std::string(type).c_str());
     LoadTensor made{std::string(name), std::string(type), {}, {}};
     PERI_ASSIGN(made.dims, dims_of(subject, input, made.name));
+    PERI_ASSIGN(made.batched, is_batched(input));
     unused.erase(std::string(name));
     double elements = 1;
     for (const int64_t d : made.dims) elements *= static_cast<double>(d);
@@ -136,11 +155,23 @@ Result<std::vector<LoadTensor>> tensors_of(const LoadSubject& subject, std::stri
   }
   if (!unused.empty())
     return usage("--shape names '%s', which is not an input of the model", unused.begin()->first.c_str());
+  if (subject.batch_given && subject.batch != 1 &&
+      std::none_of(out.begin(), out.end(), [](const LoadTensor& t) { return t.batched; }))
+    return usage("--batch-size is for models that take any number of rows, and this one has fixed sizes")
+        .but_found(std::to_string(subject.batch))
+        .advise("leave it out");
   return out;
 }
 
-Result<std::string> http_request(const LoadSubject& subject, std::string_view json) {
+int64_t rows_of(const std::vector<LoadTensor>& tensors) {
+  for (const LoadTensor& t : tensors)
+    if (t.batched) return t.dims[0];
+  return 1;
+}
+
+Result<std::string> http_request(const LoadSubject& subject, std::string_view json, int64_t* rows) {
   PERI_ASSIGN(const std::vector<LoadTensor> all, tensors_of(subject, json));
+  if (rows) *rows = rows_of(all);
   JsonWriter w;
   std::string tensors;
   w.begin_object().key("inputs").begin_array();
@@ -160,14 +191,14 @@ Result<std::string> http_request(const LoadSubject& subject, std::string_view js
   return out + head + tensors;
 }
 
-Result<WireMaker> http_wire(const LoadSubject& subject) {
+Result<WireMaker> http_wire(const LoadSubject& subject, int64_t* rows) {
   PERI_ASSIGN(const HttpAnswer said, http_ask(subject.endpoint, "GET", model_path(subject)));
   if (said.status == 401) return asks_for_key(subject.endpoint);
   if (said.status != 200)
     return invalid("the server knows no model '%s' that is ready: status %d, %s", subject.model.c_str(), said.status,
                    said.body.substr(0, 300).c_str())
         .in_file(subject.endpoint.text());
-  auto made = http_request(subject, said.body);
+  auto made = http_request(subject, said.body, rows);
   if (!made.ok()) return std::move(made).error().in_file(subject.endpoint.text());
   const auto request = std::make_shared<const std::string>(std::move(*made));
   return WireMaker([request, where = subject.endpoint]() -> std::unique_ptr<Wire> {

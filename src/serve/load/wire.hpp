@@ -51,21 +51,26 @@ struct LoadSubject {
   Endpoint endpoint;
   std::string model, version;                          // version "": the latest
   int64_t batch = 1;                                   // size of the first axis, if it is free
+  bool batch_given = false;                            // it is not a default: shapes that contradict it are refused
   std::map<std::string, std::vector<int64_t>> shapes;  // of inputs with free dims
   bool zeros = false;                                  // inputs are zeros instead of seeded random numbers
   uint64_t seed = 1;
 };
 // Reads the model's metadata from the server and makes KServe v2 requests with seeded binary tensors; over TLS if the
-// endpoint uses it. Errors: kIo; kInvalid: the server or model refuses; kUsage: free dims without a value.
-Result<WireMaker> http_wire(const LoadSubject& subject);
-Result<WireMaker> grpc_wire(const LoadSubject& subject);
+// endpoint uses it. `rows` receives the rows of a request. Errors: kIo; kInvalid: the server or model refuses; kUsage:
+// free dims without a value, a batch or shape that the metadata contradicts.
+Result<WireMaker> http_wire(const LoadSubject& subject, int64_t* rows = nullptr);
+Result<WireMaker> grpc_wire(const LoadSubject& subject, int64_t* rows = nullptr);
 // For tests: the request for a model with the metadata `json`, and its body.
-Result<std::string> http_request(const LoadSubject& subject, std::string_view json);
 struct LoadTensor {
   std::string name, type;
   std::vector<int64_t> dims;
   std::string bytes;
+  bool batched = false;  // its first axis is free
 };
 Result<std::vector<LoadTensor>> tensors_of(const LoadSubject& subject, std::string_view json);
+Result<std::string> http_request(const LoadSubject& subject, std::string_view json, int64_t* rows = nullptr);
+// The rows of a request: the first axis of the first tensor that has a free one, else 1.
+int64_t rows_of(const std::vector<LoadTensor>& tensors);
 
 }  // namespace peri::serve

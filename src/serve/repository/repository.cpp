@@ -31,7 +31,10 @@ Repository::~Repository() {
 }
 
 Status Repository::start() {
-  PERI_TRY(scan_repository(options_.root, options_.config_name));
+  PERI_ASSIGN(const auto found, scan_repository(options_.root, options_.config_name));
+  for (const std::string& name : options_.at_start)
+    if (name != "*" && std::none_of(found.begin(), found.end(), [&](const FoundModel& m) { return m.name == name; }))
+      return usage("the repository has no folder '%s', which --load-model names", name.c_str()).in_file(options_.root);
   for (const std::string& name : misnamed_folders(options_.root))
     log({LogLevel::kWarning,
          "the folder '" + name + "' is not a model: expected a name of letters, digits, '.', '_', " + "'-' and '+'"});
@@ -138,14 +141,6 @@ void Repository::scan() {
   load_all(std::move(load));
   for (const std::string& name : gone)
     if (options_.control == Control::kPoll) (void)unload_now(name).ok();
-  if (started_) return;
-  for (const std::string& name : options_.at_start)
-    if (name != "*" &&
-        std::none_of(found->begin(), found->end(), [&](const FoundModel& m) { return m.name == name; })) {
-      log({LogLevel::kError, "cannot load " + name + ": the repository has no folder of this name"});
-      const std::lock_guard<std::mutex> lock(mutex_);
-      entries_[name].reason = "the repository has no folder of this name";
-    }
 }
 
 // Ensembles may depend on each other in any order: failures are retried as long as other models are loaded.

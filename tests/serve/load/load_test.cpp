@@ -124,12 +124,36 @@ TEST_F(LoadTest, FailuresOfTheWay) {
   EXPECT_NE(load().error().text().find("'z'"), std::string::npos);
   subject_.shapes = {{"ids", {2, 3, 4}}};
   EXPECT_EQ(load().error().kind, ErrorKind::kUsage);
+  subject_.shapes = {{"ids", {3}}, {"x", {5}}};  // 4 in the model
+  EXPECT_NE(load().error().text().find("--shape gives axis 1 of 'x' another size than the model has: expected [-1,4]"),
+            std::string::npos);
+  subject_.shapes = {{"ids", {3, 7}}};
+  subject_.batch = 2;
+  subject_.batch_given = true;
+  EXPECT_NE(load().error().text().find("--shape gives 'ids' 3 rows, and --batch-size is 2"), std::string::npos);
+  EXPECT_EQ(asked_, 0u) << "no request is needed to tell";
   subject_.shapes = {{"ids", {3}}};
   server_.reset();
   EXPECT_EQ(load().error().kind, ErrorKind::kIo);
   terms_.stop = [] { return true; };
   EXPECT_EQ(
       run_load(subject_.endpoint, [] { return std::unique_ptr<Wire>(); }, terms_).error().kind, ErrorKind::kCancelled);
+}
+
+TEST(LoadRequest, RowsAreThoseThatAreSent) {
+  LoadSubject s;
+  s.model = "m";
+  s.shapes = {{"ids", {3, 7}}, {"x", {3, 4}}};
+  int64_t rows = 0;
+  ASSERT_TRUE(http_request(s, kModel, &rows).ok());
+  EXPECT_EQ(rows, 3);
+  s.batch = 2;
+  s.batch_given = true;
+  const auto fixed = http_request(
+      s,
+      R"({"name":"m","inputs":[{"name":"x","datatype":"FP32","shape":[3,4]},{"name":"ids","datatype":"INT64","shape":[3,7]}]})");
+  ASSERT_FALSE(fixed.ok());
+  EXPECT_NE(fixed.error().text().find("--batch-size is for models that take any number of rows"), std::string::npos);
 }
 
 TEST(LoadRequest, IsWhatTheProtocolAsksFor) {
