@@ -72,8 +72,9 @@ Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int
       if (!port.shape[axis].is_symbol()) continue;
       const std::string name = port.shape[axis].symbol_name();
       if (v == 0 && provably_at_least(port.shape[axis], 1))
-        return usage("dimension '%s' is 0, and the engine takes it to be at least 1", name.c_str())
+        return usage("dimension '%s' is 0", name.c_str())
             .at_node(port.name)
+            .expecting("at least 1")
             .advise("build it for values without elements: --min-shapes " +
                     shell_word(port.name + ":" + least_of(port.shape, input_dims[k])));
       if (binding.emplace(name, v).second) bound_by[name] = port.name;
