@@ -111,7 +111,9 @@ Status Sizes::check_zeros() const {
       if (!d.is_symbol() || !provably_at_least(d, 1)) continue;
       const auto given = by.find(d.symbol_name());
       if (given != by.end() && binding.find(d.symbol_name())->second == 0)
-        return usage("dimension '%s' is 0", given->second.c_str()).expecting("at least 1");
+        return usage("dimension '%s' is 0", given->second.c_str())
+            .expecting("at least 1")
+            .advise("a build takes smaller sizes with --min-shapes NAME:AxBxC, of input '" + v->name + "' here");
     }
   return Ok{};
 }

@@ -43,11 +43,13 @@ Status within_limits(const Program& p, const DimBinding& sizes) {
 }
 
 namespace {
-// "1x0x64": sizes of an input of which an axis is 0.
-std::string zero_at(const std::vector<int64_t>& dims, size_t axis) {
+// "1x0x64": the smallest sizes of an input such that these are allowed.
+std::string least_of(const Shape& shape, const std::vector<int64_t>& dims) {
   std::string out;
-  for (size_t k = 0; k < dims.size(); ++k)
-    out += (k ? "x" : "") + std::to_string(k == axis ? 0 : std::max<int64_t>(dims[k], 1));
+  for (size_t k = 0; k < dims.size(); ++k) {
+    const bool from_1 = dims[k] != 0 && provably_at_least(shape[k], 1);
+    out += (k ? "x" : "") + std::to_string(shape[k].is_symbol() ? int64_t{from_1} : dims[k]);
+  }
   return out;
 }
 }  // namespace
@@ -70,10 +72,11 @@ Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int
       if (!port.shape[axis].is_symbol()) continue;
       const std::string name = port.shape[axis].symbol_name();
       if (v == 0 && provably_at_least(port.shape[axis], 1))
-        return usage("dimension '%s' is 0, and the engine takes it to be at least 1", name.c_str())
+        return usage("dimension '%s' is 0", name.c_str())
             .at_node(port.name)
+            .expecting("at least 1")
             .advise("build it for values without elements: --min-shapes " +
-                    shell_word(port.name + ":" + zero_at(input_dims[k], axis)));
+                    shell_word(port.name + ":" + least_of(port.shape, input_dims[k])));
       if (binding.emplace(name, v).second) bound_by[name] = port.name;
     }
   }

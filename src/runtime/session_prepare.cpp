@@ -301,7 +301,11 @@ Status Session::State::prepare_for(const std::vector<std::vector<int64_t>>& dims
   PERI_TRY(plan::bind_sizes(program(), sizes(), dims, &fresh->values));
   fresh->binding = sizes().table.binding_of(fresh->values);
   ++shapes_bound;
-  PERI_TRY(plan_memory(fresh.get()));
+  if (Status planned = plan_memory(fresh.get()); !planned.ok()) {
+    // Of a value with a size below 0: its step says why the inputs are too small.
+    if (planned.error().kind == ErrorKind::kInvalid) PERI_TRY(make_instances(fresh.get()));
+    return planned;
+  }
   PERI_TRY(hold(&arena, static_cast<size_t>(fresh->arena_plan.arena_bytes) + kSlack));  // or fail before work is done
   PERI_TRY(check_rooms(*fresh, {}));
   PERI_TRY(make_instances(fresh.get()));

@@ -72,6 +72,32 @@ TEST(Import, ADimensionThatJoinsAnInputToOthersMayBe0) {
   EXPECT_EQ(type_of(*asked, "y"), "f32[n?,p? + s,4]");
 }
 
+// As exports have it that hold a decoder's first step and the others in one model; of 8 bits too.
+TEST(Import, ADimensionThatABodyJoinsMayBe0) {
+  pb::ModelProto m = model();
+  input(m, "c", {}, P::BOOL);
+  input(m, "past", {"n", "p", "4"}, P::INT8);
+  input(m, "x", {"n", "s", "4"});
+  input(m, "rest", {"n", "r", "4"});
+  untyped_output(m, "y");
+  const float scale = 0.5F;
+  initializer(m, "scale", {}, std::string(reinterpret_cast<const char*>(&scale), 4));
+  node(m, "DequantizeLinear", {"past", "scale"}, {"wide"});
+  auto* n = node(m, "If", {"c"}, {"y"});
+  for (const char* name : {"then_branch", "else_branch"}) {
+    auto* g = attr(n, name, A::GRAPH)->mutable_g();
+    if (name[0] == 't')
+      attr(node(g, "Concat", {"wide", "x"}, {"joined"}), "axis", A::INT)->set_i(1);
+    else
+      node(g, "Identity", {"rest"}, {"joined"});
+    g->add_output()->set_name("joined");
+  }
+  auto r = load(m);
+  ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_EQ(type_of(*r, "past"), "i8[n,p?,4]");
+  EXPECT_EQ(type_of(*r, "rest"), "f32[n,r,4]");
+}
+
 TEST(Import, DimensionNames) {
   pb::ModelProto m = model();
   input(m, "x", {"n", "2*n", "batch size", "sequence-length", "?", "3*k", "7", "-1"});

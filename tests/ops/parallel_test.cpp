@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "base/fault.hpp"
+#include "base/stop.hpp"
 
 namespace peri::ops {
 namespace {
@@ -18,6 +19,13 @@ TEST(ParallelFor, EveryIndexOnce) {
     });
     for (const auto& s : seen) EXPECT_EQ(s.load(), 1) << threads;
   }
+}
+
+TEST(ParallelFor, OfNothingNothingIsDone) {
+  const std::function<bool()> never = [] { return false; };
+  const StopScope scope(never);  // as a command has one
+  for (const int threads : {1, 3})
+    parallel_for(threads, 0, [&](int64_t, int64_t) { ADD_FAILURE() << "of " << threads; });
 }
 
 TEST(ParallelFor, WhatASliceThrowsReachesTheCaller) {

@@ -134,9 +134,16 @@ class Errors(Package):
         with self.assertRaises(TypeError):
             peri.build(DIGITS, no_such_option=1)
 
+    def test_values_without_elements(self):
+        nothing = np.zeros((0, 1, 8, 8), np.float32)
+        self.raises(peri.UsageError, lambda: self.engine.run(nothing), "'batch' is 0", "min_dims={'image.0': 0}")
+        engine = peri.build(DIGITS, min_dims={"image.0": 0}, **QUICK)
+        self.assertEqual(engine.run(nothing)["logits"].shape, (0, 10))
+        self.assertEqual(peri.build(DIGITS, dims={"batch": 0}, **QUICK).run(nothing)["logits"].shape, (0, 10))
+
     def test_values_that_none_may_have(self):
         engine = self.engine
-        for size in (-1, 0, 2**63, 2**70):
+        for size in (-1, 2**63, 2**70):
             for call in (lambda: peri.build(DIGITS, dims={"batch": size}, **QUICK), lambda: peri.build(DIGITS, min_dims={"batch": size}, **QUICK),
                          lambda: engine.verify(dims={"batch": size}), lambda: engine.bench(seconds=0, dims={"batch": size})):
                 self.raises(peri.UsageError, call, "the size of 'batch' is not in range", str(size))

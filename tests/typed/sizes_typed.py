@@ -17,7 +17,7 @@ class Sizes(Typed):
         nodes = [helper.make_node(op, ["x", *weights], outputs, name="node", **attributes)]
         graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, shape)], [value(y, TensorProto.FLOAT, None) for y in outputs],
                                   [numpy_helper.from_array(numpy.asarray(w), n) for n, w in weights.items()])
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / name)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), self.folder / name)
         return name
 
     def tuned(self, *words):
@@ -27,6 +27,17 @@ class Sizes(Typed):
     def sizes(self):
         proof = json.loads((self.folder / "a.engine.proof").read_text())
         return [{"name": n, "size": v} for n, v in proof["tuned_for"].items()]
+
+    def test_an_input_that_is_too_small_is_told_by_its_step(self):
+        weights = {"w": numpy.ones((4, 3, 5, 5), numpy.float32)}
+        self.ends(0, "build", self.save("conv.onnx", "Conv", ["n", 3, "h", "w"], weights), "-o", "c.engine")
+        numpy.save(self.folder / "x.npy", numpy.ones((1, 3, 2, 9), numpy.float32))
+        said = self.ends(1, "run", "c.engine", "-i", "x=x.npy")
+        self.assertIn("'node'", said)
+        self.assertIn("the window is larger than the padded input: expected at least 5 elements along spatial axis 0, found 2", said)
+        self.ends(0, "build", self.save("parts.onnx", "Split", ["n", "k"], {}, ("y", "z", "u"), num_outputs=3), "-o", "s.engine")
+        numpy.save(self.folder / "x.npy", numpy.ones((1, 4), numpy.float32))
+        self.assertIn("'node': Split of 'x': split of 1 elements into 3 parts", self.ends(1, "run", "s.engine", "-i", "x=x.npy"))
 
     def test_weights_decide(self):
         w = lambda *shape: numpy.full(shape, 0.25, numpy.float32)

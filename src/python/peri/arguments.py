@@ -57,7 +57,7 @@ def texts(given: str | Iterable[str]) -> list[str]:
 def sizes(dims: Mapping[str, int] | None) -> list[tuple[str, int]]:
     if dims is not None and not isinstance(dims, Mapping):
         raise TypeError(f"sizes are a mapping such as {{'batch': 8}}, not {type(dims).__name__}")
-    return [(word(name, "a dimension's name"), number(value, f"the size of '{name}'", 1, 2**63 - 1)) for name, value in (dims or {}).items()]
+    return [(word(name, "a dimension's name"), number(value, f"the size of '{name}'", 0, 2**63 - 1)) for name, value in (dims or {}).items()]
 
 
 def path(path: Path, what: str) -> bytes:

@@ -123,8 +123,15 @@ _KINDS = (
 )  # fmt: skip
 
 
+def _least(found: re.Match[str]) -> str:
+    """ "x:0x32", the smallest sizes of an input, as `min_dims` takes them."""
+    zeros = [f"'{found[1]}.{axis}': 0" for axis, size in enumerate(found[2].split("x")) if size == "0"]
+    return f"min_dims={{{', '.join(zeros)}}}"
+
+
 # Names of C options ("the option dims") and fields, and their names in this package. First those with a value.
 _WITH_VALUE = (
+    (r"\bmin_dims '?([^\s;']+):(\d+(?:x\d+)*)'?", _least),
     (r"the option dims \"([^\"]+)=N\"", r"dims={'\1': N}"),
     (r"the option disabled_passes \"(\w+)\"", r"disabled_passes=['\1']"),
     (r"the option (\w+) \"(\w+)\"", r"\1='\2'"),

@@ -10,8 +10,9 @@
 
 namespace peri::serve {
 
-// A remedy that asks for a flag says whose limit that is: a client cannot give it.
+// A remedy that asks for a flag says whose limit that is: a client cannot give it. One of a build alone is left out.
 inline std::string in_words_of_client(std::string remedy) {
+  if (remedy.starts_with("build it for ")) return "";
   for (const auto& [of_program, of_server] :
        {std::pair{"raise it with --max-iterations, or", "the limit is this server's (--max-iterations):"},
         std::pair{"lower --max-iterations, or", "the limit of iterations is this server's (--max-iterations):"}})
@@ -24,7 +25,7 @@ inline std::string told(const Error& e) {
   std::string out = e.node.empty() ? e.message : "'" + e.node + "': " + e.message;
   if (!e.expected.empty()) out += ": expected " + e.expected;
   if (!e.found.empty()) out += (e.expected.empty() ? ": found " : ", found ") + e.found;
-  if (!e.remedy.empty()) out += "; " + in_words_of_client(without_paths(e.remedy));
+  if (const std::string remedy = in_words_of_client(without_paths(e.remedy)); !remedy.empty()) out += "; " + remedy;
   return out;
 }
 
