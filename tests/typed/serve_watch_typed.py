@@ -214,6 +214,7 @@ class Watch(Served):
 
     def test_profiles(self):
         self.put("add")
+        self.put("plain")
         profiles = sorted((SOURCE / "deploy/profiles").iterdir())
         self.assertEqual([p.stem for p in profiles], ["balanced", "everything", "latency", "throughput"])
         for path in profiles:
