@@ -246,25 +246,17 @@ class CpuPrepared final : public runtime::Prepared {
   Result<std::unique_ptr<runtime::Instance>> at_empty(const DimBinding& binding, const ir::Graph& concrete) {
     std::optional<Rest> rest = without_emptied(region_->region(), concrete);
     if (rest && rest->graph.outputs.empty()) return instance_of_rest(nullptr, {}, {});
-    if (rest && !choosing_) {
+    if (rest) {
       WideWeights::Turn turn(weights_->wide, target_);
-      const kernels::Constants all = turn.constants();
-      std::vector<Tensor> weights;
-      std::vector<bool> constant;
-      for (const size_t k : rest->inputs) {
-        weights.push_back(all[k]);
-        constant.push_back(constant_[k]);
-      }
-      OtherKernel other = other_kernel(
-          kernel_.executor, nullptr, {&rest->graph, constant}, {weights, nullptr, &target_, nullptr, false},
-          [&](const auto&, const kernels::Instance& made) { return may_share(made, *rest, step_.shares); });
-      if (other.kernel) {
+      RestKernel made = kernel_for_rest(kernel_.executor, *rest, turn.constants(), constant_, target_, step_.shares);
+      if (const kernels::Kernel* const kernel = made.chosen.kernel) {
         Instead instead;
-        for (size_t k = 0; k < weights.size(); ++k)
+        for (size_t k = 0; k < rest->inputs.size(); ++k)
           if (weights_->wide.narrow(rest->inputs[k]))
-            instead.emplace_back(k, other.kernel->takes_constants ? Tensor() : weights[k]);
-        return instance_of_rest(std::make_unique<CpuInstance>(std::move(other.instance), nullptr, std::move(instead)),
-                                std::move(rest->inputs), std::move(rest->outputs));
+            instead.emplace_back(k, kernel->takes_constants ? Tensor() : made.weights[k]);
+        return instance_of_rest(
+            std::make_unique<CpuInstance>(std::move(made.chosen.instance), nullptr, std::move(instead)),
+            std::move(rest->inputs), std::move(rest->outputs));
       }
     }
     return reference_instance(*region_, binding, weights_->wide.stored(), most_elements_,

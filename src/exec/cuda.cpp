@@ -173,18 +173,11 @@ class CudaPrepared final : public runtime::Prepared {
     std::optional<Rest> rest = without_emptied(region_->region(), concrete);
     if (rest && rest->graph.outputs.empty()) return instance_of_rest(nullptr, {}, {});
     if (rest) {
-      std::vector<Tensor> weights;
-      std::vector<bool> constant;
-      for (const size_t k : rest->inputs) {
-        weights.push_back(weights_[k]);
-        constant.push_back(constant_[k]);
-      }
-      OtherKernel other = other_kernel(
-          kernel_.executor, nullptr, {&rest->graph, constant}, {weights, nullptr, &device_->target(), nullptr, false},
-          [&](const auto&, const kernels::Instance& made) { return may_share(made, *rest, step_.shares); });
-      if (other.kernel) {
+      RestKernel made = kernel_for_rest(kernel_.executor, *rest, weights_, constant_, device_->target(), step_.shares);
+      if (made.chosen.kernel) {
         std::shared_ptr<const Packed> packed;
-        PERI_ASSIGN(auto part, instance_of({other.kernel, std::move(other.instance), &packed, {}}, weights));
+        PERI_ASSIGN(auto part,
+                    instance_of({made.chosen.kernel, std::move(made.chosen.instance), &packed, {}}, made.weights));
         return instance_of_rest(std::move(part), std::move(rest->inputs), std::move(rest->outputs));
       }
     }

@@ -87,7 +87,7 @@ Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int
       PERI_ASSIGN(const int64_t want, d.eval(binding));
       if (want == input_dims[k][axis]) continue;
       std::string how = std::to_string(want);
-      if (d.is_symbol()) how += " ('" + d.text() + "' from input '" + bound_by[d.symbol_name()] + "')";
+      if (d.is_symbol()) how += " ('" + d.symbol_name() + "' from input '" + bound_by[d.symbol_name()] + "')";
       return usage("dimension %zu does not fit", axis)
           .at_node(port.name)
           .expecting(how)

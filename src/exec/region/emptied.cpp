@@ -132,6 +132,7 @@ std::optional<Rest> without_emptied(const ir::Graph& region, const ir::Graph& bo
   return rest;
 }
 
+namespace {
 bool may_share(const kernels::Instance& instance, const Rest& rest, std::span<const int32_t> shares) {
   for (size_t j = 0; j < rest.outputs.size(); ++j) {
     if (rest.outputs[j] >= shares.size() || shares[rest.outputs[j]] < 0) continue;
@@ -140,6 +141,21 @@ bool may_share(const kernels::Instance& instance, const Rest& rest, std::span<co
     if (at == rest.inputs.end() || !instance.may_take(j, static_cast<size_t>(at - rest.inputs.begin()))) return false;
   }
   return true;
+}
+}  // namespace
+
+RestKernel kernel_for_rest(std::string_view executor, const Rest& rest, const kernels::Constants& weights,
+                           const std::vector<bool>& constant, const kernels::Target& target,
+                           std::span<const int32_t> shares) {
+  RestKernel out;
+  std::vector<bool> of_rest;
+  for (const size_t k : rest.inputs) {
+    out.weights.push_back(weights[k]);
+    of_rest.push_back(constant[k]);
+  }
+  out.chosen = other_kernel(executor, nullptr, {&rest.graph, of_rest}, {out.weights, nullptr, &target, nullptr, false},
+                            [&](const auto&, const kernels::Instance& made) { return may_share(made, rest, shares); });
+  return out;
 }
 
 std::unique_ptr<runtime::Instance> instance_of_rest(std::unique_ptr<runtime::Instance> instance,

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "exec/region/other_kernel.hpp"
 #include "exec/region/region_template.hpp"
-#include "kernels/entry.hpp"
 #include "runtime/executor.hpp"
 
 namespace peri::exec {
@@ -24,8 +24,14 @@ struct Rest {
 // Results without elements are left out, and concat omits its operands without elements; nullopt: another op reads one.
 std::optional<Rest> without_emptied(const ir::Graph& region, const ir::Graph& bound);
 
-// Whether a kernel's instance for the rest allows what `shares` states of the region's results (plan::Step::shares).
-bool may_share(const kernels::Instance& instance, const Rest& rest, std::span<const int32_t> shares);
+// A kernel of the executor for a rest, which allows what `shares` states of the region's results (plan::Step::shares).
+struct RestKernel {
+  std::vector<Tensor> weights;  // of the region's, by input of the rest
+  OtherKernel chosen;           // its kernel is null: there is none
+};
+RestKernel kernel_for_rest(std::string_view executor, const Rest& rest, const kernels::Constants& weights,
+                           const std::vector<bool>& constant, const kernels::Target& target,
+                           std::span<const int32_t> shares);
 
 // Runs `instance`, made for a rest with these inputs and outputs, on the arguments of the region. Null: does nothing.
 std::unique_ptr<runtime::Instance> instance_of_rest(std::unique_ptr<runtime::Instance> instance,
