@@ -273,7 +273,8 @@ const Entry roi_align_entry{{
           "i64[2] "
           "= [0, 0]; y = roi_align(x, r, b) {coordinate_transformation_mode=\"output_half_pixel\", mode=\"max\", "
           "output_height=2, output_width=2, sampling_ratio=2, spatial_scale=0.5}; output y }",
-          "graph { input x: f32[2,1,5,9]; const r: f32[2,4] = [1.0, 0.5, 3.0, 2.0, -1.0, 0.0, 4.0, 1.0]; const b: i64[2] "
+          "graph { input x: f32[2,1,5,9]; const r: f32[2,4] = [1.0, 0.5, 3.0, 2.0, -1.0, 0.0, 4.0, 1.0]; const b: "
+          "i64[2] "
           "= [1, 0]; y = roi_align(x, r, b) {output_height=3, output_width=1, sampling_ratio=3, spatial_scale=2.0}; "
           "output y }",
           "graph { input x: f16[1,1,4,4]; const r: f16[1,4] = [0.0, 0.0, 3.0, 3.0]; const b: i64[1] = [0]; y = "

@@ -113,13 +113,14 @@ const Entry rotary_embedding_entry{{
      .cost = cost,
      .keeps_range = true,
      .index_ends = index_ends,
-     .samples = {"graph { input x: f32[2,3,4,8]; input c: f32[10,4]; input s: f32[10,4]; const p: i64[2,4] = [0, 1, 2, "
-                 "3, 4, 5, 6, 9]; y = rotary_embedding(x, c, s, p); output y }",
-                 "graph { input x: f32[2,4,24]; input c: f32[2,4,2]; input s: f32[2,4,2]; y = rotary_embedding(x, c, "
-                 "s) {interleaved=1, num_heads=3, rotary_embedding_dim=4}; output y }",
-                 "graph { input x: f32[1,2,3,6]; input c: f32[5,3]; input s: f32[5,3]; const p: i64[1,3] = [4, 0, 2]; y "
-                 "= rotary_embedding(x, c, s, p) {interleaved=1}; output y }",
-                 "graph { input x: f32[0,3,4,8]; input c: f32[0,4,4]; input s: f32[0,4,4]; y = rotary_embedding(x, c, "
-                 "s); output y }"}},
+     .samples =
+         {"graph { input x: f32[2,3,4,8]; input c: f32[10,4]; input s: f32[10,4]; const p: i64[2,4] = [0, 1, 2, "
+          "3, 4, 5, 6, 9]; y = rotary_embedding(x, c, s, p); output y }",
+          "graph { input x: f32[2,4,24]; input c: f32[2,4,2]; input s: f32[2,4,2]; y = rotary_embedding(x, c, "
+          "s) {interleaved=1, num_heads=3, rotary_embedding_dim=4}; output y }",
+          "graph { input x: f32[1,2,3,6]; input c: f32[5,3]; input s: f32[5,3]; const p: i64[1,3] = [4, 0, 2]; y "
+          "= rotary_embedding(x, c, s, p) {interleaved=1}; output y }",
+          "graph { input x: f32[0,3,4,8]; input c: f32[0,4,4]; input s: f32[0,4,4]; y = rotary_embedding(x, c, "
+          "s); output y }"}},
 }};
 }  // namespace peri::ops

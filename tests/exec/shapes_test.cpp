@@ -313,6 +313,7 @@ TEST(KeptShapes, AProductPacksForAllSizes) {
               .value();
       auto made = kernel->instantiate({&g, {false, true}}, "slices=1", {constants, &packed, &target, nullptr});
       ASSERT_TRUE(made.ok()) << made.error().text();
+      if (rows <= 15) EXPECT_GT((*made)->tasks(0), 1) << name << ": of few rows the columns are divided";
       if (rows == 64) std::memset(const_cast<std::byte*>(w.bytes().data()), 0, w.bytes().size());
       const Tensor x = ones({rows, kDepth}), y = ones({rows, kWidth});
       const std::vector<const void*> in = {x.data(), nullptr};

@@ -68,14 +68,20 @@ TEST(OnednnCandidates, Epilogues) {
 }
 
 TEST(OnednnCandidates, Products) {
-  expect_right("graph { input x: f32[2,13,48]; input w: f32[48,80]; y = matmul(x, w); output y }", 2);
-  expect_right("graph { input x: f32[1,48]; input w: f32[48,80]; y = matmul(x, w); output y }", 2);
+  expect_right("graph { input x: f32[2,13,48]; input w: f32[48,80]; y = matmul(x, w); output y }", 1);
+  expect_right("graph { input x: f32[1,48]; input w: f32[48,80]; y = matmul(x, w); output y }", 1);
   expect_right(
-      "graph { input x: f32[7,48]; input w: f32[80,48]; input b: f32[80]; y = gemm(x, w, b) {transB=1}; output y }", 2);
+      "graph { input x: f32[7,48]; input w: f32[80,48]; input b: f32[80]; y = gemm(x, w, b) {transB=1}; output y }", 1);
   expect_right(
       "graph { input x: f32[2,13,48]; input w: f32[48,80]; input b: f32[80]; input r: f32[2,13,80]; m = matmul(x, w); "
       "c = add(m, b); y = add(c, r); output y }",
-      2);
+      1);
+  for (const char* rows : {"1", "2", "64", "65"}) {  // with blocks of columns, the last one narrower
+    const std::string x = std::string(rows) + ",96", y = std::string(rows) + ",1100";
+    expect_right("graph { input x: f32[" + x + "]; input w: f32[96,1100]; input b: f32[1100]; input r: f32[" + y +
+                     "]; m = matmul(x, w); c = add(m, b); s = add(c, r); y = relu(s); output y }",
+                 rows[1] == '5' ? 2 : 1);
+  }
   EXPECT_NE(refusal_of("onednn_matmul", "graph { input x: f32[5,48]; input z: f32[48,8]; y = matmul(x, z); output y }")
                 .find("not constant"),
             std::string::npos);

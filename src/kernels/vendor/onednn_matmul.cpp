@@ -1,5 +1,6 @@
 // Kernel onednn_matmul: products with a constant right side as oneDNN's inner product, which is faster than its matmul
-// on such shapes; rows are divided into tasks of single-threaded primitives.
+// on such shapes; many rows are divided into tasks of single-threaded primitives, of few rows the columns, since
+// reading the right side is then most of the work.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -13,6 +14,11 @@ namespace {
 using dnnl::memory;
 using Desc = dnnl::inner_product_forward::primitive_desc;
 constexpr int64_t kMaxSlices = 1024;
+// Measured: benchmarks/results/2026-11-29_pasts.md.
+constexpr int64_t kFewRows = 64;  // whose columns are divided
+constexpr int64_t kMaxColumnTasks = 16;
+constexpr int64_t kBlockColumns = 64;  // of oneDNN's packed formats
+constexpr size_t kAlign = 64;
 
 struct Product {
   int64_t m = 0, n = 0, k = 0;
@@ -103,33 +109,128 @@ struct Part {
   const Tensor* weights = nullptr;
 };
 
+// A task's block of the result.
+struct Block {
+  int64_t row = 0, rows = 0, column = 0, columns = 0;
+  const Part* part = nullptr;
+  int64_t weights_at = 0;  // floats before its columns in the packed right side
+};
+
+// How a product becomes tasks. A block of columns that is not the whole of several rows is made in the scratch memory.
+struct Division {
+  std::map<std::pair<int64_t, int64_t>, Part> parts;  // by rows and columns
+  std::vector<Block> blocks;
+  size_t library_bytes = 0, result_bytes = 0;  // of the scratch memory of a task
+
+  void add(Block block, const Desc& desc, const Tensor* weights, int64_t all_columns) {
+    const auto [at, added] = parts.try_emplace({block.rows, block.columns});
+    if (added) at->second = {desc, dnnl::inner_product_forward(desc), weights};
+    block.part = &at->second;
+    library_bytes = std::max(library_bytes, desc.scratchpad_desc().get_size());
+    if (block.rows > 1 && block.columns < all_columns)
+      result_bytes = std::max(result_bytes, static_cast<size_t>(block.rows * block.columns) * sizeof(float));
+    blocks.push_back(block);
+  }
+};
+
+// Floats before the part of a memory that a descriptor is of.
+int64_t offset_of(const memory::desc& part) {
+#if DNNL_VERSION_MAJOR >= 3
+  return part.get_submemory_offset();
+#else
+  return part.data.offset0;
+#endif
+}
+
+int64_t first_of(int64_t rows, int64_t slices, int64_t slice) { return rows * slice / slices; }
+
+class Divider {
+ public:
+  Divider(const Product& s, bool bias, const InstantiateContext& c)
+      : s_(s),
+        bias_(bias),
+        c_(c),
+        attributes_(vendor::onednn_attributes(s.epilogue)),
+        packed_(vendor::onednn_packed(c.packed)) {}
+
+  Result<Division> by_rows(int64_t slices) const {
+    Division out;
+    for (int64_t k = 0; k < slices; ++k) {
+      const int64_t row = first_of(s_.m, slices, k), rows = first_of(s_.m, slices, k + 1) - row;
+      if (const auto there = out.parts.find({rows, s_.n}); there != out.parts.end()) {
+        out.add({row, rows, 0, s_.n}, there->second.desc, there->second.weights, s_.n);
+        continue;
+      }
+      const Desc desc = describe_packed(s_, rows, bias_, attributes_, packed_);
+      if (c_.choosing) PERI_TRY(vendor::check_implementation(desc.impl_info_str()));
+      PERI_ASSIGN(const Tensor* weights, weights_as(desc));
+      out.add({row, rows, 0, s_.n}, desc, weights, s_.n);
+    }
+    return out;
+  }
+
+  // Refuses if oneDNN cannot read part of the packed right side in place, or only with a slow implementation.
+  Result<Division> by_columns() const {
+    const Desc all = describe_packed(s_, s_.m, bias_, attributes_, packed_);
+    const memory::desc format = all.weights_desc();
+    PERI_ASSIGN(const Tensor* weights, weights_as(all));
+    Division out;
+    const int64_t blocks = (s_.n + kBlockColumns - 1) / kBlockColumns;
+    const int64_t tasks = std::min(blocks, kMaxColumnTasks);
+    for (int64_t k = 0; k < tasks; ++k) {
+      const int64_t from = first_of(blocks, tasks, k) * kBlockColumns;
+      const int64_t columns = std::min(s_.n, first_of(blocks, tasks, k + 1) * kBlockColumns) - from;
+      const memory::desc part = format.submemory_desc({columns, s_.k}, {from, 0});
+      Product narrow = s_;
+      narrow.n = columns;
+      const Desc desc = describe(narrow, s_.m, bias_, attributes_, format.submemory_desc({columns, s_.k}, {0, 0}));
+      PERI_TRY(vendor::check_implementation(desc.impl_info_str()));
+      out.add({0, s_.m, from, columns, nullptr, offset_of(part)}, desc, weights, s_.n);
+    }
+    return out;
+  }
+
+ private:
+  Result<const Tensor*> weights_as(const Desc& desc) const {
+    const memory::desc plain({s_.n, s_.k}, memory::data_type::f32,
+                             s_.transposed ? memory::format_tag::ab : memory::format_tag::ba);
+    const Tensor* weights = packed_->get(c_, desc.weights_desc(), plain, s_.b);
+    if (!weights) return Error(ErrorKind::kMemory, "no memory for packed weights");
+    return weights;
+  }
+
+  const Product& s_;
+  bool bias_;
+  const InstantiateContext& c_;
+  dnnl::primitive_attr attributes_;
+  vendor::OnednnPacked* packed_;
+};
+
+Result<Division> divide(const Divider& divider, const Product& s, int64_t slices, int64_t few_rows) {
+  if (s.m <= few_rows) {
+    try {
+      Result<Division> columns = divider.by_columns();
+      if (columns.ok()) return columns;
+    } catch (const dnnl::error&) {  // no implementation for part of that format
+    }
+  }
+  return divider.by_rows(std::min(slices, s.m));
+}
+
 class OnednnProduct final : public Instance {
  public:
-  static Result<std::unique_ptr<Instance>> make(Product s, int64_t slices, const InstantiateContext& c) {
-    slices = std::min(slices, s.m);
+  static Result<std::unique_ptr<Instance>> make(Product s, int64_t slices, int64_t few_rows,
+                                                const InstantiateContext& c) {
     std::vector<float> bias = vendor::onednn_bias(s.epilogue, c.constants);
     (void)vendor::onednn_stream();
-    vendor::OnednnPacked* packed = vendor::onednn_packed(c.packed);
-    std::map<int64_t, Part> parts;
-    size_t scratch = 0;
-    const dnnl::primitive_attr attributes = vendor::onednn_attributes(s.epilogue);
-    const memory::desc plain({s.n, s.k}, memory::data_type::f32,
-                             s.transposed ? memory::format_tag::ab : memory::format_tag::ba);
-    for (int64_t k = 0; k < slices; ++k) {
-      const int64_t rows = first(s.m, slices, k + 1) - first(s.m, slices, k);
-      if (parts.contains(rows)) continue;
-      Desc desc = describe_packed(s, rows, !bias.empty(), attributes, packed);
-      if (c.choosing) PERI_TRY(vendor::check_implementation(desc.impl_info_str()));
-      const Tensor* weights = packed->get(c, desc.weights_desc(), plain, s.b);
-      if (!weights) return Error(ErrorKind::kMemory, "no memory for packed weights");
-      scratch = std::max(scratch, desc.scratchpad_desc().get_size());
-      parts.emplace(rows, Part{desc, dnnl::inner_product_forward(desc), weights});
-    }
-    auto out = std::make_unique<OnednnProduct>(needs_of_tasks(slices, scratch));
-    out->slices_ = slices;
+    PERI_ASSIGN(Division division, divide(Divider(s, !bias.empty(), c), s, slices, few_rows));
+    const size_t library = (division.library_bytes + kAlign - 1) / kAlign * kAlign;
+    auto out = std::make_unique<OnednnProduct>(
+        needs_of_tasks(static_cast<int64_t>(division.blocks.size()), library + division.result_bytes));
+    out->result_at_ = library;
     out->bias_ = std::move(bias);
     out->packed_ = *c.packed;
-    out->parts_ = std::move(parts);
+    out->division_ = std::move(division);
     out->product_ = std::move(s);
     return std::unique_ptr<Instance>(std::move(out));
   }
@@ -140,28 +241,19 @@ class OnednnProduct final : public Instance {
   }
   void run_task(int, int64_t task, const Args& args) const override {
     const Product& s = product_;
-    const int64_t row = first(s.m, slices_, task), rows = first(s.m, slices_, task + 1) - row;
-    const Part& part = parts_.at(rows);
-    const float* x = static_cast<const float*>(args.in[static_cast<size_t>(s.a)]) + row * s.k;
-    float* y = static_cast<float*>(args.out[0]) + row * s.n;
+    const Block& block = division_.blocks[static_cast<size_t>(task)];
+    const float* x = static_cast<const float*>(args.in[static_cast<size_t>(s.a)]) + block.row * s.k;
+    const int64_t at = block.row * s.n + block.column;
+    float* y = static_cast<float*>(args.out[0]) + at;
+    const bool apart = block.rows > 1 && block.columns < s.n;
+    float* result = apart ? reinterpret_cast<float*>(static_cast<std::byte*>(args.scratch) + result_at_) : y;
+    const int64_t step = apart ? block.columns : s.n;
     if (s.epilogue.residual >= 0) {
-      const float* r = static_cast<const float*>(args.in[static_cast<size_t>(s.epilogue.residual)]) + row * s.n;
-      if (r != y) __builtin_memcpy(y, r, static_cast<size_t>(rows * s.n) * sizeof(float));
+      const float* r = static_cast<const float*>(args.in[static_cast<size_t>(s.epilogue.residual)]) + at;
+      if (r != result) copy_block(r, s.n, result, step, block);
     }
-    try {
-      const dnnl::engine& engine = vendor::onednn_engine();
-      std::unordered_map<int, memory> arguments = {
-          {DNNL_ARG_SRC, memory(part.desc.src_desc(), engine, const_cast<float*>(x))},
-          {DNNL_ARG_WEIGHTS, memory(part.desc.weights_desc(), engine, const_cast<void*>(part.weights->data()))},
-          {DNNL_ARG_DST, memory(part.desc.dst_desc(), engine, y)},
-          {DNNL_ARG_SCRATCHPAD, memory(part.desc.scratchpad_desc(), engine, args.scratch)}};
-      if (!bias_.empty())
-        arguments.emplace(DNNL_ARG_BIAS, memory(part.desc.bias_desc(), engine, const_cast<float*>(bias_.data())));
-      part.primitive.execute(vendor::onednn_stream(), arguments);
-      vendor::onednn_stream().wait();
-    } catch (const dnnl::error&) {
-      failed_ = true;
-    }
+    multiply(block, x, result, args.scratch);
+    if (apart) copy_block(result, step, y, s.n, block);
   }
   Status finish(const Args&) const override {
     if (failed_) return internal_error("oneDNN failed to run a product");
@@ -169,12 +261,35 @@ class OnednnProduct final : public Instance {
   }
 
  private:
-  static int64_t first(int64_t rows, int64_t slices, int64_t slice) { return rows * slice / slices; }
+  static void copy_block(const float* from, int64_t from_step, float* to, int64_t to_step, const Block& block) {
+    for (int64_t row = 0; row < block.rows; ++row)
+      std::copy_n(from + row * from_step, block.columns, to + row * to_step);
+  }
+
+  void multiply(const Block& block, const float* x, float* y, void* scratch) const {
+    const Part& part = *block.part;
+    const float* weights = static_cast<const float*>(part.weights->data()) + block.weights_at;
+    try {
+      const dnnl::engine& engine = vendor::onednn_engine();
+      std::unordered_map<int, memory> arguments = {
+          {DNNL_ARG_SRC, memory(part.desc.src_desc(), engine, const_cast<float*>(x))},
+          {DNNL_ARG_WEIGHTS, memory(part.desc.weights_desc(), engine, const_cast<float*>(weights))},
+          {DNNL_ARG_DST, memory(part.desc.dst_desc(), engine, y)},
+          {DNNL_ARG_SCRATCHPAD, memory(part.desc.scratchpad_desc(), engine, scratch)}};
+      if (!bias_.empty())
+        arguments.emplace(DNNL_ARG_BIAS,
+                          memory(part.desc.bias_desc(), engine, const_cast<float*>(bias_.data() + block.column)));
+      part.primitive.execute(vendor::onednn_stream(), arguments);
+      vendor::onednn_stream().wait();
+    } catch (const dnnl::error&) {
+      failed_ = true;
+    }
+  }
 
   Product product_;
-  int64_t slices_ = 1;
+  Division division_;
   std::vector<float> bias_;
-  std::map<int64_t, Part> parts_;  // by rows
+  size_t result_at_ = 0;  // bytes into the scratch memory
   Packed packed_;
   mutable std::atomic<bool> failed_ = false;
 };
@@ -183,6 +298,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target&) {
   PERI_ASSIGN(const Product s, read(p));
   std::vector<Offer> out;
   for (const char* config : {"slices=4", "slices=2"}) {
+    if (s.m <= kFewRows && !out.empty()) break;  // nothing but columns is divided
     Offer o;
     o.config = config;
     o.inputs.resize(p.graph->inputs.size());
@@ -199,7 +315,8 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
     if (!v->type.layout.row_major()) return invalid("takes row-major tensors only");
   PERI_ASSIGN(Product s, read(p));
   PERI_ASSIGN(const int64_t slices, config_int(config, "slices", 1, kMaxSlices, 1));
-  return vendor::onednn_guarded([&] { return OnednnProduct::make(std::move(s), slices, c); });
+  PERI_ASSIGN(const int64_t few, config_int(config, "few", 1, kMaxSlices, kFewRows));
+  return vendor::onednn_guarded([&] { return OnednnProduct::make(std::move(s), slices, few, c); });
 }
 }  // namespace
 
