@@ -224,18 +224,29 @@ struct Chooser {
     return solve(puzzle);
   }
 
+  const tune::Candidate* way_of(const Picked& p) const {
+    const Able& a = able[p.piece];
+    return a.of_way.empty() ? nullptr : &a.usable[a.of_way[p.way]];
+  }
+
+  // What a solution of the puzzle costs but for steps without a time, which stand in it with one that is worse than
+  // any: beside that nothing would be worth a library.
+  double timed_cost(const Solved& solution) const {
+    double ms = solution.cost;
+    for (const Picked& p : solution.picked)
+      if (const auto* c = way_of(p); !c || !c->evidence.timed()) ms -= puzzle.pieces[p.piece].ways[p.way].ms;
+    return ms;
+  }
+
   // A cover of own kernels alone instead of `all` where a library saves the whole too little; `all` is the puzzle's.
   std::optional<Solved> without_library(std::optional<Solved> all) {
-    const auto way_of = [&](const Picked& p) -> const tune::Candidate* {
-      const Able& a = able[p.piece];
-      return a.of_way.empty() ? nullptr : &a.usable[a.of_way[p.way]];
-    };
     const auto calls = [&](const Picked& p) { return way_of(p) && calls_library(*way_of(p)); };
     if (!all || !chosen_by_time(terms, lock->locked()) || std::ranges::none_of(all->picked, calls)) return all;
+    const double with_library = timed_cost(*all);
     own_only = true;
     std::optional<Solved> own = solved(false);
     const auto lacks = [&](const Picked& p) { return !way_of(p) && !able[p.piece].usable.empty(); };
-    if (own && std::ranges::none_of(own->picked, lacks) && !worth_a_library(all->cost, own->cost)) return own;
+    if (own && std::ranges::none_of(own->picked, lacks) && !worth_a_library(with_library, timed_cost(*own))) return own;
     own_only = false;
     return solved(false);
   }

@@ -98,8 +98,12 @@ std::vector<tune::Candidate> usable_candidates(const Region& region, const tune:
   const std::vector<std::pair<Dim, int64_t>> dims = tuned_dims(region, tuned_for);
   for (tune::Candidate& c : here_only) {
     const auto end = usable.begin() + static_cast<std::ptrdiff_t>(everywhere);
-    const auto fallback =
-        std::find_if(usable.begin(), end, [&](const auto& f) { return same_buffers(f.offer, c.offer); });
+    // No library is loaded for a size that may never come.
+    auto fallback = std::find_if(usable.begin(), end, [&](const auto& f) {
+      return same_buffers(f.offer, c.offer) && (f.offer.library.empty() || f.offer.library == c.offer.library);
+    });
+    if (fallback == end)
+      fallback = std::find_if(usable.begin(), end, [&](const auto& f) { return same_buffers(f.offer, c.offer); });
     if (fallback == end || dims.empty()) {
       refusals->push_back({c.id(), "holds for the tuned dims only, and nothing with its layouts holds for others"});
       continue;

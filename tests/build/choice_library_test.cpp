@@ -50,6 +50,15 @@ TEST_F(Library, AStepThatItDoesInNoTimeIsNotWorthItWhereItIsLittleOfTheWhole) {
   EXPECT_LT(others[0].second.time_ms, built->compiled.steps[1].evidence.time_ms);
 }
 
+// A step that nothing times is not what the library's saving is held against.
+TEST_F(Library, AStepWithoutATimeDoesNotCount) {
+  costs(50, 0.2, 2);
+  const auto built = build_engine(options(), model("graph { input x: f32[24,8]; input w: f32[8,16]; p = matmul(x, w); "
+                                                   "y = relu(p); z = softmax(y); output z }"));
+  ASSERT_TRUE(built.ok()) << built.error().text();
+  EXPECT_EQ(kernels_of(*built), (Names{"short", "vendor", "reference"}));
+}
+
 TEST_F(Library, ALockKeepsIt) {
   costs(50, 0.2, 2);
   const auto built = build_engine(options(), model(kProduct));
