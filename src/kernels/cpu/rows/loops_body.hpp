@@ -20,11 +20,7 @@ PERI_SIMD F32 read(const float* p, int64_t n) { return n == kLanes ? F32::load(p
 PERI_SIMD void write(float* p, F32 v, int64_t n) { n == kLanes ? store(p, v) : store_n(p, v, n); }
 // Lanes from n on are replaced by `neutral`.
 PERI_SIMD F32 keep_lanes(F32 v, int64_t n, float neutral) {
-  if (n == kLanes) return v;
-  float lanes[F32::kLanes];
-  store(lanes, F32::set1(neutral));
-  store_n(lanes, v, n);
-  return F32::load(lanes);
+  return n == kLanes ? v : select(simd::PERI_ISA::mask_of_first(n), v, F32::set1(neutral));
 }
 
 // Sum over i < n of term(i, lanes), in chunks; term returns zero in the lanes beyond the end.
@@ -51,7 +47,51 @@ PERI_SIMD double sum_of(int64_t n, F term) {
 
 PERI_SIMD float max_of_lanes(F32 v) { return any(is_nan(v)) ? __builtin_nanf("") : max_lanes(v); }
 
+// A row of so many vectors, the last with fewer lanes or not, in registers: what is stored for part of a vector's lanes
+// is slow to read back.
+template <int kVectors>
+PERI_SIMD void softmax_short(const float* x, const float* mask, int64_t mask_step, float scale, bool log, float* y,
+                             int64_t n) {
+  constexpr int kLast = kVectors - 1;
+  const int64_t left = n - kLast * kLanes;
+  const auto lanes_of = [&](int k) __attribute__((always_inline)) { return k < kLast ? kLanes : left; };
+  F32 v[kVectors];
+  F32 most = F32::set1(-__builtin_inff());
+  for (int k = 0; k < kVectors; ++k) {
+    v[k] = read(x + k * kLanes, lanes_of(k)) * F32::set1(scale);
+    if (mask != nullptr) v[k] = v[k] + (mask_step == 0 ? F32::set1(*mask) : read(mask + k * kLanes, lanes_of(k)));
+    most = max(most, keep_lanes(v[k], lanes_of(k), -__builtin_inff()));
+  }
+  const F32 top = F32::set1(max_of_lanes(most));
+  F32 sums[2] = {F32::zero(), F32::zero()};  // as sum_of() adds: a last vector with fewer lanes to the second
+  for (int k = 0; k < kVectors; ++k) {
+    const F32 from_top = v[k] - top, term = simd::exp(from_top);
+    v[k] = log ? from_top : term;
+    F32& sum = sums[k < kLast || left == kLanes ? k % 2 : 1];
+    sum = sum + keep_lanes(term, lanes_of(k), 0);
+  }
+  const float sum = sum_lanes(sums[0] + sums[1]);
+  if (log) {
+    const F32 offset = simd::log(F32::set1(sum));
+    for (int k = 0; k < kVectors; ++k) write(y + k * kLanes, v[k] - offset, lanes_of(k));
+    return;
+  }
+  const F32 inverse = F32::set1(static_cast<float>(1.0 / static_cast<double>(sum)));
+  for (int k = 0; k < kVectors; ++k) write(y + k * kLanes, v[k] * inverse, lanes_of(k));
+}
+
 void softmax(const float* x, const float* mask, int64_t mask_step, float scale, bool log, float* y, int64_t n) {
+  switch ((n + kLanes - 1) / kLanes) {
+    case 1: return softmax_short<1>(x, mask, mask_step, scale, log, y, n);
+    case 2: return softmax_short<2>(x, mask, mask_step, scale, log, y, n);
+    case 3: return softmax_short<3>(x, mask, mask_step, scale, log, y, n);
+    case 4: return softmax_short<4>(x, mask, mask_step, scale, log, y, n);
+    case 5: return softmax_short<5>(x, mask, mask_step, scale, log, y, n);
+    case 6: return softmax_short<6>(x, mask, mask_step, scale, log, y, n);
+    case 7: return softmax_short<7>(x, mask, mask_step, scale, log, y, n);
+    case 8: return softmax_short<8>(x, mask, mask_step, scale, log, y, n);
+    default: break;
+  }
   const F32 factor = F32::set1(scale);
   const F32 shared = mask != nullptr && mask_step == 0 ? F32::set1(*mask) : F32::zero();
   F32 most = F32::set1(-__builtin_inff());

@@ -31,6 +31,7 @@ PERI_SIMD __m256i first_lanes(int64_t n) {
   const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(n > 8 ? 8 : static_cast<int>(n)), lane);
 }
+PERI_SIMD M32x8 mask_of_first(int64_t n) { return {_mm256_castsi256_ps(first_lanes(n))}; }
 
 struct I32x8 {
   __m256i v;

@@ -35,6 +35,7 @@ PERI_SIMD uint32_t bits_of(M32x16 a) { return a.v; }
 PERI_SIMD __mmask16 first_lanes(int64_t n) {
   return n >= 16 ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>((1u << n) - 1u);
 }
+PERI_SIMD M32x16 mask_of_first(int64_t n) { return {first_lanes(n)}; }
 
 struct I32x16 {
   __m512i v;
