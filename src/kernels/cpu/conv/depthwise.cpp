@@ -14,8 +14,7 @@ namespace {
 struct Rows {
   const ConvShape& s;
   const ConvArgs& args;
-  const DepthwiseFn *by_table = nullptr, *strided = nullptr;  // strided: null where there is none
-  bool slides = false;                                        // the table is of neighbouring pixels, not of taps
+  const DepthwiseFn *plain = nullptr, *sliding = nullptr, *edge = nullptr;  // the last two: null where there are none
   PostFn post = nullptr;
   const float* x = nullptr;  // the image's first pixel, the task's first channel
   const float* zeros = nullptr;
@@ -26,7 +25,9 @@ struct Rows {
   DepthwiseTile g;
   int64_t oy = 0, ky0 = 0, row0 = 0;  // output row, the kernel's first row inside the image, the row's first pixel
 
-  void run_row(int64_t image, int64_t line);
+  const float* line(int64_t ky) const { return x + (oy * s.sh - s.top + ky * s.dh) * s.iw * g.x_pixel; }
+  void run_row(int64_t image, int64_t row);
+  int64_t run_at(int64_t tile);
   void run_tiles(DepthwiseFn fn, int64_t ox, int64_t columns, int64_t repeat);
   void fill_table(int64_t ox, int64_t columns);
 };
@@ -35,14 +36,11 @@ struct Rows {
 void Rows::fill_table(int64_t ox, int64_t columns) {
   const float** out = table;
   for (int64_t ky = ky0; ky < ky0 + g.kh; ++ky) {
-    const float* line = x + (oy * s.sh - s.top + ky * s.dh) * g.x_row;
-    const auto pixel = [&](int64_t ix) { return ix >= 0 && ix < s.iw ? line + ix * g.x_pixel : zeros; };
-    if (slides) {
-      const int64_t first = ox * s.sw - s.left, count = (columns - 1) * s.sw + s.kw;
-      for (int64_t i = 0; i < count; ++i) *out++ = pixel(first + i);
-    } else {
-      for (int64_t kx = 0; kx < s.kw; ++kx) {
-        for (int64_t o = 0; o < columns; ++o) *out++ = pixel((ox + o) * s.sw - s.left + kx * s.dw);
+    const float* pixels = line(ky);
+    for (int64_t kx = 0; kx < s.kw; ++kx) {
+      for (int64_t o = 0; o < columns; ++o) {
+        const int64_t ix = (ox + o) * s.sw - s.left + kx * s.dw;
+        *out++ = ix >= 0 && ix < s.iw ? pixels + ix * g.x_pixel : zeros;
       }
     }
   }
@@ -60,33 +58,38 @@ void Rows::run_tiles(DepthwiseFn fn, int64_t ox, int64_t columns, int64_t repeat
   }
 }
 
-void Rows::run_row(int64_t image, int64_t line) {
-  oy = line;
+// Runs the tile, and as many after it as one call can; how many.
+int64_t Rows::run_at(int64_t tile) {
+  const int64_t ox = split.begin(tile), columns = split.rows(tile);
+  g.first = ox * s.sw - s.left;
+  const int64_t reach = g.first + (columns - 1) * s.sw + s.kw;  // one beyond the tile's last pixel
+  g.before = std::max<int64_t>(0, -g.first);
+  g.behind = std::max<int64_t>(0, reach - s.iw);
+  if (sliding == nullptr || g.before >= s.kw || g.behind >= s.kw) {
+    fill_table(ox, columns);
+    run_tiles(plain[columns - 1], ox, columns, 1);
+    return 1;
+  }
+  if (g.before > 0 || g.behind > 0) {
+    run_tiles(edge[columns - 1], ox, columns, 1);
+    return 1;
+  }
+  const int64_t inside = (s.iw - reach) / (columns * s.sw) + 1;
+  const int64_t repeat = std::min(inside, (tile < split.extra ? split.extra : split.count) - tile);
+  run_tiles(sliding[columns - 1], ox, columns, repeat);
+  return repeat;
+}
+
+void Rows::run_row(int64_t image, int64_t row) {
+  oy = row;
   row0 = (image * s.oh() + oy) * s.ow();
   const int64_t iy = oy * s.sh - s.top;
   ky0 = iy < 0 ? std::min((-iy + s.dh - 1) / s.dh, s.kh) : 0;
   const int64_t ky1 = iy >= s.ih ? 0 : std::min((s.ih - iy + s.dh - 1) / s.dh, s.kh);
   g.kh = std::max<int64_t>(0, ky1 - ky0);
   g.w = args.w + ky0 * s.kw * g.w_step + c0;
-  for (int64_t t = 0; t < split.count;) {
-    const int64_t ox = split.begin(t), columns = split.rows(t), first = ox * s.sw - s.left;
-    // As many tiles of this width as lie between the paddings, in one call.
-    int64_t repeat = 0;
-    if (strided != nullptr && first >= 0) {
-      const int64_t reach = first + (columns - 1) * s.sw + s.kw;  // one beyond the tile's last pixel
-      if (reach <= s.iw) repeat = (s.iw - reach) / (columns * s.sw) + 1;
-      repeat = std::min(repeat, (t < split.extra ? split.extra : split.count) - t);
-    }
-    if (repeat > 0) {
-      g.x = x + (iy + ky0 * s.dh) * g.x_row + first * g.x_pixel;
-      run_tiles(strided[columns - 1], ox, columns, repeat);
-      t += repeat;
-    } else {
-      fill_table(ox, columns);
-      run_tiles(by_table[columns - 1], ox, columns, 1);
-      ++t;
-    }
-  }
+  g.x = g.kh > 0 ? line(ky0) : x;
+  for (int64_t tile = 0; tile < split.count;) tile += run_at(tile);
 }
 
 }  // namespace
@@ -107,10 +110,11 @@ void run_depthwise(const ConvPlan& plan, const ConvArgs& args, int64_t task, flo
   const DepthwiseTable& table = depthwise_table(plan.isa);
   Rows rows{.s = s, .args = args};
   const bool sliding = s.dw == 1 && (s.kw == 3 || s.kw == 5) && (s.sw == 1 || s.sw == 2);
-  rows.by_table = sliding ? table.sliding[s.kw == 5][s.sw == 2] : table.plain;
-  rows.slides = sliding;
-  // The strided form walks from row to row of the image.
-  rows.strided = sliding && s.dh == 1 ? table.strided[s.kw == 5][s.sw == 2] : nullptr;
+  rows.plain = table.plain;
+  if (sliding) {
+    rows.sliding = table.sliding[s.kw == 5][s.sw == 2];
+    rows.edge = table.edge[s.kw == 5][s.sw == 2];
+  }
   rows.post = tile_table(plan.isa).post;
   rows.x = args.x + image * s.ih * s.iw * x_pixel + c0;
   rows.table = reinterpret_cast<const float**>(scratch);
@@ -121,7 +125,7 @@ void run_depthwise(const ConvPlan& plan, const ConvArgs& args, int64_t task, flo
   rows.c0 = c0;
   rows.stage = register_stage(args.epilogue);
   DepthwiseTile& g = rows.g;
-  g.x_row = s.iw * x_pixel;
+  g.x_row = s.dh * s.iw * x_pixel;
   g.x_pixel = x_pixel;
   g.pixels = rows.table;
   g.kw = s.kw;
