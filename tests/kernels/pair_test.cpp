@@ -58,7 +58,7 @@ void check(const Case& c, Isa isa, uint64_t seed) {
   const std::vector<float> want = one_after_the_other(c, x.data(), w1.data(), w2.data(), isa);
   for (const int64_t block : {16, 32, 64}) {
     for (const int64_t strip : {1, 4 << 10, 1 << 20}) {
-      const PairPlan plan = plan_pair(c.shape, block, strip, isa);
+      const PairPlan plan = plan_pair(c.shape, block, strip, isa, seed % 3 == 0 ? 16 : 1);
       Guarded packed(packed_pair_floats(c.shape, plan.block, isa)), scratch((plan.scratch_floats + 15) / 16 * 16);
       pack_pair_weights(w1.data(), w2.data(), c.shape, plan.block, isa, packed.data());
       const PairArgs args{.x = x.data(), .w = packed.data(), .y = y.data(), .first = c.first, .second = c.second};
@@ -108,6 +108,17 @@ TEST(Pair, Epilogues) {
     add_op(c.second, {.kind = PostKind::kColMul, .data = scale.data()});
     check(c, isa, 5);
   }
+}
+
+TEST(Pair, EachThreadHasATaskUnlessTooMuchWereComputedTwice) {
+  const PairShape wide = shape_of(1, 48, 64, 64, 3, 1, 1, 1);
+  EXPECT_EQ(plan_pair(wide, 64, 1 << 30, Isa::kAvx2, 1).tasks, 1);
+  EXPECT_EQ(plan_pair(wide, 64, 1 << 30, Isa::kAvx2, 2).tasks, 2);
+  EXPECT_EQ(plan_pair(wide, 32, 1 << 30, Isa::kAvx2, 2).tasks, 2);
+  const PairPlan many = plan_pair(wide, 64, 1 << 30, Isa::kAvx2, 16);
+  EXPECT_EQ(many.rows, 8);
+  EXPECT_EQ(many.tasks, 6);
+  EXPECT_EQ(plan_pair(shape_of(4, 48, 64, 64, 3, 1, 1, 1), 64, 1 << 30, Isa::kAvx2, 4).tasks, 4) << "an image each";
 }
 
 TEST(Pair, Refusals) {

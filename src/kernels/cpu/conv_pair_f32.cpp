@@ -114,7 +114,7 @@ Result<Planned> planned(const Problem& p, std::string_view config, const Target&
   if (!(p.graph->inputs[static_cast<size_t>(m.first.x)]->type.layout == ir::nhwc()) ||
       !(p.graph->outputs[0]->type.layout == ir::nhwc()))
     return invalid("the region has other layouts than its configuration says");
-  PairPlan plan = cpu::plan_pair(m.shape(), channels, strip << 10, isa);
+  PairPlan plan = cpu::plan_pair(m.shape(), channels, strip << 10, isa, target.threads);
   return Planned{std::move(m), std::move(plan)};
 }
 

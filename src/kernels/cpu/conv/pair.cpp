@@ -64,7 +64,7 @@ std::string refuse_pair(const PairShape& p) {
   return {};
 }
 
-PairPlan plan_pair(const PairShape& shape, int64_t block, int64_t strip_bytes, Isa isa) {
+PairPlan plan_pair(const PairShape& shape, int64_t block, int64_t strip_bytes, Isa isa, int threads) {
   PERI_CHECK(refuse_pair(shape).empty() && block >= 16 && block % 16 == 0, "not a pair");
   const ConvShape& s = shape.second;
   PairPlan p;
@@ -72,7 +72,12 @@ PairPlan plan_pair(const PairShape& shape, int64_t block, int64_t strip_bytes, I
   p.block = std::min(block, s.oc);
   p.blocks = (s.oc + p.block - 1) / p.block;
   const int64_t fit = strip_bytes / (s.iw * p.block * static_cast<int64_t>(sizeof(float))), oh = s.oh();
-  const int64_t most = std::clamp<int64_t>((fit - s.dh * (s.kh - 1) - 1) / s.sh + 1, 1, oh);
+  // Rows that a strip computes once for each that its neighbour computes as well.
+  constexpr int64_t kOnce = 4;
+  const int64_t twice = s.dh * (s.kh - 1), least = std::max<int64_t>(1, kOnce * twice / s.sh);
+  const int64_t wanted = (threads + s.n * p.blocks - 1) / (s.n * p.blocks);  // strips of an image and a block
+  const int64_t shared = std::max((oh + wanted - 1) / wanted, least);
+  const int64_t most = std::clamp<int64_t>((fit - twice - 1) / s.sh + 1, 1, std::min(oh, shared));
   p.rows = (oh + (oh + most - 1) / most - 1) / ((oh + most - 1) / most);
   p.strips = (oh + p.rows - 1) / p.rows;
   p.tasks = s.n * p.strips * p.blocks;

@@ -38,9 +38,10 @@ struct PairArgs {
 
 // Why this pair is not offered, or empty.
 std::string refuse_pair(const PairShape& shape);
-// `block`: channels per block, a multiple of 16; `strip_bytes`: limit of the intermediate tensor of a task. Only for
-// shapes that refuse_pair() accepts. Results depend on neither.
-PairPlan plan_pair(const PairShape& shape, int64_t block, int64_t strip_bytes, Isa isa);
+// `block`: channels per block, a multiple of 16; `strip_bytes`: limit of the intermediate tensor of a task; `threads`
+// have a task each where strips of that few rows do not compute too much twice. Only for shapes that refuse_pair()
+// accepts. Results depend on none of them.
+PairPlan plan_pair(const PairShape& shape, int64_t block, int64_t strip_bytes, Isa isa, int threads = 1);
 
 // Packed weights depend on the channels, the second kernel's size, the block and the Isa only.
 int64_t packed_pair_floats(const PairShape& shape, int64_t block, Isa isa);
