@@ -48,8 +48,8 @@ Result<bool> open_dft(Rewriter& w, ir::Node* n) {
   for (size_t k = 0; k <= at; ++k)
     if (k != of && x[k].is_const() && x[k].value() < kMaxFourierWeights / lines)
       lines *= std::max<int64_t>(1, x[k].value());
-  const auto steps = real ? std::nullopt : in_two_steps(f, lines);
-  if (real ? in > kMaxSignalWeights / 2 / bins : !steps && f.weights() > kMaxFourierWeights) return false;
+  const auto steps = real ? signal_in_two_steps(in, bins, lines) : in_two_steps(f, lines);
+  if (!steps && (real ? in > kMaxSignalWeights / 2 / bins : f.weights() > kMaxFourierWeights)) return false;
   w.standing_for({n});
   const std::vector<int64_t> perm = exchanged(x.size(), of, at);
   ir::Value* v = n->in(0);
@@ -57,9 +57,10 @@ Result<bool> open_dft(Rewriter& w, ir::Node* n) {
     PERI_ASSIGN(v, w.transpose(v, perm, n->out()));
     std::swap(y[of], y[at]);
   }
-  PERI_ASSIGN(v, real    ? real_signal(w, in, bins, v, y, n->out())
-                 : steps ? two_products(w, f, *steps, v, y, n->out())
-                         : one_product(w, f, v, y, n->out()));
+  PERI_ASSIGN(v, real && steps ? real_signal_in_two_steps(w, bins, *steps, v, y, n->out())
+                 : real        ? real_signal(w, in, bins, v, y, n->out())
+                 : steps       ? two_products(w, f, *steps, v, y, n->out())
+                               : one_product(w, f, v, y, n->out()));
   if (of != at) {
     PERI_ASSIGN(v, w.transpose(v, perm, n->out()));
   }
@@ -140,7 +141,7 @@ const Entry open_transforms_entry{{
         "where its results are real: it is a matmul with that matrix, or two with smaller ones where its length has "
         "two "
         "factors and that is less work, between transposes unless it is along the axis before the last. The latter "
-        "hold for complex results of lengths up to a million. No stft with a constant window whose matrix has at most "
+        "hold for lengths up to a million. No stft with a constant window whose matrix has at most "
         "32 million is left: it is a convolution of the signal with the matrix under the window, or, of a real signal, "
         "two matmuls of its frames, joined from at most 32 slices of the signal's blocks, where that is less work. It "
         "stands before lift_windows.",

@@ -233,6 +233,17 @@ TEST(Definition, FewOfManyAreTheFirstOfTheLargest) {
     }
 }
 
+TEST(Definition, FewOfShortRowsAreTheFirstOfTheLargest) {
+  for (const char* largest : {"0", "1"})
+    for (const char* count : {"1", "2", "4", "5"})
+      for (const char* shape : {"5", "300,7", "200,16", "100,37", "90,64", "40,128", "40,129"}) {
+        const std::string graph = std::string("graph { input x: f32[") + shape + "]; const k: i64[1] = [" + count +
+                                  "]; y, i = top_k(x, k) {largest=" + largest + "}; output y; output i }";
+        for (const double specials : {0.0, 0.1, 0.9, 1.0}) check({"top_k", graph, specials});
+        check({"top_k", graph, 0, 0, 0, 0});  // all are zero
+      }
+}
+
 TEST(Definition, RowsAreNamedByIndicesOfTheirRange) {
   for (const char* slice : {"", ",4", ",3", ",2,2"})
     for (const char* type : {"f32", "u8", "i64"})

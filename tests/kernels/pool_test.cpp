@@ -86,7 +86,9 @@ TEST(PoolTest, KernelsStridesPadsAndDilations) {
                             {5, 7, 3, 1, 1, 2, 2},
                             {6, 4, 3, 2, 1, 0, 0} /* ceil_mode */,
                             {3, 3, 5, 1, 1, 2, 2},
-                            {4, 6, 2, 1, 1, 2, 1}};
+                            {4, 6, 2, 1, 1, 2, 1},
+                            {41, 21, 3, 2, 1, 1, 1},
+                            {70, 71, 2, 1, 1, 1, 1}};
   for (Isa isa : isas()) {
     for (const Kind kind : {Kind::kMax, Kind::kAverage}) {
       for (const Layout layout : {Layout::kNchw, Layout::kNhwc}) {

@@ -62,7 +62,7 @@ TEST(OpenTransforms, AnyAxis) {
   EXPECT_EQ(products("2,4096,n,1", "onesided=1", "_", "-3"), 2);
 }
 
-TEST(OpenTransforms, AnInverseToRealValuesIsOneProduct) {
+TEST(OpenTransforms, AnInverseToRealValuesIsOneProductOrTwo) {
   EXPECT_EQ(products("2,6,10,2", "inverse=1, onesided=1", "10", "1"), 1);
   EXPECT_EQ(products("2,6,2", "inverse=1, onesided=1", "10"), 1);
   EXPECT_EQ(products("2,6,2", "inverse=1, onesided=1", "11"), 1);
@@ -70,7 +70,11 @@ TEST(OpenTransforms, AnInverseToRealValuesIsOneProduct) {
   EXPECT_EQ(products("2,4,2", "inverse=1, onesided=1", "10"), 1);  // not all bins are held
   EXPECT_EQ(products("2,9,2", "inverse=1, onesided=1", "10"), 1);  // too many are
   EXPECT_EQ(products("2,1,2", "inverse=1, onesided=1", "1"), 1);
-  EXPECT_EQ(products("1,4097,2", "inverse=1, onesided=1"), -1);  // too large a matrix
+  EXPECT_EQ(products("1,4097,2", "inverse=1, onesided=1"), 2);          // 8,192: all bins, in two steps
+  EXPECT_EQ(products("1,1125,2", "inverse=1, onesided=1", "2249"), 2);  // odd: 173 by 13
+  EXPECT_EQ(products("1,1025,1,2", "inverse=1, onesided=1", "_", "1"), 2);
+  EXPECT_EQ(products("6,1025,2", "inverse=1, onesided=1"), 1);           // more lines share the matrix
+  EXPECT_EQ(products("1,4097,2", "inverse=1, onesided=1", "8191"), -1);  // a prime, and too large a matrix
 }
 
 // The op that stands for the transform of frames: "conv", or "matmul" for two products of frames that are joined.

@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kTaskElements = 1 << 13;
 constexpr int64_t kInserted = 16;   // up to this k, the best so far are a sorted list into which elements are inserted
 constexpr int64_t kNarrowed = 256;  // from so many elements a count by intervals comes first: 2026-11-29_selection.md
+constexpr int64_t kPasses = 4;      // of a short line, one for each of up to so many: 2026-11-29_selection.md
 constexpr int64_t kScan = 64;       // neighbours of which the loop says at once which are better than what is held
 
 struct Shape {
@@ -22,7 +23,7 @@ struct Shape {
   int64_t outer = 1, axis = 1, inner = 1, k = 1;
   bool largest = true;
   int values = -1, indices = -1;  // graph outputs
-  uint64_t (*beyond)(const float* x, float bound, bool above) = nullptr;
+  const cpu::rows::Loops* loops = nullptr;
   int64_t lines() const { return outer * inner; }
   int64_t lines_per_task() const { return std::max<int64_t>(1, kTaskElements / axis); }
 };
@@ -129,7 +130,7 @@ void select(const Shape& s, const T* x, CandidateOf<T>* all) {
     if constexpr (std::is_same_v<T, float>) {
       for (; s.inner == 1 && i + kScan <= s.axis; i += kScan) {
         const float worst = x[UINT32_MAX - late_of(all[s.k - 1])];
-        for (uint64_t left = s.beyond(x + i, worst, s.largest); left != 0; left &= left - 1)
+        for (uint64_t left = s.loops->beyond(x + i, worst, s.largest); left != 0; left &= left - 1)
           best.show(candidate(i + std::countr_zero(left)));
       }
     }
@@ -154,6 +155,21 @@ void run_lines(const Shape& s, const void* from, const Args& args, int64_t task)
     for (int64_t e = 0; e < s.k; ++e) {
       const int64_t place = UINT32_MAX - late_of(all[e]), at = (outer * s.k + e) * s.inner + inner;
       if (s.values >= 0) static_cast<T*>(args.out[static_cast<size_t>(s.values)])[at] = x[place * s.inner];
+      if (s.indices >= 0) static_cast<int64_t*>(args.out[static_cast<size_t>(s.indices)])[at] = place;
+    }
+  }
+}
+
+// Short lines of adjacent floats.
+void run_short_lines(const Shape& s, const void* from, const Args& args, int64_t task) {
+  const int64_t each = s.lines_per_task(), end = std::min(s.lines(), (task + 1) * each);
+  for (int64_t line = task * each; line < end; ++line) {
+    const float* x = static_cast<const float*>(from) + line * s.axis;
+    std::array<int32_t, kPasses> places;
+    s.loops->best_of_short(x, s.axis, s.k, s.largest, places.data());
+    for (int64_t e = 0; e < s.k; ++e) {
+      const int64_t place = places[static_cast<size_t>(e)], at = line * s.k + e;
+      if (s.values >= 0) static_cast<float*>(args.out[static_cast<size_t>(s.values)])[at] = x[place];
       if (s.indices >= 0) static_cast<int64_t*>(args.out[static_cast<size_t>(s.indices)])[at] = place;
     }
   }
@@ -213,10 +229,11 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_TRY(check_row_major(p));
   PERI_ASSIGN(Shape s, read(p));
   PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
-  s.beyond = (isa == cpu::Isa::kAvx512 ? cpu::rows::avx512::kLoops : cpu::rows::avx2::kLoops).beyond;
+  s.loops = isa == cpu::Isa::kAvx512 ? &cpu::rows::avx512::kLoops : &cpu::rows::avx2::kLoops;
   const Source x = Source::of(p, p.anchor().in(0), c.constants);
   if (!x.known()) return refused("reads a value made inside the region");
-  PERI_ASSIGN(const RunLines run, run_of(s.type));
+  PERI_ASSIGN(RunLines run, run_of(s.type));
+  if (s.type == DType::kF32 && s.inner == 1 && s.axis <= cpu::rows::kMaxShort && s.k <= kPasses) run = run_short_lines;
   const size_t scratch = static_cast<size_t>(s.k <= kInserted ? kInserted : s.axis) * sizeof(Candidate<uint64_t>);
   return TaskInstance::make((s.lines() + s.lines_per_task() - 1) / s.lines_per_task(), scratch,
                             [=](int64_t task, const Args& args) { run(s, x.data(args), args, task); });
@@ -237,6 +254,8 @@ const Entry top_k_entry{{
          "graph { input x: f32[37,300]; const k: i64[1] = [5]; y, i = top_k(x, k) {largest=0}; output y; output i }",
          "graph { input x: f32[30,70,5]; const k: i64[1] = [3]; y, i = top_k(x, k) {axis=1, largest=0}; output y; "
          "output i }",
+         "graph { input x: f32[40,61]; const k: i64[1] = [3]; y, i = top_k(x, k); output y; output i }",
+         "graph { input x: f32[40,128]; const k: i64[1] = [4]; y, i = top_k(x, k) {largest=0}; output y; output i }",
          "graph { input x: u8[3,500]; const k: i64[1] = [40]; y, i = top_k(x, k); output y; output i }",
          "graph { input x: i16[37,300]; const k: i64[1] = [5]; y, i = top_k(x, k) {largest=0}; output y; output i }",
          "graph { input x: u32[3,500]; const k: i64[1] = [40]; y, i = top_k(x, k); output y; output i }",

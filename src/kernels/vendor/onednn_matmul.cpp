@@ -206,8 +206,8 @@ class Divider {
   vendor::OnednnPacked* packed_;
 };
 
-Result<Division> divide(const Divider& divider, const Product& s, int64_t slices, int64_t few_rows) {
-  if (s.m <= few_rows) {
+Result<Division> divide(const Divider& divider, const Product& s, int64_t slices) {
+  if (s.m <= kFewRows) {
     try {
       Result<Division> columns = divider.by_columns();
       if (columns.ok()) return columns;
@@ -219,11 +219,10 @@ Result<Division> divide(const Divider& divider, const Product& s, int64_t slices
 
 class OnednnProduct final : public Instance {
  public:
-  static Result<std::unique_ptr<Instance>> make(Product s, int64_t slices, int64_t few_rows,
-                                                const InstantiateContext& c) {
+  static Result<std::unique_ptr<Instance>> make(Product s, int64_t slices, const InstantiateContext& c) {
     std::vector<float> bias = vendor::onednn_bias(s.epilogue, c.constants);
     (void)vendor::onednn_stream();
-    PERI_ASSIGN(Division division, divide(Divider(s, !bias.empty(), c), s, slices, few_rows));
+    PERI_ASSIGN(Division division, divide(Divider(s, !bias.empty(), c), s, slices));
     const size_t library = (division.library_bytes + kAlign - 1) / kAlign * kAlign;
     auto out = std::make_unique<OnednnProduct>(
         needs_of_tasks(static_cast<int64_t>(division.blocks.size()), library + division.result_bytes));
@@ -315,8 +314,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
     if (!v->type.layout.row_major()) return invalid("takes row-major tensors only");
   PERI_ASSIGN(Product s, read(p));
   PERI_ASSIGN(const int64_t slices, config_int(config, "slices", 1, kMaxSlices, 1));
-  PERI_ASSIGN(const int64_t few, config_int(config, "few", 1, kMaxSlices, kFewRows));
-  return vendor::onednn_guarded([&] { return OnednnProduct::make(std::move(s), slices, few, c); });
+  return vendor::onednn_guarded([&] { return OnednnProduct::make(std::move(s), slices, c); });
 }
 }  // namespace
 

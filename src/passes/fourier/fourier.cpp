@@ -81,6 +81,25 @@ Tensor second_matrix(const Fourier& f, const TwoSteps& s) {
   return Tensor::of_f32({s.second * 4, columns_of(f, s) * 2}, at);
 }
 
+std::optional<TwoSteps> two_steps_of(const Fourier& f) {
+  if (f.in != f.length || f.length > kMaxFourierWeights / 4) return std::nullopt;
+  TwoSteps best;
+  for (int64_t first = 2; first * first <= f.length; ++first)
+    if (f.length % first == 0) best = {f.length / first, first};
+  if (best.first == 0 || best.first * best.first * 4 * f.width > kMaxFourierWeights) return std::nullopt;
+  return best;
+}
+
+// What one product with a matrix of so many weights costs for these lines, and two.
+double of_one(int64_t weights, int64_t lines) {
+  return static_cast<double>(weights) * std::max(static_cast<double>(lines), kOfWeight);
+}
+double of_two(const Fourier& f, const TwoSteps& s, int64_t lines) {
+  const double points = static_cast<double>(lines) * static_cast<double>(f.length);
+  const auto of_point = static_cast<double>(4 * s.first * f.width + 8 * columns_of(f, s));
+  return points * (of_point + kOfPoint) + kOfSteps;
+}
+
 }  // namespace
 
 double fourier_factor(int64_t k, int64_t bin, int64_t n, bool inverse, int64_t from, int64_t to) {
@@ -91,18 +110,17 @@ double fourier_factor(int64_t k, int64_t bin, int64_t n, bool inverse, int64_t f
 }
 
 std::optional<TwoSteps> in_two_steps(const Fourier& f, int64_t lines) {
-  if (f.in != f.length || f.length > kMaxFourierWeights / 4) return std::nullopt;
-  TwoSteps best;
-  for (int64_t first = 2; first * first <= f.length; ++first)
-    if (f.length % first == 0) best = {f.length / first, first};
-  if (best.first == 0) return std::nullopt;
-  if (best.first * best.first * 4 * f.width > kMaxFourierWeights) return std::nullopt;
-  const double points = static_cast<double>(lines) * static_cast<double>(f.length);
-  const double one =
-      std::max(points * static_cast<double>(f.width * f.bins * 2), static_cast<double>(f.weights()) * kOfWeight);
-  const auto of_point = static_cast<double>(4 * best.first * f.width + 8 * columns_of(f, best));
-  if (f.weights() <= kMaxFourierWeights && one < points * (of_point + kOfPoint) + kOfSteps) return std::nullopt;
-  return best;
+  const std::optional<TwoSteps> steps = two_steps_of(f);
+  const bool better = steps && of_one(f.weights(), lines) >= of_two(f, *steps, lines);
+  return better || f.weights() > kMaxFourierWeights ? steps : std::nullopt;
+}
+
+std::optional<TwoSteps> signal_in_two_steps(int64_t in, int64_t length, int64_t lines) {
+  if (in != length / 2 + 1 || length < 4) return std::nullopt;
+  const Fourier whole = {length, 2, length, length, true};
+  const std::optional<TwoSteps> steps = two_steps_of(whole);
+  const double written = static_cast<double>(lines) * static_cast<double>(length) * kOfPoint + kOfSteps;
+  return steps && of_one(in * 2 * length, lines) >= of_two(whole, *steps, lines) + written ? steps : std::nullopt;
 }
 
 Result<ir::Value*> real_signal(Rewriter& w, int64_t in, int64_t length, ir::Value* x, const Shape& y,
@@ -122,6 +140,26 @@ Result<ir::Value*> real_signal(Rewriter& w, int64_t in, int64_t length, ir::Valu
   PERI_ASSIGN(ir::Value * line, w.reshape(x, with(lead, {in * 2}), x));
   PERI_ASSIGN(ir::Value * made, w.make("matmul", {line, w.graph().add_constant(like->name, std::move(t))}, {}, like));
   return w.reshape(made, y, like);
+}
+
+Result<ir::Value*> real_signal_in_two_steps(Rewriter& w, int64_t length, const TwoSteps& s, ir::Value* x,
+                                            const Shape& y, const ir::Value* like) {
+  const Shape lead(y.begin(), y.end() - 2);
+  const auto at = static_cast<int64_t>(lead.size());
+  const int64_t mirrored = (length - 1) / 2;  // bins mirrored, ..., 1, conjugate
+  PERI_ASSIGN(ir::Value * v, w.make("slice",
+                                    {x, w.ints({mirrored}, like->name), w.ints({0}, like->name),
+                                     w.ints({at}, like->name), w.ints({-1}, like->name)},
+                                    {}, like));
+  const std::vector<float> conjugate = {1, -1};
+  PERI_ASSIGN(v, w.make("mul", {v, w.graph().add_constant(like->name, Tensor::of_f32({2}, conjugate))}, {}, like));
+  PERI_ASSIGN(v, w.make("concat", {x, v}, {{"axis", at}}, like));
+  PERI_ASSIGN(v, two_products(w, {length, 2, length, length, true}, s, v, with(lead, {length, 2}), like));
+  PERI_ASSIGN(v, w.make("slice",
+                        {v, w.ints({0}, like->name), w.ints({1}, like->name), w.ints({at + 1}, like->name),
+                         w.ints({1}, like->name)},
+                        {}, like));
+  return w.reshape(v, y, like);
 }
 
 Result<ir::Value*> one_product(Rewriter& w, const Fourier& f, ir::Value* x, const Shape& y, const ir::Value* like) {

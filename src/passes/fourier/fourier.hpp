@@ -31,6 +31,10 @@ std::optional<TwoSteps> in_two_steps(const Fourier& f, int64_t lines);
 // [..., length, 1], in the shape `y`; bins that are not held are zero. One product.
 Result<ir::Value*> real_signal(Rewriter& w, int64_t in, int64_t length, ir::Value* x, const Shape& y,
                                const ir::Value* like);
+// Where it is less work to write the other bins and to transform them all in two steps; in == length / 2 + 1.
+std::optional<TwoSteps> signal_in_two_steps(int64_t in, int64_t length, int64_t lines);
+Result<ir::Value*> real_signal_in_two_steps(Rewriter& w, int64_t length, const TwoSteps& s, ir::Value* x,
+                                            const Shape& y, const ir::Value* like);
 
 // x [..., in, width] -> [..., bins, 2], in the shape `y`.
 Result<ir::Value*> one_product(Rewriter& w, const Fourier& f, ir::Value* x, const Shape& y, const ir::Value* like);

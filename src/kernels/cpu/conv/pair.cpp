@@ -73,6 +73,7 @@ PairPlan plan_pair(const PairShape& shape, int64_t block, int64_t strip_bytes, I
   p.blocks = (s.oc + p.block - 1) / p.block;
   const int64_t fit = strip_bytes / (s.iw * p.block * static_cast<int64_t>(sizeof(float))), oh = s.oh();
   // Rows that a strip computes once for each that its neighbour computes as well.
+  // Measured: benchmarks/results/2026-11-29_small_nets.md.
   constexpr int64_t kOnce = 4;
   const int64_t twice = s.dh * (s.kh - 1), least = std::max<int64_t>(1, kOnce * twice / s.sh);
   const int64_t wanted = (threads + s.n * p.blocks - 1) / (s.n * p.blocks);  // strips of an image and a block

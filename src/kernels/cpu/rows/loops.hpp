@@ -39,7 +39,11 @@ struct Loops {
                     int64_t columns, float factor);
   // Bit i: element i of 64 is above `bound`, or below it; always set for NaN, and for all elements if `bound` is NaN.
   uint64_t (*beyond)(const float* x, float bound, bool above);
+  // The indices of the k largest of n elements, or smallest, in order: NaN is larger than any number, of equals the
+  // first comes first. k <= n <= kMaxShort.
+  void (*best_of_short)(const float* x, int64_t n, int64_t k, bool largest, int32_t* indices);
 };
+constexpr int64_t kMaxShort = 128;
 
 namespace avx2 {
 extern const Loops kLoops;

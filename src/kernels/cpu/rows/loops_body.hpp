@@ -261,6 +261,37 @@ uint64_t beyond(const float* x, float bound, bool above) {
   return ~within;
 }
 
-const Loops kLoops = {softmax, softmax_columns, layer_norm, rms_norm, moments, affine, join_axis, beyond};
+void best_of_short(const float* x, int64_t n, int64_t k, bool largest, int32_t* indices) {
+  using I32 = F32::Int;
+  constexpr int32_t kNone = INT32_MIN, kNan = 0x7f800001;  // below any number's key, and above
+  alignas(64) int32_t keys[kMaxShort];
+  const I32 none = I32::set1(kNone), flip = I32::set1(largest ? 0 : -1);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const int64_t lanes = n - i < kLanes ? n - i : kLanes;
+    F32 v = read(x + i, lanes);
+    v = select(eq(v, F32::zero()), F32::zero(), v);
+    const I32 bits = as_int(v);
+    I32 key = bits ^ (simd::PERI_ISA::shift_right<31>(bits) & I32::set1(INT32_MAX));  // grows with the number
+    key = select(is_nan(v), I32::set1(kNan), key) ^ flip;
+    store(keys + i, lanes == kLanes ? key : select(simd::PERI_ISA::mask_of_first(lanes), key, none));
+  }
+  // One key at a time, with all its places.
+  I32 below = I32::set1(INT32_MAX);
+  for (int64_t found = 0; found < k;) {
+    I32 most = none;
+    for (int64_t i = 0; i < n; i += kLanes) {
+      const I32 key = I32::load(keys + i);
+      most = max(most, select(gt(below, key), key, none));
+    }
+    below = I32::set1(max_lanes(most));
+    for (int64_t i = 0; i < n && found < k; i += kLanes) {
+      for (uint32_t places = bits_of(eq(I32::load(keys + i), below)); places != 0 && found < k; places &= places - 1)
+        indices[found++] = static_cast<int32_t>(i + __builtin_ctz(places));
+    }
+  }
+}
+
+const Loops kLoops = {softmax, softmax_columns, layer_norm, rms_norm,     moments,
+                      affine,  join_axis,       beyond,     best_of_short};
 
 }  // namespace peri::kernels::cpu::rows::PERI_ISA

@@ -65,6 +65,12 @@ PERI_SIMD I32x8 max(I32x8 a, I32x8 b) { return {_mm256_max_epi32(a.v, b.v)}; }
 PERI_SIMD M32x8 eq(I32x8 a, I32x8 b) { return {_mm256_castsi256_ps(_mm256_cmpeq_epi32(a.v, b.v))}; }
 PERI_SIMD M32x8 gt(I32x8 a, I32x8 b) { return {_mm256_castsi256_ps(_mm256_cmpgt_epi32(a.v, b.v))}; }
 PERI_SIMD I32x8 select(M32x8 m, I32x8 a, I32x8 b) { return {_mm256_blendv_epi8(b.v, a.v, _mm256_castps_si256(m.v))}; }
+// The largest lane.
+PERI_SIMD int32_t max_lanes(I32x8 a) {
+  __m128i x = _mm_max_epi32(_mm256_castsi256_si128(a.v), _mm256_extracti128_si256(a.v, 1));
+  x = _mm_max_epi32(x, _mm_shuffle_epi32(x, 0x4e));
+  return _mm_cvtsi128_si32(_mm_max_epi32(x, _mm_shuffle_epi32(x, 0xb1)));
+}
 
 struct F32x8 {
   __m256 v;
@@ -128,6 +134,10 @@ PERI_SIMD M32x8 gt(F32x8 a, F32x8 b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_GT_O
 PERI_SIMD M32x8 ge(F32x8 a, F32x8 b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_GE_OQ)}; }
 PERI_SIMD M32x8 is_nan(F32x8 a) { return {_mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q)}; }
 PERI_SIMD F32x8 select(M32x8 m, F32x8 a, F32x8 b) { return {_mm256_blendv_ps(b.v, a.v, m.v)}; }
+// From memory where the mask is set, of which no other byte is touched.
+PERI_SIMD F32x8 load_where(M32x8 m, const float* p, F32x8 other) {
+  return select(m, F32x8{_mm256_maskload_ps(p, _mm256_castps_si256(m.v))}, other);
+}
 // One instruction; the second operand where either is NaN or both are zero.
 PERI_SIMD F32x8 max_second(F32x8 a, F32x8 b) { return {_mm256_max_ps(a.v, b.v)}; }
 PERI_SIMD F32x8 min_second(F32x8 a, F32x8 b) { return {_mm256_min_ps(a.v, b.v)}; }

@@ -67,6 +67,8 @@ PERI_SIMD I32x16 max(I32x16 a, I32x16 b) { return {_mm512_max_epi32(a.v, b.v)}; 
 PERI_SIMD M32x16 eq(I32x16 a, I32x16 b) { return {_mm512_cmpeq_epi32_mask(a.v, b.v)}; }
 PERI_SIMD M32x16 gt(I32x16 a, I32x16 b) { return {_mm512_cmpgt_epi32_mask(a.v, b.v)}; }
 PERI_SIMD I32x16 select(M32x16 m, I32x16 a, I32x16 b) { return {_mm512_mask_blend_epi32(m.v, b.v, a.v)}; }
+// The largest lane.
+PERI_SIMD int32_t max_lanes(I32x16 a) { return _mm512_reduce_max_epi32(a.v); }
 
 struct F32x16 {
   __m512 v;
@@ -134,6 +136,8 @@ PERI_SIMD M32x16 gt(F32x16 a, F32x16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _
 PERI_SIMD M32x16 ge(F32x16 a, F32x16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_GE_OQ)}; }
 PERI_SIMD M32x16 is_nan(F32x16 a) { return {_mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q)}; }
 PERI_SIMD F32x16 select(M32x16 m, F32x16 a, F32x16 b) { return {_mm512_mask_blend_ps(m.v, b.v, a.v)}; }
+// From memory where the mask is set, of which no other byte is touched.
+PERI_SIMD F32x16 load_where(M32x16 m, const float* p, F32x16 other) { return {_mm512_mask_loadu_ps(other.v, m.v, p)}; }
 // One instruction; the second operand where either is NaN or both are zero.
 PERI_SIMD F32x16 max_second(F32x16 a, F32x16 b) { return {_mm512_max_ps(a.v, b.v)}; }
 PERI_SIMD F32x16 min_second(F32x16 a, F32x16 b) { return {_mm512_min_ps(a.v, b.v)}; }
