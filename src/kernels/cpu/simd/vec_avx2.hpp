@@ -134,10 +134,6 @@ PERI_SIMD M32x8 gt(F32x8 a, F32x8 b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_GT_O
 PERI_SIMD M32x8 ge(F32x8 a, F32x8 b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_GE_OQ)}; }
 PERI_SIMD M32x8 is_nan(F32x8 a) { return {_mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q)}; }
 PERI_SIMD F32x8 select(M32x8 m, F32x8 a, F32x8 b) { return {_mm256_blendv_ps(b.v, a.v, m.v)}; }
-// From memory where the mask is set, of which no other byte is touched.
-PERI_SIMD F32x8 load_where(M32x8 m, const float* p, F32x8 other) {
-  return select(m, F32x8{_mm256_maskload_ps(p, _mm256_castps_si256(m.v))}, other);
-}
 // One instruction; the second operand where either is NaN or both are zero.
 PERI_SIMD F32x8 max_second(F32x8 a, F32x8 b) { return {_mm256_max_ps(a.v, b.v)}; }
 PERI_SIMD F32x8 min_second(F32x8 a, F32x8 b) { return {_mm256_min_ps(a.v, b.v)}; }
