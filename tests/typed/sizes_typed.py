@@ -131,6 +131,15 @@ class Sizes(Typed):
         r = self.peri("run", model, "-i", "x=x.npy", "--dims", "k=5", "--no-tune", "--no-cache")
         self.assertIn(b"tuned for k=5,n=6, run at k=10,n=6", r.stderr)
 
+    def test_a_run_that_fails_is_not_called_right(self):
+        model = self.save("pick.onnx", "Gather", ["n"], {"i": numpy.array([0, 200])})
+        self.ends(0, "build", model, "-o", "a.engine", "--dims", "n=256", "--no-tune", "--no-cache", "--quiet")
+        for n, code in ((200, 1), (201, 0)):
+            numpy.save(self.folder / "x.npy", numpy.ones(n, numpy.float32))
+            for subject in ("a.engine", model):
+                r = self.peri("run", subject, "-i", "x=x.npy", "--dims", "n=256", "--no-tune", "--no-cache") if subject == model else self.peri("run", subject, "-i", "x=x.npy")
+                self.assertEqual((r.returncode, b"perhaps not fastest" in r.stderr), (code, code == 0), r.stderr)
+
     def test_sizes_that_are_proposed_are_understood(self):
         """A name may be read as two items: then the note names an axis."""
         for names in (["n,m", "k"], ["N,M=3", "k"], ["a=1,b", "k"], ["p", "a=1,b=2"]):
