@@ -37,8 +37,8 @@ int64_t integer(Rng& rng, Integers how, std::optional<int64_t> rows) {
 }  // namespace
 
 bool reads_numbers(const ir::Node& n) {
-  return n.op == "cast" && n.inputs[0]->type.dtype == DType::kString &&
-         n.out()->type.dtype != DType::kString;  // By name
+  if (n.op != "cast") return false;  // By name: the only op that reads them so
+  return n.inputs[0]->type.dtype == DType::kString && n.out()->type.dtype != DType::kString;
 }
 
 bool are_numbers(std::span<const ir::Value* const> held) {
