@@ -131,6 +131,12 @@ class Sizes(Typed):
         r = self.peri("run", model, "-i", "x=x.npy", "--dims", "k=5", "--no-tune", "--no-cache")
         self.assertIn(b"tuned for k=5,n=6, run at k=10,n=6", r.stderr)
 
+    def test_a_largest_size_below_the_smallest(self):
+        """Neither is what the engine is tuned for, which nobody said."""
+        model = self.save("relu.onnx", "Relu", ["n", "k"], {})
+        said = self.ends(2, "build", model, "-o", "a.engine", "--min-shapes", "x:1x2", "--max-shapes", "x:4x1")
+        self.assertIn("the smallest size of dimension 'k' is 2, and its largest is 1", said)
+
     def test_a_run_that_fails_is_not_called_right(self):
         model = self.save("pick.onnx", "Gather", ["n"], {"i": numpy.array([0, 200])})
         self.ends(0, "build", model, "-o", "a.engine", "--dims", "n=256", "--no-tune", "--no-cache", "--quiet")
