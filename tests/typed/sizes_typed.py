@@ -35,6 +35,12 @@ class Sizes(Typed):
         said = self.ends(1, "run", "c.engine", "-i", "x=x.npy")
         self.assertIn("'node'", said)
         self.assertIn("the window is larger than the padded input: expected at least 5 elements along spatial axis 0, found 2", said)
+        pool = self.save("pool.onnx", "MaxPool", ["n", 2, "h", "w"], {}, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)
+        self.ends(0, "build", pool, "-o", "p.engine")
+        x = numpy.arange(6, dtype=numpy.float32).reshape(1, 2, 1, 3)
+        numpy.save(self.folder / "x.npy", x)
+        self.ends(0, "run", "p.engine", "-i", "x=x.npy", "--output-dir", "out")  # its windows are rounded up
+        numpy.testing.assert_array_equal(numpy.load(self.folder / "out/y.npy"), [[[[1, 2]], [[4, 5]]]])
         self.ends(0, "build", self.save("parts.onnx", "Split", ["n", "k"], {}, ("y", "z", "u"), num_outputs=3), "-o", "s.engine")
         numpy.save(self.folder / "x.npy", numpy.ones((1, 4), numpy.float32))
         self.assertIn("'node': Split of 'x': split of 1 elements into 3 parts", self.ends(1, "run", "s.engine", "-i", "x=x.npy"))
