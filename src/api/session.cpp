@@ -150,7 +150,6 @@ Status run_session(peri_session* s, const TensorArray& in, const TensorArray& ou
   std::vector<std::vector<int64_t>> dims;
   for (const Tensor& t : inputs) dims.push_back(t.dims());
   PERI_ASSIGN(const DimBinding binding, plan::bind_dims(program, dims));
-  PERI_TRY(note_untuned(s, program, binding));
   std::vector<runtime::View> views;
   for (size_t k = 0; k < out.size(); ++k) {
     PERI_ASSIGN(views.emplace_back(), output_of(out[k], program.outputs[k], binding));
@@ -164,7 +163,7 @@ Status run_session(peri_session* s, const TensorArray& in, const TensorArray& ou
   if (!made.ok()) return std::move(made).error();
   s->last.outputs = std::move(made).value();
   for (size_t k = 0; k < out.size(); ++k) out.set(k, given(s->last.outputs[k], out[k]));
-  return Ok{};
+  return note_untuned(s, program, binding);
 }
 
 }  // namespace peri::api

@@ -93,14 +93,12 @@ Error&& Error::advise(std::string_view v) && {
 
 std::string Error::text() const {
   std::string out;
-  if (!file.empty()) out += printable(file) + ": ";  // names are escaped as everywhere
-  if (!node.empty()) out += "'" + printable(node) + "': ";
+  if (!file.empty()) out += file + ": ";
+  if (!node.empty()) out += "'" + node + "': ";
   out += message;
   if (!expected.empty()) out += ": expected " + expected;
   if (!found.empty()) out += (expected.empty() ? ": found " : ", found ") + found;
   if (!remedy.empty()) out += "; " + remedy;
-  for (char& c : out)
-    if (c == '\n' || c == '\t') c = ' ';  // of messages in several lines
   return printable(out);
 }
 

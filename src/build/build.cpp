@@ -14,6 +14,7 @@
 #include "device/running.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
+#include "ir/bodies.hpp"
 #include "judge/inputs.hpp"
 #include "judge/sizes.hpp"
 #include "judge/whole.hpp"
@@ -77,10 +78,14 @@ bool says_size(const ir::Graph& graph, const ir::Value* list) {
   });
 }
 
-// Whether a small input (a k, a shape, scales, a switch), a branch or a loop steers the model: where it does not run,
-// the made-up inputs or the iterations that a judge waits for may be to blame, and nothing is known.
+// Whether a small input (a k, a shape, scales, a switch), a branch or a loop steers the model, or strings must be
+// numbers: where it does not run, the made-up inputs or the iterations that a judge waits for may be to blame, and
+// nothing is known.
 bool is_steered(const ir::Graph& graph) {
-  return std::any_of(graph.inputs.begin(), graph.inputs.end(),
+  bool numbers = false;
+  ir::for_each_node(graph, [&](const ir::Node& n) { numbers |= judge::reads_numbers(n); });
+  return numbers ||
+         std::any_of(graph.inputs.begin(), graph.inputs.end(),
                      [&](const ir::Value* v) {
                        const bool counts = is_integer(v->type.dtype) || v->type.dtype == DType::kBool;
                        return v->type.rank() <= 1 && (counts || says_size(graph, v));

@@ -108,7 +108,7 @@ Result<DimBinding> program_dims(const plan::Program& program, const std::map<std
   for (const plan::Port& p : program.inputs) interface_graph.add_input(p.name, ir::Type(p.dtype, p.shape));
   DimBinding others = known;
   others.insert(program.tuned_for.begin(), program.tuned_for.end());
-  return compile::resolve_dims(interface_graph, free, {others.begin(), others.end()});
+  return compile::engine_dims(interface_graph, free, {others.begin(), others.end()});
 }
 
 }  // namespace peri::build

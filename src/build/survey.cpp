@@ -117,6 +117,18 @@ void add_held(const ir::Graph& graph, Survey* f) {
   }
 }
 
+// The dimensions that the import found may be 0 are written as an engine's are: `past?`.
+void mark_from_zero(const std::vector<plan::Port>& inputs, Survey* f) {
+  std::map<std::string, Dim, std::less<>> from_zero;
+  for (const plan::Port& port : inputs)
+    for (const Dim& d : port.shape)
+      if (d.is_symbol() && !provably_at_least(d, 1)) from_zero.emplace(d.symbol_name(), d);
+  for (auto* const ports : {&f->inputs, &f->outputs})
+    for (onnx::PortInfo& port : *ports)
+      if (port.type.shape)
+        for (Dim& d : *port.type.shape) d = d.substitute(from_zero);
+}
+
 // Import, passes and a cover by first offers: everything but measuring. Its sizes are exact, the build time is an
 // estimate.
 Status try_lowering(const Request& request, Survey* f) {
@@ -128,6 +140,7 @@ Status try_lowering(const Request& request, Survey* f) {
   if (!compiled.ok()) return std::move(compiled).error();
   PERI_TRY(plan::check_program(compiled->program, UINT64_MAX));  // as each load of the engine does
   f->lowered = true;
+  mark_from_zero(compiled->program.inputs, f);
   add_held(compilation->graph(), f);
   std::set<uint64_t> seen;
   for (const Tensor& t : compiled->weights) {

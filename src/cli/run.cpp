@@ -106,12 +106,12 @@ Result<Outcome> run(const Arguments& arguments) {
   std::vector<std::vector<int64_t>> input_dims;
   for (const Tensor& t : inputs) input_dims.push_back(t.dims());
   PERI_ASSIGN(const DimBinding dims, plan::bind_dims(program, input_dims));
-  note_untuned(arguments, opened, dims);
   PERI_ASSIGN(auto session, runtime::Session::create(opened.engine));
   std::optional<NumberWatch> watch;
   if (arguments.has("--validate")) watch.emplace(session.get());
   PERI_ASSIGN(const std::vector<Tensor> outputs, session->run(inputs));
   if (opened.file) PERI_TRY(opened.file->check());
+  note_untuned(arguments, opened, dims);
   Outcome out;
   JsonWriter w;
   w.begin_object().key("outputs").begin_object();

@@ -120,6 +120,9 @@ Result<Plan> plan_of(const Arguments& a) {
   PERI_ASSIGN(plan.build.threads, thread_count(a));
   PERI_ASSIGN(plan.build.build, build_request(a, "", nullptr));
   PERI_TRY(build::check_request(plan.build.build));
+  const auto& dims = plan.build.build.dims;
+  if (const auto batch = dims.find("batch"); batch != dims.end() && batch->second == 0)
+    return usage("dimension 'batch' is 0, and a server forms batches").expecting("at least 1");
   PERI_ASSIGN(plan.build.check_seconds, a.real("--batch-check-secs", 0, 3600, plan.build.check_seconds));
   PERI_ASSIGN(plan.exit_timeout_s, a.number("--exit-timeout-secs", 0, 86400, 30));
   PERI_ASSIGN(plan.api.limits, infer_limits(a, plan.http.limits));

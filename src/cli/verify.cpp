@@ -100,7 +100,10 @@ void print(const Page& page, const judge::Verification& v, bool given) {
     const judge::Difference& d = o.difference;
     page.line("%-4s %-14s %9.3g %9.3g %9.3g %9.3g %9.3g %9s %10.7f%s", given ? "-" : std::to_string(o.seed).c_str(),
               o.output.c_str(), d.l0, d.l1, d.l2, d.linf, d.relative,
-              o.of_change ? format("%.3g", *o.of_change).c_str() : "-", d.cosine, o.inside ? "" : "  OUTSIDE");
+              o.of_change ? format("%.3g", *o.of_change).c_str() : "-", d.cosine,
+              !o.inside      ? "  OUTSIDE"
+              : d.count == 0 ? "  empty: no value"
+                             : "");
   }
   if (!v.bisected.empty()) page.line("%s", v.bisected.c_str());
 }

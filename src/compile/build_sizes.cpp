@@ -9,6 +9,12 @@ Error other_limits() {
       .advise("leave --min-shapes and --max-shapes out, or build with --lock again");
 }
 
+Error crossed(const std::string& name, int64_t smallest, int64_t largest) {
+  return usage("the smallest size of dimension '%s' is %lld, and its largest is %lld", name.c_str(),
+               static_cast<long long>(smallest), static_cast<long long>(largest))
+      .advise("give --max-shapes sizes that are not below those of --min-shapes");
+}
+
 // What is given, and what is not but would lie beyond the smallest and largest sizes, moved to the nearer of them.
 Result<std::map<std::string, int64_t>> moved_within(const ir::Graph& graph, const Options& options,
                                                     const DimBinding& chosen) {
@@ -16,6 +22,9 @@ Result<std::map<std::string, int64_t>> moved_within(const ir::Graph& graph, cons
   PERI_ASSIGN(const DimBinding stated, stated_dims(graph, options.dims));
   PERI_ASSIGN(const DimBinding least, stated_dims(graph, options.min_dims));
   PERI_ASSIGN(const DimBinding most, stated_dims(graph, options.max_dims));
+  for (const auto& [name, smallest] : least)
+    if (const auto it = most.find(name); it != most.end() && it->second < smallest)
+      return crossed(name, smallest, it->second);
   for (const auto& [name, value] : chosen) {
     if (stated.contains(name)) continue;
     if (const auto it = least.find(name); it != least.end() && value < it->second) out[name] = it->second;
@@ -51,10 +60,7 @@ Result<std::vector<DimBinding>> bounds_of(const ir::Graph& graph, const DimBindi
     if (given.empty()) continue;
     PERI_ASSIGN(DimBinding bound, resolve_dims(graph, given, tuned_for));
     for (const auto& [name, size] : bound)
-      if (largest && !out.empty() && out[0].at(name) > size)
-        return usage("the smallest size of dimension '%s' is %lld, and its largest is %lld", name.c_str(),
-                     static_cast<long long>(out[0].at(name)), static_cast<long long>(size))
-            .advise("give --max-shapes sizes that are not below those of --min-shapes");
+      if (largest && !out.empty() && out[0].at(name) > size) return crossed(name, out[0].at(name), size);
     for (const auto& [name, value] : tuned_for)
       if (largest ? bound.at(name) < value : bound.at(name) > value)
         return usage("the %s size of dimension '%s' is %lld, and it is tuned for %lld",

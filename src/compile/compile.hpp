@@ -122,6 +122,9 @@ constexpr int64_t kShapeEnds = -1;
 Result<DimBinding> stated_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given);
 Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
                                 const DimBinding& otherwise = {});
+// The same for the inputs of an engine: a size of 0 that it was not built for is refused with the words that build it.
+Result<DimBinding> engine_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
+                               const DimBinding& otherwise);
 // The dimension that a user's name for a size means: its own, INPUT.AXIS, "batch", "sequence"; nullopt: none.
 std::optional<std::string> dimension_of(const ir::Graph& graph, const std::string& key);
 // Sizes of the graph's dimensions from inputs at hand.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/shell_word.hpp"
 #include "base/spelling.hpp"
 #include "compile/compile.hpp"
 #include "compile/fit_dims.hpp"
@@ -23,7 +24,7 @@ struct Sizes {
   Status take_axis(const std::string& key, const Dim& dim, int64_t value);
   Status take_name(const std::string& key, int64_t value);
   Status take(const std::string& key, int64_t value);
-  Status check_zeros() const;
+  Status check_zeros(bool built) const;
 };
 
 void Sizes::begin() {
@@ -104,8 +105,8 @@ Status Sizes::take_name(const std::string& key, int64_t value) {
       .advise(known.empty() ? "all its dimensions are fixed" : "its dimensions are " + known);
 }
 
-// Only a dimension that the model was imported with as one that may be 0 is 0.
-Status Sizes::check_zeros() const {
+// Only a dimension that the model was imported with as one that may be 0 is 0; of a folder none is.
+Status Sizes::check_zeros(bool built) const {
   for (const ir::Value* v : graph.inputs)
     for (const Dim& d : *v->type.shape) {
       if (!d.is_symbol() || !provably_at_least(d, 1)) continue;
@@ -113,7 +114,7 @@ Status Sizes::check_zeros() const {
       if (given != by.end() && binding.find(d.symbol_name())->second == 0)
         return usage("dimension '%s' is 0", given->second.c_str())
             .expecting("at least 1")
-            .advise("a build takes smaller sizes with --min-shapes NAME:AxBxC, of input '" + v->name + "' here");
+            .advise(built ? "build it for values without elements: --dims " + shell_word(given->second + "=0") : "");
     }
   return Ok{};
 }
@@ -139,8 +140,8 @@ Status Sizes::take(const std::string& key, int64_t value) {
 }  // namespace
 
 namespace {
-Result<Sizes> resolved(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
-                       const DimBinding& otherwise) {
+Result<Sizes> resolved(const ir::Graph& graph, const std::map<std::string, int64_t>& given, const DimBinding& otherwise,
+                       bool built = false) {
   Sizes sizes{graph};
   sizes.begin();
   sizes.shrink();
@@ -154,7 +155,7 @@ Result<Sizes> resolved(const ir::Graph& graph, const std::map<std::string, int64
         return usage("dimension '%s' is %lld", key.c_str(), static_cast<long long>(value)).expecting("at least 0");
       PERI_TRY(sizes.take(key, value));
     }
-  PERI_TRY(sizes.check_zeros());
+  PERI_TRY(sizes.check_zeros(built));
   return sizes;
 }
 
@@ -189,6 +190,12 @@ std::optional<std::string> dimension_of(const ir::Graph& graph, const std::strin
 Result<DimBinding> resolve_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
                                 const DimBinding& otherwise) {
   PERI_ASSIGN(Sizes sizes, resolved(graph, given, otherwise));
+  return std::move(sizes.binding);
+}
+
+Result<DimBinding> engine_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
+                               const DimBinding& otherwise) {
+  PERI_ASSIGN(Sizes sizes, resolved(graph, given, otherwise, true));
   return std::move(sizes.binding);
 }
 

@@ -107,6 +107,7 @@ Result<ir::Graph> build_bert(const BertVariant& variant, const Folder& folder, c
   }
   if (has_head(weights))
     notes->push_back("the model's task head is left out: the outputs are token and sentence vectors");
+  note_more_layers(net, sizes, kNames, notes);
   return std::move(net).finish();
 }
 

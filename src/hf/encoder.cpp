@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "base/plural.hpp"
+
 namespace peri::hf {
 
 namespace {
@@ -68,6 +70,12 @@ Result<EncoderSizes> read_sizes(const Folder& folder, const SizeKeys& keys) {
   Result<EncoderSizes> sizes = read();
   if (!sizes.ok()) return std::move(sizes).error().in_file(folder.path + "/config.json");
   return sizes;
+}
+
+void note_more_layers(const Net& net, const EncoderSizes& s, const LayerNames& names, std::vector<std::string>* notes) {
+  if (net.has_weight(numbered(names.query, s.layers) + ".weight"))
+    notes->push_back("config.json says " + counted(s.layers, "layer") +
+                     ", and the weights have more: they are left out");
 }
 
 Net::Value token_mask(Net& net, Net::Value attention_mask) {

@@ -37,6 +37,10 @@ Net::Value positions(Net& net, Net::Value input_ids, Net::Value table);
 // x f32[batch,sequence,hidden] through all layers.
 Net::Value encode(Net& net, const EncoderSizes& sizes, const LayerNames& names, Net::Value x, Net::Value mask);
 
+// A note where the weights have more layers than config.json says: these are left out.
+void note_more_layers(const Net& net, const EncoderSizes& sizes, const LayerNames& names,
+                      std::vector<std::string>* notes);
+
 // Sets the outputs "embedding" (if the folder specifies a pooling) and "last_hidden_state".
 Status finish_outputs(Net& net, const Folder& folder, int64_t hidden, Net::Value tokens, Net::Value mask);
 

@@ -44,7 +44,7 @@ Result<Pooling> pooling_mode(std::string_view mode) {
   return not_supported("pooling", mode).expecting("mean, cls or max");
 }
 
-// Either "pooling_mode": "mean", or one flag for each mode; no flag set means mean.
+// Either "pooling_mode": "mean", or one flag for each mode; where mean has no flag, that is the default.
 Status read_pooling(const Json& config, Folder& out) {
   PERI_TRY(config.as_object());
   const char* width = config.find("embedding_dimension") ? "embedding_dimension" : "word_embedding_dimension";
@@ -63,6 +63,8 @@ Status read_pooling(const Json& config, Folder& out) {
     if (out.pooling != Pooling::kNone) return not_supported("pooling of several kinds at once, with", m.key);
     PERI_ASSIGN(out.pooling, pooling_mode(m.key));
   }
+  if (out.pooling == Pooling::kNone && config.find("pooling_mode_mean_tokens"))
+    return invalid("no pooling is set").expecting("one of the modes mean, cls and max");
   if (out.pooling == Pooling::kNone) out.pooling = Pooling::kMean;
   return Ok{};
 }

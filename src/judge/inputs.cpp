@@ -36,6 +36,17 @@ int64_t integer(Rng& rng, Integers how, std::optional<int64_t> rows) {
 }
 }  // namespace
 
+bool reads_numbers(const ir::Node& n) {
+  if (n.op != "cast") return false;  // By name: the only op that reads them so
+  return n.inputs[0]->type.dtype == DType::kString && n.out()->type.dtype != DType::kString;
+}
+
+bool are_numbers(std::span<const ir::Value* const> held) {
+  return std::any_of(held.begin(), held.end(), [](const ir::Value* v) {
+    return std::any_of(v->users.begin(), v->users.end(), [](const ir::Node* n) { return reads_numbers(*n); });
+  });
+}
+
 std::optional<int64_t> indexed_rows(const ir::Value* input, const DimBinding& sizes,
                                     std::vector<const ir::Value*>* moved) {
   std::optional<int64_t> least;
@@ -86,7 +97,10 @@ Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding
     } else if (is_float(v->type.dtype)) {
       for (int64_t k = 0; k < t.numel(); ++k) t.set_f64(k, rng.normal());
     } else if (v->type.dtype == DType::kString) {
-      for (std::string& s : t.mutable_strings()) s = random_text(rng);
+      std::vector<const ir::Value*> held;
+      indexed_rows(v, sizes, &held);
+      const bool numbers = are_numbers(held);
+      for (std::string& s : t.mutable_strings()) s = numbers ? std::to_string(rng.below(100)) : random_text(rng);
     } else {
       const std::optional<int64_t> rows = v->type.dtype == DType::kBool ? std::nullopt : indexed_rows(v, sizes);
       for (int64_t k = 0; k < t.numel(); ++k) t.set_i64(k, integer(rng, how, rows));

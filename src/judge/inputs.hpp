@@ -1,6 +1,8 @@
 // Seeded inputs of a whole model within its valid range: integers stay below the size of what they index.
 #pragma once
 
+#include <span>
+
 #include "base/rng.hpp"
 #include "ir/graph.hpp"
 
@@ -14,12 +16,19 @@ enum class Integers {
 };
 
 // One tensor for each graph input at these sizes: floats normal, booleans mostly true, strings as random_text()
-// makes them. Errors: kInvalid where a size does not follow from the binding, kMemory.
+// makes them, or whole numbers where they are read as such. Errors: kInvalid where a size does not follow from the
+// binding, kMemory.
 Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding& sizes, uint64_t seed,
                                         Integers integers = Integers::kIndices);
 
 // A short text: words in both cases, digits, spaces, characters of several bytes; one in eight is empty.
 std::string random_text(Rng& rng);
+
+// Whether it is an error of this node that a string is not a number.
+bool reads_numbers(const ir::Node& n);
+
+// Whether strings that these values all hold are read as numbers.
+bool are_numbers(std::span<const ir::Value* const> held);
 
 // The rows of the smallest table that an integer indexes, directly or through ops that only move it; none: it is not an
 // index. Values that still hold it are added to `moved`.

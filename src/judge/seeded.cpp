@@ -13,7 +13,9 @@
 namespace peri::judge {
 
 namespace {
-// Follows a buffer of integers through the steps of a program.
+constexpr int64_t kNumbers = 100;  // texts that are read as numbers are below this
+
+// Follows a buffer of integers or strings through the steps of a program.
 struct Follower {
   const plan::Program& program;
   const DimBinding& sizes;
@@ -21,6 +23,7 @@ struct Follower {
   std::set<int32_t> seen = {};
   std::vector<int32_t> work = {};
   std::optional<int64_t> least = {};
+  bool numbers = false;  // strings are read as such
 
   void add(int32_t buffer) {
     if (buffer < 0) return;
@@ -36,6 +39,7 @@ struct Follower {
     std::vector<const ir::Value*> moved;
     if (const auto rows = indexed_rows(payload->graph.inputs[k], sizes, &moved))
       least = std::min(least.value_or(*rows), *rows);
+    numbers = numbers || are_numbers(moved);
     for (size_t n = 0; n < std::min(payload->graph.outputs.size(), step.writes.size()); ++n)
       if (std::find(moved.begin(), moved.end(), payload->graph.outputs[n]) != moved.end()) add(step.writes[n]);
   }
@@ -69,8 +73,10 @@ Status check_room(const plan::Program& program, const plan::Port& port, const Di
 Result<Tensor> random_input(const plan::Program& program, size_t index, const DimBinding& dims, uint64_t seed) {
   const plan::Port& port = program.inputs[index];
   PERI_TRY(check_room(program, port, dims));
-  const bool counts = !is_float(port.dtype) && port.dtype != DType::kBool && port.dtype != DType::kString;
-  return random_input(port, dims, seed, counts ? Follower{program, dims}.rows(port.buffer) : std::nullopt);
+  if (is_float(port.dtype) || port.dtype == DType::kBool) return random_input(port, dims, seed);
+  Follower reads{program, dims};
+  const std::optional<int64_t> rows = reads.rows(port.buffer);
+  return random_input(port, dims, seed, reads.numbers ? kNumbers : rows);
 }
 
 Result<Tensor> random_input(const plan::Port& port, const DimBinding& dims, uint64_t seed,
@@ -83,7 +89,7 @@ Result<Tensor> random_input(const plan::Port& port, const DimBinding& dims, uint
   int64_t below = port.dtype == DType::kBool || port.name.find("type_id") != std::string::npos ? 2 : 100;
   if (rows) below = std::clamp<int64_t>(*rows, 1, below);
   if (port.dtype == DType::kString) {
-    for (std::string& s : t.mutable_strings()) s = random_text(rng);
+    for (std::string& s : t.mutable_strings()) s = rows ? std::to_string(rng.below(*rows)) : random_text(rng);
     return t;
   }
   for (int64_t k = 0; k < t.numel(); ++k) {

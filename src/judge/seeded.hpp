@@ -6,8 +6,8 @@
 
 namespace peri::judge {
 
-// Floats normal; texts as random_text() makes them; integers below 100, below 2 for names of segment ids, and below
-// `rows` if given; ones for names of masks.
+// Floats normal; texts as random_text() makes them, or whole numbers below `rows` if given; integers below 100, below 2
+// for names of segment ids, and below `rows` if given; ones for names of masks.
 Result<Tensor> random_input(const plan::Port& port, const DimBinding& dims, uint64_t seed,
                             std::optional<int64_t> rows = std::nullopt);
 // Input `index` of the program: `rows` of the smallest table that a step indexes with it. Errors: kMemory where a large

@@ -12,7 +12,10 @@ std::string Verification::text() const {
   if (bisect && bisect->empty() && outputs.empty()) return "the engine has no step: nothing was judged";
   if (bisect && outputs.empty())
     return bisected + "; " + (out.empty() ? "the outputs were not compared with those of the whole model" + nan : out);
-  if (out.empty())
+  if (out.empty() && compared == 0)
+    out = format("%s against %s: no value was compared, as all outputs are empty; their types and shapes agree",
+                 counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str());
+  else if (out.empty())
     out = format("%s against %s, largest error %.3g of the output's range, allowed %.3g",
                  counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str(), worst, allowed);
   if (both_nan && outside.empty())
@@ -43,6 +46,7 @@ std::string verification_json(const Verification& v) {
       .field("max_error", v.max_error)
       .field("precision", std::string(dtype_name(v.precision)))
       .field("weights_checked", v.weights_checked)
+      .field("compared", v.compared)
       .field("both_nan", v.both_nan);
   if (!v.draws.empty()) w.field("draws", v.draws);
   w.key("outputs").begin_array();

@@ -260,6 +260,7 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
       const bool nan = o.difference.both_nan > 0 && !budget.nan_equal;
       std::string beyond = breach(o, allowed, budget, got.dtype());
       o.inside = !nan && beyond.empty();
+      v->compared += o.difference.count;
       v->both_nan += o.difference.both_nan;
       if (nan && v->outside.empty())
         v->outside = proves_nothing(terms, n, o.output, o.difference.both_nan, o.difference.count);

@@ -95,7 +95,10 @@ Status join_features(ir::Graph& graph, ir::Node& node, int) {
 
 Status one_hot(ir::Graph& graph, ir::Node& node, int) {
   Composed c(graph, node);
-  if (node.i("zeros", 1) == 0) return unsupported("a one-hot encoder that refuses what it does not know");
+  if (node.i("zeros", 1) == 0)
+    return unsupported("a one-hot encoder for which an unknown category is an error")
+        .expecting("zeros = 1")
+        .advise("export it so that unknown categories become zeros: handle_unknown=\"ignore\" in scikit-learn");
   ir::Value* x = c.op("unsqueeze", {c.in(0), c.ints({-1})});
   if (c.in(0)->type.dtype == DType::kString)
     x = c.op("equal", {x, list(c, texts(node, "cats_strings"))});

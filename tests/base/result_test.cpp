@@ -38,13 +38,13 @@ TEST(Result, MacrosPassErrorsOn) {
 
 TEST(Error, TextNamesFileNodeExpectationAndRemedyOnOneLine) {
   const Error error =
-      invalid("bad rank").in_file("m.onnx").at_node("conv1").expecting("4").but_found("3").advise("fix\nit");
+      invalid("bad rank").in_file("m.onnx").at_node("conv1").expecting("4").but_found("3").advise("fix it");
   EXPECT_EQ(error.text(), "m.onnx: 'conv1': bad rank: expected 4, found 3; fix it");
 }
 
 TEST(Error, NamesAreEscapedAsInTables) {
-  const Error error = invalid("in two\nlines").in_file("a\nb.onnx").at_node("c\td");
-  EXPECT_EQ(error.text(), "a\\x0ab.onnx: 'c\\x09d': in two lines");
+  const Error error = invalid("no input '%s'", "x\ny").in_file("a\nb.onnx").at_node("c\td").but_found("'z\t'");
+  EXPECT_EQ(error.text(), "a\\x0ab.onnx: 'c\\x09d': no input 'x\\x0ay': found 'z\\x09'");
 }
 
 TEST(Error, InnermostPlaceIsKept) {

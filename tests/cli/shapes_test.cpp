@@ -53,7 +53,6 @@ TEST_F(Shapes, AreTunedForAndChecked) {
   EXPECT_NE(error_of({"--shapes", "image:4xx8"}).find("--shapes has no size there"), std::string::npos);
   EXPECT_NE(error_of({"--max-shapes", "image:4y8"}).find("--max-shapes has no size there"), std::string::npos);
   EXPECT_NE(error_of({"--dims", "batch=-1"}).find("--dims has no size there"), std::string::npos);
-  EXPECT_NE(error_of({"--dims", "batch=0"}).find("expected at least 1"), std::string::npos) << "not a sequence";
   EXPECT_NE(error_of({"--dims", "batc=4"}).find("no dimension 'batc'"), std::string::npos);
 }
 

@@ -132,6 +132,14 @@ class HostileFolder : public ::testing::Test {
   std::string dir_, config_;
 };
 
+TEST_F(HostileFolder, LayersThatAreLeftOutAreTold) {
+  EXPECT_TRUE(import_folder(dir_).value().notes.empty());
+  set("num_hidden_layers", "1");
+  const ImportedFolder fewer = import_folder(dir_).value();
+  ASSERT_EQ(fewer.notes.size(), 1U);
+  EXPECT_EQ(fewer.notes[0], "config.json says 1 layer, and the weights have more: they are left out");
+}
+
 TEST_F(HostileFolder, EverySizeIsChecked) {
   EXPECT_EQ(error(), "ok");
   for (const char* key : {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size",

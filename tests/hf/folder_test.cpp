@@ -61,6 +61,14 @@ TEST_F(FolderTest, ReadsASentenceModel) {
   EXPECT_EQ(read_folder(dir_).value().pooling, Pooling::kCls);
 }
 
+TEST_F(FolderTest, APoolingThatIsOffIsNone) {
+  put("modules.json", kModules);
+  put("1_Pooling/config.json", R"({"embedding_dimension":384,"pooling_mode_cls_token":false})");
+  EXPECT_EQ(read_folder(dir_).value().pooling, Pooling::kMean) << "the default";
+  put("1_Pooling/config.json", R"({"embedding_dimension":384,"pooling_mode_mean_tokens":false})");
+  EXPECT_NE(read_folder(dir_).error().text().find("1_Pooling/config.json: no pooling is set"), std::string::npos);
+}
+
 TEST_F(FolderTest, APlainModelHasNoPooling) {
   const Folder f = read_folder(dir_).value();
   EXPECT_EQ(f.pooling, Pooling::kNone);

@@ -49,5 +49,21 @@ TEST(Inputs, TextsDifferAndHoldCharactersOfSeveralBytes) {
   }
 }
 
+TEST(Inputs, TextsThatAreReadAsNumbersAreNumbers) {
+  auto g = ir::parse_graph(
+      "graph { input x: string[n]; input w: string[n]; m = identity(x); y = cast(m) {to=1}; "
+      "output y; output w }");
+  ASSERT_TRUE(g.ok()) << g.error().text();
+  ASSERT_TRUE(ops::infer_graph(*g).ok());
+  const auto made = make_inputs(*g, {{"n", 200}}, 7);
+  ASSERT_TRUE(made.ok()) << made.error().text();
+  const auto number = [](const std::string& s) {
+    return !s.empty() && s.find_first_not_of("0123456789") == std::string::npos;
+  };
+  const std::vector<std::string>&x = (*made)[0].string_values(), &w = (*made)[1].string_values();
+  EXPECT_TRUE(std::all_of(x.begin(), x.end(), number));
+  EXPECT_FALSE(std::all_of(w.begin(), w.end(), number));
+}
+
 }  // namespace
 }  // namespace peri::judge

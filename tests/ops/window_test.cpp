@@ -100,6 +100,15 @@ TEST(MaxPool, CeilModeKeepsWindowsThatBeginInside) {
             "[1,1,3,3]");
 }
 
+// The only window may reach beyond an input that is smaller than it.
+TEST(MaxPool, CeilModeTakesAnInputSmallerThanItsWindow) {
+  const std::vector<RefTensor> in = {floats({1, 1, 1, 3}, {7, 8, 9})};
+  const std::string window = "kernel_shape=[2,2], strides=[2,2]}; output y }";
+  expect_values(run_text("graph { input x: f32[1,1,1,3]; y = max_pool(x) {ceil_mode=1, " + window, in)[0], {8, 9});
+  expect_values(run_text("graph { input x: f32[1,1,1,3]; y = average_pool(x) {ceil_mode=1, " + window, in)[0],
+                {7.5, 9});
+}
+
 TEST(MaxPool, IndicesNanAndTies) {
   const double nan = std::nan("");
   const std::vector<RefTensor> in = {floats({1, 1, 2, 4}, {1, 5, 5, nan, 5, 0, 2, 2})};

@@ -137,6 +137,8 @@ class Errors(Package):
     def test_values_without_elements(self):
         nothing = np.zeros((0, 1, 8, 8), np.float32)
         self.raises(peri.UsageError, lambda: self.engine.run(nothing), "'batch' is 0", "min_dims={'image.0': 0}")
+        self.raises(peri.UsageError, lambda: self.engine.verify(dims={"batch": 0}), "'batch' is 0", "dims={'batch': 0}")
+        self.assertEqual(peri.build(DIGITS, dims={"batch": 0}, **QUICK).verify().compared, 0)
         engine = peri.build(DIGITS, min_dims={"image.0": 0}, **QUICK)
         self.assertEqual(engine.run(nothing)["logits"].shape, (0, 10))
         self.assertEqual(peri.build(DIGITS, dims={"batch": 0}, **QUICK).run(nothing)["logits"].shape, (0, 10))

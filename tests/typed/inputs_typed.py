@@ -11,7 +11,7 @@ import zlib
 
 import numpy
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from typed import DIGITS, SOURCE, Typed, main
 
@@ -281,6 +281,26 @@ class Inputs(Typed):
         self.assertIn("none: --labels holds no names", self.ends(2, "run", engine, "-i", "x=random:1", "--top-k", "3", "--labels", "none"))
         (self.folder / "two").write_text("cat\ndog\n")
         self.assertIn("expected 3 lines", self.ends(2, "run", engine, "-i", "x=random:1", "--top-k", "3", "--labels", "two"))
+
+    def test_strings_that_are_numbers(self):
+        """A build makes up such strings as the model reads; where it cannot know, it says that the engine was not run."""
+        value = helper.make_tensor_value_info
+        cast = [helper.make_node("Identity", ["x"], ["m"]), helper.make_node("Cast", ["m"], ["y"], to=1)]
+        split = [helper.make_node("StringSplit", ["x"], ["m", "k"], delimiter=","), helper.make_node("Cast", ["m"], ["y"], to=1)]
+        for name, nodes, texts, want in (("cast", cast, ["1.5", "-2e3", "inf"], [1.5, -2000, numpy.inf]), ("split", split, ["1,2", "7,-8"], [1, 2, 7, -8])):
+            graph = helper.make_graph(nodes, "g", [value("x", TensorProto.STRING, ["n"])], [value("y", TensorProto.FLOAT, None)])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), self.folder / f"{name}.onnx")
+            said = self.ends(0, "build", f"{name}.onnx", "-o", f"{name}.engine", "--no-cache")
+            self.assertIn("right at" if name == "cast" else "the engine was not run", said)
+            (self.folder / "x.pb").write_bytes(numpy_helper.from_array(numpy.array(texts, object), "x").SerializeToString())
+            self.ends(0, "run", f"{name}.engine", "-i", "x=x.pb", "--output-dir", "out", "--force")
+            numpy.testing.assert_array_equal(numpy.load(self.folder / "out/y.npy").flatten(), numpy.array(want, numpy.float32))
+            self.ends(0, "verify", f"{name}.engine", *(() if name == "cast" else ("-i", "x=x.pb")))
+            self.ends(1, "run", f"{name}.engine", "-i", "x=" + self.text_of("3", "many"))
+
+    def text_of(self, *texts):
+        (self.folder / "texts.pb").write_bytes(numpy_helper.from_array(numpy.array(texts, object), "x").SerializeToString())
+        return "texts.pb"
 
     def test_what_says_how_to_read_a_picture_needs_one(self):
         engine = self.identity([1, 3, 4, 4])

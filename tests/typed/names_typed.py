@@ -43,6 +43,8 @@ class Names(Typed):
                 self.said("run", engine, codes=(2,))
                 self.said("run", engine, "--dims", f"{node}=1", codes=(2,))
                 self.said("build", model, "-o", engine, "--dims", f"{node}=1", codes=(2,))
+                if "\n" in given:
+                    self.assertIn("input 'a\\x0aPASSED zzzx' is not given", self.ends(2, "run", engine))
 
     def test_faults_in_nodes_and_operators(self):
         for k, name in enumerate(NAMES):

@@ -35,6 +35,12 @@ class Sizes(Typed):
         said = self.ends(1, "run", "c.engine", "-i", "x=x.npy")
         self.assertIn("'node'", said)
         self.assertIn("the window is larger than the padded input: expected at least 5 elements along spatial axis 0, found 2", said)
+        pool = self.save("pool.onnx", "MaxPool", ["n", 2, "h", "w"], {}, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)
+        self.ends(0, "build", pool, "-o", "p.engine")
+        x = numpy.arange(6, dtype=numpy.float32).reshape(1, 2, 1, 3)
+        numpy.save(self.folder / "x.npy", x)
+        self.ends(0, "run", "p.engine", "-i", "x=x.npy", "--output-dir", "out")  # its windows are rounded up
+        numpy.testing.assert_array_equal(numpy.load(self.folder / "out/y.npy"), [[[[1, 2]], [[4, 5]]]])
         self.ends(0, "build", self.save("parts.onnx", "Split", ["n", "k"], {}, ("y", "z", "u"), num_outputs=3), "-o", "s.engine")
         numpy.save(self.folder / "x.npy", numpy.ones((1, 4), numpy.float32))
         self.assertIn("'node': Split of 'x': split of 1 elements into 3 parts", self.ends(1, "run", "s.engine", "-i", "x=x.npy"))
@@ -130,6 +136,21 @@ class Sizes(Typed):
             self.assertNotIn(b"tuned for", r.stderr)
         r = self.peri("run", model, "-i", "x=x.npy", "--dims", "k=5", "--no-tune", "--no-cache")
         self.assertIn(b"tuned for k=5,n=6, run at k=10,n=6", r.stderr)
+
+    def test_a_largest_size_below_the_smallest(self):
+        """Neither is what the engine is tuned for, which nobody said."""
+        model = self.save("relu.onnx", "Relu", ["n", "k"], {})
+        said = self.ends(2, "build", model, "-o", "a.engine", "--min-shapes", "x:1x2", "--max-shapes", "x:4x1")
+        self.assertIn("the smallest size of dimension 'k' is 2, and its largest is 1", said)
+
+    def test_a_run_that_fails_is_not_called_right(self):
+        model = self.save("pick.onnx", "Gather", ["n"], {"i": numpy.array([0, 200])})
+        self.ends(0, "build", model, "-o", "a.engine", "--dims", "n=256", "--no-tune", "--no-cache", "--quiet")
+        for n, code in ((200, 1), (201, 0)):
+            numpy.save(self.folder / "x.npy", numpy.ones(n, numpy.float32))
+            for subject in ("a.engine", model):
+                r = self.peri("run", subject, "-i", "x=x.npy", "--dims", "n=256", "--no-tune", "--no-cache") if subject == model else self.peri("run", subject, "-i", "x=x.npy")
+                self.assertEqual((r.returncode, b"perhaps not fastest" in r.stderr), (code, code == 0), r.stderr)
 
     def test_sizes_that_are_proposed_are_understood(self):
         """A name may be read as two items: then the note names an axis."""

@@ -84,12 +84,8 @@ Status add(std::string_view flag, const std::string& name, int64_t value, Sizes*
 Status add_dim(const std::string& item, Sizes* out) {
   const size_t eq = item.rfind('=');
   if (eq == std::string::npos || eq == 0) return usage("--dims is not NAME=N").but_found(item);
-  // 0 is valid for a sequence without elements or an absent optional input; for a dimension it is refused later, with
-  // the model at hand. A batch is a dimension of any model: a server, too, says so before it has read one.
   PERI_ASSIGN(const int64_t v, size_of("--dims", std::string_view(item).substr(eq + 1), item, 0));
-  const std::string name = item.substr(0, eq);
-  if (v == 0 && name == "batch") return usage("dimension '%s' is 0", name.c_str()).expecting("at least 1");
-  return add("--dims", name, v, out);
+  return add("--dims", item.substr(0, eq), v, out);
 }
 
 Status add_shape(std::string_view flag, const std::string& item, Sizes* out) {

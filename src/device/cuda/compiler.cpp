@@ -190,7 +190,9 @@ Result<Code> Compiler::compile_anew(const Source& source) const {
   out.log = log_of(t, owned.program);
   if (done != 0) {
     const char* const what = done == kCompilationFailed ? "the source does not compile" : t.error_text(done);
-    return refused("%s", what).at_node(source.name).but_found(out.log.substr(0, kShownLog));
+    std::string shown = out.log.substr(0, kShownLog);
+    std::replace(shown.begin(), shown.end(), '\n', ' ');
+    return refused("%s", what).at_node(source.name).but_found(shown);
   }
   size_t bytes = 0;
   if (const int code = t.cubin_size(owned.program, &bytes); code != 0)

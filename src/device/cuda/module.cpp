@@ -131,6 +131,7 @@ Result<std::unique_ptr<Module>> load_module(std::shared_ptr<Context> context, st
     return d.library_load(&library, image.data(), options, values, count, nullptr, nullptr, 0);
   });
   log.back() = '\0';
+  std::replace(log.begin(), log.end(), '\n', ' ');
   if (!loaded.ok() && log[0]) return std::move(loaded).error().but_found(log.data());
   PERI_TRY(std::move(loaded));
   return std::unique_ptr<Module>(std::make_unique<LoadedModule>(std::move(context), library));

@@ -35,6 +35,7 @@ Result<ir::Graph> build(const Folder& folder, const Weights& weights, std::vecto
   PERI_TRY(finish_outputs(net, folder, hidden, x, mask));
   if (weights.find("classifier.weight") || weights.find("vocab_projector.bias") || weights.find("qa_outputs.weight"))
     notes->push_back("the model's task head is left out: the outputs are token and sentence vectors");
+  note_more_layers(net, sizes, kNames, notes);
   return std::move(net).finish();
 }
 

@@ -76,9 +76,11 @@ Result<Dim> WindowSpec::extent(size_t axis, const Dim& in, bool ceil, const Dim&
   const Dim stride(window.stride[axis]);
   if (auto_pad == AutoPad::kSameUpper || auto_pad == AutoPad::kSameLower) return ceildiv(in, stride);
   const Dim padded = in + window.pad_begin[axis] + window.pad_end[axis], slack = padded - reach;
-  if (slack.is_const() && slack.value() < 0)
+  // Rounded up, a first window that begins within the input may reach beyond its end.
+  const int64_t least = ceil ? 1 - window.stride[axis] : 0;
+  if (slack.is_const() && slack.value() < least)
     return invalid("the window is larger than the padded input")
-        .expecting(format("at least %s elements along spatial axis %zu", reach.text().c_str(), axis))
+        .expecting(format("at least %s elements along spatial axis %zu", (reach + least).text().c_str(), axis))
         .but_found(padded.text());
   if (!ceil) return floordiv(slack, stride) + 1;
   return min(ceildiv(slack, stride) + 1, ceildiv(in + window.pad_begin[axis], stride));

@@ -133,6 +133,7 @@ def _least(found: re.Match[str]) -> str:
 _WITH_VALUE = (
     (r"\bmin_dims '?([^\s;']+):(\d+(?:x\d+)*)'?", _least),
     (r"the option dims \"([^\"]+)=N\"", r"dims={'\1': N}"),
+    (r"the option dims \"([^\"]+)=0\"", r"dims={'\1': 0}"),
     (r"the option disabled_passes \"(\w+)\"", r"disabled_passes=['\1']"),
     (r"the option (\w+) \"(\w+)\"", r"\1='\2'"),
     (r"\bno_(tune|verify|cache|worker)\b", r"\1=False"),

@@ -78,6 +78,7 @@ class Verification(Verdict):
 
     against: str
     max_error: float
+    compared: int  # elements of outputs; 0: all are empty, or the steps alone were judged
     outputs: list[Record]
 
     @property

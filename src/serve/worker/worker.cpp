@@ -71,15 +71,20 @@ Result<Loaded> Worker::State::load(const LoadOrder& order, const std::function<v
     if (id >= kMaxModels) return refused("a worker has at most %u models", kMaxModels);
     models[id] = {};  // reserves the index
   }
+  const auto without = [&](const char* message) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return stopping ? Error(ErrorKind::kCancelled, "the server ends") : refused("%s", message);
+  };
+  constexpr const char* kEnded = "the worker process ended over loading the model";
   std::shared_ptr<Link> asked;
   auto there = [&]() -> Result<LoadedThere> {
     while (true) {
-      {
+      const bool came = [&] {
         std::unique_lock<std::mutex> lock(mutex);
         const auto up = [&] { return stopping || link; };
-        if (!changed.wait_for(lock, std::chrono::seconds(kStartPatienceS), up) || stopping)
-          return refused("there is no worker process to load it");
-      }
+        return changed.wait_for(lock, std::chrono::seconds(kStartPatienceS), up) && !stopping;
+      }();
+      if (!came) return without("there is no worker process to load it");
       const std::lock_guard<std::mutex> lock(control);
       if (process.pid < 0) continue;
       {
@@ -92,7 +97,7 @@ Result<Loaded> Worker::State::load(const LoadOrder& order, const std::function<v
   if (!there.ok()) {
     forget(id);
     if (there.error().kind == ErrorKind::kIo && there.error().message == "closed")
-      return refused("the worker process ended over loading the model");
+      return without(kEnded);
     return there.error();
   }
   LoadOrder again = order;
@@ -108,7 +113,7 @@ Result<Loaded> Worker::State::load(const LoadOrder& order, const std::function<v
     models[id] = remote;
     same = asked && link == asked;
   }
-  if (!same) return refused("the worker process ended over loading the model");
+  if (!same) return without(kEnded);
   remote->attach(asked, out.canary);
   out.servable = remote;
   return out;
