@@ -136,6 +136,18 @@ PERI_SIMD M32x16 gt(F32x16 a, F32x16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _
 PERI_SIMD M32x16 ge(F32x16 a, F32x16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_GE_OQ)}; }
 PERI_SIMD M32x16 is_nan(F32x16 a) { return {_mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q)}; }
 PERI_SIMD F32x16 select(M32x16 m, F32x16 a, F32x16 b) { return {_mm512_mask_blend_ps(m.v, b.v, a.v)}; }
+// One instruction; the second operand where either is NaN or both are zero.
+PERI_SIMD F32x16 max_second(F32x16 a, F32x16 b) { return {_mm512_max_ps(a.v, b.v)}; }
+PERI_SIMD F32x16 min_second(F32x16 a, F32x16 b) { return {_mm512_min_ps(a.v, b.v)}; }
+// NaN where either is NaN (numpy's and ONNX's maximum and minimum).
+PERI_SIMD F32x16 max(F32x16 a, F32x16 b) { return select(is_nan(a), a, max_second(a, b)); }
+PERI_SIMD F32x16 min(F32x16 a, F32x16 b) { return select(is_nan(a), a, min_second(a, b)); }
+PERI_SIMD I32x16 as_int(F32x16 a) { return {_mm512_castps_si512(a.v)}; }
+PERI_SIMD F32x16 as_float(I32x16 a) { return {_mm512_castsi512_ps(a.v)}; }
+// table[index mod 16] in each lane; 64-byte aligned.
+PERI_SIMD F32x16 look_up(const float (&table)[16], I32x16 index) {
+  return {_mm512_permutexvar_ps(index.v, _mm512_load_ps(table))};
+}
 PERI_SIMD I32x16 to_int(F32x16 a) { return {_mm512_cvtps_epi32(a.v)}; }  // nearest even; out of range: INT_MIN
 PERI_SIMD I32x16 to_int_trunc(F32x16 a) { return {_mm512_cvttps_epi32(a.v)}; }
 PERI_SIMD F32x16 to_float(I32x16 a) { return {_mm512_cvtepi32_ps(a.v)}; }
