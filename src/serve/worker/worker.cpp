@@ -96,8 +96,7 @@ Result<Loaded> Worker::State::load(const LoadOrder& order, const std::function<v
   }();
   if (!there.ok()) {
     forget(id);
-    if (there.error().kind == ErrorKind::kIo && there.error().message == "closed")
-      return without(kEnded);
+    if (there.error().kind == ErrorKind::kIo && there.error().message == "closed") return without(kEnded);
     return there.error();
   }
   LoadOrder again = order;
