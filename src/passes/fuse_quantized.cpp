@@ -24,9 +24,10 @@ bool one_a_column(const Product& p, const Tensor& t) { return t.rank() == 1 && t
 bool read_bias(const ir::Node& n, Product* p) {
   if (!n.in(2)) return true;
   const auto bias = dequantized(n.in(2));
-  const std::optional<Tensor>& t = bias ? bias->bytes->constant : n.in(2)->constant;
-  if (!t || !one_a_column(*p, *t)) return false;
-  bool same = bias && t->dtype() == DType::kI32;
+  const ir::Value* held = bias ? bias->bytes : n.in(2);
+  if (!held || !held->constant || !one_a_column(*p, *held->constant)) return false;
+  const Tensor& t = *held->constant;
+  bool same = bias && t.dtype() == DType::kI32;
   for (int64_t k = 0; bias && k < p->columns; ++k) {
     same = same && std::fabs(element(bias->scale, k) - p->unit(k)) <= 1e-6 * p->unit(k) &&
            (!bias->zero || element(bias->zero, k) == 0);
@@ -37,8 +38,8 @@ bool read_bias(const ir::Node& n, Product* p) {
   }
   for (int64_t k = 0; k < p->columns; ++k) {
     const double v =
-        bias ? (static_cast<double>(t->i64(k)) - (bias->zero ? element(bias->zero, k) : 0)) * element(bias->scale, k)
-             : t->f64(k);
+        bias ? (static_cast<double>(t.i64(k)) - (bias->zero ? element(bias->zero, k) : 0)) * element(bias->scale, k)
+             : t.f64(k);
     if (!std::isfinite(v) || !(p->unit(k) > 1e-30)) return false;  // float32 has room beside it to divide by it
     p->numbers.push_back(v);
   }

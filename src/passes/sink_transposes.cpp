@@ -17,8 +17,8 @@ size_t fixed_tail(const std::vector<int64_t>& perm) {
 }
 
 // Replaces n(T(x)) by T'(n'(x)), where n' is n with input `port` changed.
-Result<bool> swap(Rewriter& w, ir::Node* n, ir::Node* t, size_t port, ir::Attrs attrs,
-                  const std::vector<int64_t>& after) {
+Result<bool> exchange(Rewriter& w, ir::Node* n, ir::Node* t, size_t port, ir::Attrs attrs,
+                      const std::vector<int64_t>& after) {
   std::vector<ir::Value*> inputs = n->inputs;
   inputs[port] = t->in(0);
   w.standing_for({n, t});
@@ -35,7 +35,7 @@ Result<bool> past_unary(Rewriter& w, ir::Node* n, ir::Node* t) {
   for (size_t k = 1; k < n->inputs.size(); ++k)
     if (n->in(k) && !scalar_of(n->in(k))) return false;
   if (!same_shape(n->out(), t->out())) return false;
-  return swap(w, n, t, 0, n->attrs, perm_of(*t));
+  return exchange(w, n, t, 0, n->attrs, perm_of(*t));
 }
 
 // An element-wise node with a second operand that the permutation does not affect, a constant that can be transposed
@@ -90,7 +90,7 @@ Result<bool> past_rows(Rewriter& w, ir::Node* n, ir::Node* t) {
   } else {
     return false;
   }
-  return swap(w, n, t, 0, n->attrs, perm);
+  return exchange(w, n, t, 0, n->attrs, perm);
 }
 
 Result<bool> past_reshape(Rewriter& w, ir::Node* n, ir::Node* t) {
@@ -141,7 +141,7 @@ Result<bool> past_gather(Rewriter& w, ir::Node* n, ir::Node* t) {
   }
   ir::Attrs attrs = n->attrs;
   attrs["axis"] = source;
-  return swap(w, n, t, 0, std::move(attrs), after);
+  return exchange(w, n, t, 0, std::move(attrs), after);
 }
 
 Result<bool> past_split(Rewriter& w, ir::Node* n, ir::Node* t) {
