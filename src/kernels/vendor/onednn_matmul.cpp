@@ -98,7 +98,8 @@ Desc describe_packed(const Product& s, int64_t rows, bool bias, const dnnl::prim
   try {
     Desc same = describe(s, rows, bias, attributes, *first);
     if (std::string_view(same.impl_info_str()) == own.impl_info_str()) return same;
-  } catch (const dnnl::error&) {  // not in that format
+  } catch (const dnnl::error&) {
+    return own;  // not in that format
   }
   return own;
 }
@@ -208,11 +209,8 @@ class Divider {
 
 Result<Division> divide(const Divider& divider, const Product& s, int64_t slices) {
   if (s.m <= kFewRows) {
-    try {
-      Result<Division> columns = divider.by_columns();
-      if (columns.ok()) return columns;
-    } catch (const dnnl::error&) {  // no implementation for part of that format
-    }
+    Result<Division> columns = vendor::onednn_guarded([&] { return divider.by_columns(); });
+    if (columns.ok()) return columns;  // else part of that format has no implementation
   }
   return divider.by_rows(std::min(slices, s.m));
 }
