@@ -17,7 +17,7 @@ constexpr int64_t kMaxSlices = 1024;
 // Measured: benchmarks/results/2026-11-29_pasts.md.
 constexpr int64_t kFewRows = 64;  // whose columns are divided
 constexpr int64_t kMaxColumnTasks = 16;
-constexpr int64_t kBlockColumns = 64;  // of oneDNN's packed formats
+constexpr int64_t kBlockColumns = 64;  // of a task, at least about
 constexpr size_t kAlign = 64;
 
 struct Product {
@@ -143,6 +143,32 @@ int64_t offset_of(const memory::desc& part) {
 #endif
 }
 
+// Columns that parts of a packed format are made of: its blocks, some kBlockColumns of them. 0: it is not known.
+int64_t unit_of(const memory::desc& format) {
+  int64_t block = 1;
+#if DNNL_VERSION_MAJOR >= 3
+  if (format.get_format_kind() != memory::format_kind::blocked) return 0;
+  const auto sizes = format.get_inner_blks(), axes = format.get_inner_idxs();
+  for (size_t k = 0; k < sizes.size(); ++k)
+    if (axes[k] == 0) block *= sizes[k];
+#else
+  block = kBlockColumns;
+#endif
+  return (kBlockColumns + block - 1) / block * block;
+}
+
+// Whether columns of `part` lie in memory as whole blocks of them do in `whole`.
+bool same_blocks(const memory::desc& part, const memory::desc& whole) {
+#if DNNL_VERSION_MAJOR >= 3
+  return part.get_format_kind() == memory::format_kind::blocked && part.get_strides() == whole.get_strides() &&
+         part.get_inner_blks() == whole.get_inner_blks() && part.get_inner_idxs() == whole.get_inner_idxs();
+#else
+  (void)part;
+  (void)whole;
+  return false;
+#endif
+}
+
 int64_t first_of(int64_t rows, int64_t slices, int64_t slice) { return rows * slice / slices; }
 
 class Divider {
@@ -176,22 +202,36 @@ class Divider {
     const memory::desc format = all.weights_desc();
     PERI_ASSIGN(const Tensor* weights, weights_as(all));
     Division out;
-    const int64_t blocks = (s_.n + kBlockColumns - 1) / kBlockColumns;
+    const int64_t unit = unit_of(format);
+    if (unit == 0) return refused("a format without blocks");
+    const int64_t blocks = std::max<int64_t>(1, s_.n / unit);  // what is left belongs to the last
     const int64_t tasks = std::min(blocks, kMaxColumnTasks);
     for (int64_t k = 0; k < tasks; ++k) {
-      const int64_t from = first_of(blocks, tasks, k) * kBlockColumns;
-      const int64_t columns = std::min(s_.n, first_of(blocks, tasks, k + 1) * kBlockColumns) - from;
-      const memory::desc part = format.submemory_desc({columns, s_.k}, {from, 0});
-      Product narrow = s_;
-      narrow.n = columns;
-      const Desc desc = describe(narrow, s_.m, bias_, attributes_, format.submemory_desc({columns, s_.k}, {0, 0}));
+      const int64_t from = first_of(blocks, tasks, k) * unit;
+      const int64_t columns = (k + 1 == tasks ? s_.n : first_of(blocks, tasks, k + 1) * unit) - from;
+      PERI_ASSIGN(const Desc desc, describe_columns(columns, format));
       PERI_TRY(vendor::check_implementation(desc.impl_info_str()));
+      const memory::desc part = format.submemory_desc({columns, s_.k}, {from, 0});
       out.add({0, s_.m, from, columns, nullptr, offset_of(part)}, desc, weights, s_.n);
     }
     return out;
   }
 
  private:
+  // The product with so many columns of the packed right side; what is no whole number of blocks has no descriptor but
+  // its own.
+  Result<Desc> describe_columns(int64_t columns, const memory::desc& format) const {
+    Product narrow = s_;
+    narrow.n = columns;
+    if (columns % unit_of(format) == 0)
+      return describe(narrow, s_.m, bias_, attributes_, format.submemory_desc({columns, s_.k}, {0, 0}));
+    const memory::desc any({columns, s_.k}, memory::data_type::f32, memory::format_tag::any);
+    Desc own = describe(narrow, s_.m, bias_, attributes_, any);
+    if (!same_blocks(own.weights_desc(), format))
+      return refused("another format for %lld columns", static_cast<long long>(columns));
+    return own;
+  }
+
   Result<const Tensor*> weights_as(const Desc& desc) const {
     const memory::desc plain({s_.n, s_.k}, memory::data_type::f32,
                              s_.transposed ? memory::format_tag::ab : memory::format_tag::ba);
