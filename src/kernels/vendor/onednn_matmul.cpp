@@ -203,13 +203,13 @@ class Divider {
     PERI_ASSIGN(const Tensor* weights, weights_as(all));
     Division out;
     const int64_t unit = unit_of(format);
-    if (unit == 0) return refused("a format without blocks");
+    if (unit <= 0) return refused("a format without blocks");
     const int64_t blocks = std::max<int64_t>(1, s_.n / unit);  // what is left belongs to the last
     const int64_t tasks = std::min(blocks, kMaxColumnTasks);
     for (int64_t k = 0; k < tasks; ++k) {
       const int64_t from = first_of(blocks, tasks, k) * unit;
       const int64_t columns = (k + 1 == tasks ? s_.n : first_of(blocks, tasks, k + 1) * unit) - from;
-      PERI_ASSIGN(const Desc desc, describe_columns(columns, format));
+      PERI_ASSIGN(const Desc desc, describe_columns(columns, format, columns % unit == 0));
       PERI_TRY(vendor::check_implementation(desc.impl_info_str()));
       const memory::desc part = format.submemory_desc({columns, s_.k}, {from, 0});
       out.add({0, s_.m, from, columns, nullptr, offset_of(part)}, desc, weights, s_.n);
@@ -220,11 +220,10 @@ class Divider {
  private:
   // The product with so many columns of the packed right side; what is no whole number of blocks has no descriptor but
   // its own.
-  Result<Desc> describe_columns(int64_t columns, const memory::desc& format) const {
+  Result<Desc> describe_columns(int64_t columns, const memory::desc& format, bool whole_blocks) const {
     Product narrow = s_;
     narrow.n = columns;
-    if (columns % unit_of(format) == 0)
-      return describe(narrow, s_.m, bias_, attributes_, format.submemory_desc({columns, s_.k}, {0, 0}));
+    if (whole_blocks) return describe(narrow, s_.m, bias_, attributes_, format.submemory_desc({columns, s_.k}, {0, 0}));
     const memory::desc any({columns, s_.k}, memory::data_type::f32, memory::format_tag::any);
     Desc own = describe(narrow, s_.m, bias_, attributes_, any);
     if (!same_blocks(own.weights_desc(), format))
