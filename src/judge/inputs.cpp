@@ -7,6 +7,7 @@
 #include "base/rng.hpp"
 #include "ops/entry.hpp"
 #include "tune/arguments.hpp"
+#include "tune/categories.hpp"
 
 namespace peri::judge {
 namespace {
@@ -83,6 +84,7 @@ std::string random_text(Rng& rng) {
 
 Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding& sizes, uint64_t seed, Integers how) {
   std::vector<Tensor> out;
+  const uint64_t first = seed;
   for (const ir::Value* v : graph.inputs) {
     PERI_ASSIGN(const std::vector<int64_t> dims, eval(*v->type.shape, sizes));
     PERI_ASSIGN(Tensor t, Tensor::zeros(v->type.dtype, dims));
@@ -107,6 +109,7 @@ Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding
     }
     out.push_back(std::move(t));
   }
+  tune::choose_categories(graph, first, &out);
   return out;
 }
 

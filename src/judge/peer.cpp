@@ -82,6 +82,8 @@ for k in range(names["sets"]):
     at = lambda side, i: os.path.join(folder, f"{k}_{side}_{i}.npy")
     feed = {name: cast(np.load(at("input", i)), floats.get(getattr(ports[name], "type", None))) for i, name in enumerate(names["inputs"])} | fixed
     for i, value in enumerate(session.run(names["outputs"], feed)):
+        if isinstance(value, list) and value and isinstance(value[0], dict):  # of ZipMap: ours is a tensor, its columns sorted
+            value = [[row[label] for label in sorted(row)] for row in value]
         value = cast(np.asarray(value), ours.get(names["types"][i]))
         np.save(at("output", i), value.astype(np.str_) if value.dtype == object else value)
 )py";

@@ -9,6 +9,7 @@
 #include "judge/inputs.hpp"
 #include "judge/sizes.hpp"
 #include "ops/entry.hpp"
+#include "tune/categories.hpp"
 
 namespace peri::judge {
 
@@ -68,15 +69,52 @@ Status check_room(const plan::Program& program, const plan::Port& port, const Di
   return Error(ErrorKind::kMemory, lack)
       .advise(dims.empty() ? "give the process more memory" : "give smaller sizes, or the process more memory");
 }
+
+// The graph that the program was made from, with weights of zeros; none where it has no encoders.
+std::optional<ir::Graph> graph_with_encoders(const plan::Program& program) {
+  const plan::Section* text = program.section("source");
+  if (!text || !tune::names_categories(text->bytes)) return std::nullopt;
+  auto graph = ir::parse_graph(text->bytes, [&](std::string_view, uint64_t hash) -> std::optional<Tensor> {
+    for (const plan::Weight& w : program.weights) {
+      if (w.content_hash != hash) continue;
+      auto zeros = Tensor::zeros(w.dtype, w.dims);
+      return zeros.ok() ? std::optional(std::move(*zeros)) : std::nullopt;
+    }
+    return std::nullopt;
+  });
+  if (!graph.ok() || !graph->sort().ok() || !ops::infer_graph(*graph).ok()) return std::nullopt;
+  return std::move(*graph);
+}
+
+// Elements of this input become categories where an encoder compares them.
+void choose_categories(const plan::Program& program, size_t index, const DimBinding& dims, uint64_t seed, Tensor* t) {
+  const std::optional<ir::Graph> graph = graph_with_encoders(program);
+  if (!graph || graph->inputs.size() != program.inputs.size()) return;
+  std::vector<Tensor> inputs;
+  for (const ir::Value* v : graph->inputs) {
+    const auto sizes = eval(*v->type.shape, dims);
+    auto zeros = sizes.ok() ? Tensor::zeros(v->type.dtype, *sizes) : Result<Tensor>(sizes.error());
+    if (!zeros.ok()) return;
+    inputs.push_back(std::move(*zeros));
+  }
+  inputs[index] = std::move(*t);
+  tune::choose_categories(*graph, seed, &inputs);
+  *t = std::move(inputs[index]);
+}
 }  // namespace
 
 Result<Tensor> random_input(const plan::Program& program, size_t index, const DimBinding& dims, uint64_t seed) {
   const plan::Port& port = program.inputs[index];
   PERI_TRY(check_room(program, port, dims));
-  if (is_float(port.dtype) || port.dtype == DType::kBool) return random_input(port, dims, seed);
-  Follower reads{program, dims};
-  const std::optional<int64_t> rows = reads.rows(port.buffer);
-  return random_input(port, dims, seed, reads.numbers ? kNumbers : rows);
+  std::optional<int64_t> rows;
+  if (!is_float(port.dtype) && port.dtype != DType::kBool) {
+    Follower reads{program, dims};
+    rows = reads.rows(port.buffer);
+    if (reads.numbers) rows = kNumbers;
+  }
+  PERI_ASSIGN(Tensor t, random_input(port, dims, seed, rows));
+  choose_categories(program, index, dims, seed, &t);
+  return t;
 }
 
 Result<Tensor> random_input(const plan::Port& port, const DimBinding& dims, uint64_t seed,

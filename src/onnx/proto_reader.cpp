@@ -185,7 +185,8 @@ Status read_shape(Body body, const char* base, std::vector<DimRecord>* out) {
 
 Status read_type(Body body, const char* base, ValueRecord* v, int depth);
 
-// What a sequence or optional holds: tensors, or an optional a sequence of tensors. Anything else is opaque here.
+// What a sequence or optional holds: tensors, a sequence also maps, or an optional a sequence of tensors. Anything else
+// is opaque here.
 Status read_inner_type(const Field& f, const char* base, ValueKind kind, ValueRecord* v, int depth) {
   Body body;
   PERI_TRY(take_bytes(f, &body, "elem_type of a type"));
@@ -197,7 +198,8 @@ Status read_inner_type(const Field& f, const char* base, ValueKind kind, ValueRe
     return read_type(type, base, &inner, depth + 1);
   }));
   v->of_sequence = kind == ValueKind::kOptional && inner.kind == ValueKind::kSequence;
-  v->kind = inner.kind == ValueKind::kTensor || v->of_sequence ? kind : ValueKind::kOpaque;
+  const bool maps = kind == ValueKind::kSequence && inner.kind == ValueKind::kMap;
+  v->kind = inner.kind == ValueKind::kTensor || v->of_sequence ? kind : maps ? inner.kind : ValueKind::kOpaque;
   v->elem_type = inner.elem_type;
   v->shape = std::move(inner.shape);
   return Ok{};

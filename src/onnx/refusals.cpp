@@ -9,7 +9,7 @@
 namespace peri::onnx {
 
 namespace {
-constexpr std::string_view kMaps[] = {"ZipMap", "DictVectorizer", "CastMap"};
+constexpr std::string_view kMaps[] = {"DictVectorizer", "CastMap"};
 
 template <size_t N>
 bool among(const std::string_view (&list)[N], std::string_view op) {
@@ -18,7 +18,7 @@ bool among(const std::string_view (&list)[N], std::string_view op) {
 
 Refusal refusal_of(std::string_view domain, std::string_view op) {
   if (domain == "ai.onnx.ml" && among(kMaps, op))
-    return {"maps from keys to values are not tensors", "export the model without it (skl2onnx: zipmap=False)"};
+    return {"maps from keys to values are not tensors", "export the model with columns of features instead of maps"};
   if (domain == "ai.onnx.ml")
     return {"classical machine learning operators are not supported", "compute this part outside the model"};
   if (domain == "com.microsoft")

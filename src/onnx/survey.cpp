@@ -133,6 +133,7 @@ Status Surveyor::count_node(const NodeRecord& node, const Opsets& opsets, Tally*
   tally->domain = node.domain;
   tally->last = &uses;
   if (uses.nodes.size() < kNamesShown) uses.nodes.emplace_back(node.label().substr(0, 200));
+  if (node.domain == "ai.onnx.ml" && node.op == "ZipMap") note_maps(node);
   return Ok{};
 }
 

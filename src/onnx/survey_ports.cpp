@@ -135,13 +135,33 @@ Status Surveyor::describe_outputs(const GraphRecord& g, std::vector<std::string_
       continue;
     }
     outputs->push_back(v.name);
-    const bool unknown = v.kind == ValueKind::kNone || v.kind == ValueKind::kSequence || v.kind == ValueKind::kOptional;
+    constexpr ValueKind kNotDeclared[] = {ValueKind::kNone, ValueKind::kSequence, ValueKind::kOptional, ValueKind::kMap};
+    const bool unknown = std::find(std::begin(kNotDeclared), std::end(kNotDeclared), v.kind) != std::end(kNotDeclared);
     Result<ir::Type> type = unknown ? Result<ir::Type>(ir::Type()) : declared_type(v, dim_names_);
     if (!type.ok()) return std::move(type).error();
     s_.report.outputs.push_back({std::string(v.name), std::move(type).value()});
   }
   if (outputs->empty()) return invalid("the graph has no output");
   return Ok{};
+}
+
+// Maps from each class to its score: a tensor here, whose columns are the classes in ascending order.
+void Surveyor::note_maps(const NodeRecord& zip_map) {
+  constexpr size_t kMaxNamed = 8;
+  std::vector<std::string> labels;
+  if (const AttrRecord* a = zip_map.attr("classlabels_strings"))
+    labels.assign(a->strings.begin(), a->strings.end());
+  std::sort(labels.begin(), labels.end());
+  if (const AttrRecord* a = zip_map.attr("classlabels_int64s"); a && labels.empty()) {
+    std::vector<int64_t> sorted = a->ints;
+    std::sort(sorted.begin(), sorted.end());
+    for (const int64_t v : sorted) labels.push_back(std::to_string(v));
+  }
+  std::string list;
+  for (size_t k = 0; k < std::min(labels.size(), kMaxNamed); ++k) list += (k ? ", " : "") + labels[k].substr(0, 40);
+  if (labels.size() > kMaxNamed) list += " and " + std::to_string(labels.size() - kMaxNamed) + " more";
+  const std::string name = zip_map.outputs.empty() ? "" : std::string(zip_map.outputs[0].substr(0, 200));
+  note("'" + name + "' is a list of maps in the model; here it is a tensor with a column for each class: " + list);
 }
 
 }  // namespace peri::onnx

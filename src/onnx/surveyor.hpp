@@ -53,6 +53,7 @@ class Surveyor {
   void give_rank(ValueRecord* v) const;
   Status add_default(const ValueRecord& v);
   Status describe_container(const ValueRecord& v);
+  void note_maps(const NodeRecord& zip_map);
   Status count_node(const NodeRecord& node, const Opsets& opsets, Tally* tally);
   Status expand(const Tally& main);
   Status visit_function(const std::string& key, std::vector<std::string>* stack, int* height);

@@ -1,5 +1,9 @@
 // Operators of ai.onnx.ml that import replaces by a few of ONNX: ArrayFeatureExtractor, Binarizer, Scaler, Normalizer,
-// Imputer, FeatureVectorizer, OneHotEncoder, LinearRegressor and LinearClassifier.
+// Imputer, FeatureVectorizer, OneHotEncoder, CategoryMapper, ZipMap, LinearRegressor and LinearClassifier.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "ops/shape/composed.hpp"
 #include "ops/shape/upgrade.hpp"
 
@@ -95,16 +99,39 @@ Status join_features(ir::Graph& graph, ir::Node& node, int) {
 
 Status one_hot(ir::Graph& graph, ir::Node& node, int) {
   Composed c(graph, node);
-  if (node.i("zeros", 1) == 0)
-    return unsupported("a one-hot encoder for which an unknown category is an error")
-        .expecting("zeros = 1")
-        .advise("export it so that unknown categories become zeros: handle_unknown=\"ignore\" in scikit-learn");
-  ir::Value* x = c.op("unsqueeze", {c.in(0), c.ints({-1})});
+  const bool named = c.in(0)->type.dtype == DType::kString;
+  const std::vector<std::string> names = texts(node, "cats_strings");
+  const std::vector<int64_t> numbers = node.ints("cats_int64s");
+  const size_t count = named ? names.size() : numbers.size();
+  if (count == 0)
+    return invalid("a one-hot encoder has no categories of its input's type")
+        .expecting(named ? "cats_strings" : "cats_int64s");
+  ir::Value *x = c.in(0), *categories = nullptr;
+  if (!named && x->type.dtype != DType::kI64) x = c.cast(x, DType::kI64);
+  if (node.i("zeros", 1) != 0) {
+    categories = named ? list(c, names) : c.ints(numbers);
+  } else {  // an unknown category is an error
+    x = c.op("category_index", {x},
+             named ? ir::Attrs{{"categories_strings", names}} : ir::Attrs{{"categories_int64s", numbers}});
+    std::vector<int64_t> indices(count);
+    std::iota(indices.begin(), indices.end(), int64_t{0});
+    categories = c.ints(std::move(indices));
+  }
+  c.give(0, c.cast(c.op("equal", {c.op("unsqueeze", {x, c.ints({-1})}), categories}), DType::kF32));
+  return c.done();
+}
+
+// A text that becomes its number, or a number that becomes its text.
+Status map_categories(ir::Graph& graph, ir::Node& node, int) {
+  Composed c(graph, node);
+  const std::vector<std::string> names = texts(node, "cats_strings");
+  const std::vector<int64_t> numbers = node.ints("cats_int64s");
+  ir::Attrs table;
   if (c.in(0)->type.dtype == DType::kString)
-    x = c.op("equal", {x, list(c, texts(node, "cats_strings"))});
+    table = {{"keys_strings", names}, {"values_int64s", numbers}, {"default_int64", node.i("default_int64", -1)}};
   else
-    x = c.op("equal", {c.cast(x, DType::kI64), c.ints(node.ints("cats_int64s"))});
-  c.give(0, c.cast(x, DType::kF32));
+    table = {{"keys_int64s", numbers}, {"values_strings", names}, {"default_string", node.s("default_string", "_Unused")}};
+  c.give(0, c.op("label_encoder", {c.in(0)}, std::move(table)));
   return c.done();
 }
 
@@ -113,7 +140,14 @@ Result<ir::Value*> transformed(Composed& c, const ir::Node& node, ir::Value* y) 
   if (how == "NONE") return y;
   if (how == "SOFTMAX") return c.op("softmax", {y}, {{"axis", int64_t{-1}}});
   if (how == "LOGISTIC") return c.op("sigmoid", {y});
-  return unsupported("post_transform %s of a linear model", how.c_str()).expecting("NONE, SOFTMAX or LOGISTIC");
+  if (how != "SOFTMAX_ZERO")
+    return unsupported("post_transform %s of a linear model", how.c_str())
+        .expecting("NONE, SOFTMAX, LOGISTIC or SOFTMAX_ZERO");
+  // Scores of about 0 take no part, and become 0.
+  constexpr double kZero = 1e-7;  // ONNX Runtime's limit
+  ir::Value* counts = c.op("greater", {c.op("abs", {y}), c.scalar(DType::kF32, kZero)});
+  y = c.op("softmax", {c.op("where", {counts, y, c.scalar(DType::kF32, -INFINITY)})}, {{"axis", int64_t{-1}}});
+  return c.op("where", {counts, y, c.scalar(DType::kF32, 0)});
 }
 
 // Rows of coefficients, one for each result.
@@ -136,19 +170,53 @@ Status regress(ir::Graph& graph, ir::Node& node, int) {
   return c.done();
 }
 
+// Scores of both classes from that of the second, `y`, as ONNX Runtime computes them: logits of both become
+// probabilities, and all else is taken for a probability.
+ir::Value* both_scores(Composed& c, const std::string& how, ir::Value* y) {
+  const bool logits = how == "LOGISTIC";
+  ir::Value* other = logits ? c.op("neg", {y}) : c.op("sub", {c.scalar(DType::kF32, 1), y});
+  ir::Value* both = c.op("concat", {other, y}, {{"axis", int64_t{-1}}});
+  return logits ? c.op("sigmoid", {both}) : both;
+}
+
 Status classify(ir::Graph& graph, ir::Node& node, int) {
   Composed c(graph, node);
   const std::vector<std::string> names = texts(node, "classlabels_strings");
   const std::vector<int64_t> numbers = node.ints("classlabels_ints");
   const auto classes = static_cast<int64_t>(names.empty() ? numbers.size() : names.size());
-  if (!node.floats("intercepts").empty() && static_cast<int64_t>(node.floats("intercepts").size()) != classes)
-    return unsupported("a linear classifier with one row of coefficients for two classes")
-        .advise("export the model with a row for each class");
-  PERI_ASSIGN(ir::Value * y, product(c, node, classes));
-  ir::Value* best = c.op("arg_max", {y}, {{"axis", int64_t{-1}}, {"keepdims", int64_t{0}}});
-  PERI_ASSIGN(y, transformed(c, node, y));
+  const bool one_row = classes == 2 && node.floats("intercepts").size() == 1;
+  PERI_ASSIGN(ir::Value * y, product(c, node, one_row ? 1 : classes));
+  ir::Value* best = nullptr;
+  if (one_row) {
+    best = c.op("squeeze", {c.cast(c.op("greater", {y, c.scalar(DType::kF32, 0)}), DType::kI64), c.ints({-1})});
+    y = both_scores(c, node.s("post_transform", "NONE"), y);
+  } else {
+    best = c.op("arg_max", {y}, {{"axis", int64_t{-1}}, {"keepdims", int64_t{0}}});
+    PERI_ASSIGN(y, transformed(c, node, y));
+  }
   c.give(0, c.op("gather", {names.empty() ? c.ints(numbers) : list(c, names), best}, {{"axis", int64_t{0}}}));
   c.give(1, y);
+  return c.done();
+}
+
+// A map from each class to its score becomes a row of scores, in the order of the classes.
+Status rows_of_maps(ir::Graph& graph, ir::Node& node, int) {
+  Composed c(graph, node);
+  const std::vector<std::string> names = texts(node, "classlabels_strings");
+  const std::vector<int64_t> numbers = node.ints("classlabels_int64s");
+  std::vector<int64_t> order(names.empty() ? numbers.size() : names.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    const auto i = static_cast<size_t>(a), k = static_cast<size_t>(b);
+    return names.empty() ? numbers[i] < numbers[k] : names[i] < names[k];
+  });
+  const bool sorted = std::is_sorted(order.begin(), order.end());
+  const std::optional<Shape>& shape = c.in(0)->type.shape;
+  if (shape && !shape->empty() && shape->back().is_const() && shape->back().value() != std::ssize(order))
+    return invalid("ZipMap has another number of classes than of scores")
+        .expecting(std::to_string(shape->back().value()))
+        .but_found(std::to_string(order.size()));
+  c.give(0, sorted ? c.op("identity", {c.in(0)}) : c.op("gather", {c.in(0), c.ints(order)}, {{"axis", int64_t{-1}}}));
   return c.done();
 }
 
@@ -181,6 +249,14 @@ std::vector<OpDef> definitions() {
                      {"cats_strings", AttrKind::kStrings},
                      {"zeros", AttrKind::kInt, false, "1"}},
                     one_hot),
+          classical("category_mapper", "CategoryMapper", {{"x", types({DType::kString, DType::kI64})}}, y,
+                    {{"cats_int64s", AttrKind::kInts},
+                     {"cats_strings", AttrKind::kStrings},
+                     {"default_int64", AttrKind::kInt, false, "-1"},
+                     {"default_string", AttrKind::kString, false, "_Unused"}},
+                    map_categories),
+          classical("zip_map", "ZipMap", {{"x", types({DType::kF32})}}, y,
+                    {{"classlabels_int64s", AttrKind::kInts}, {"classlabels_strings", AttrKind::kStrings}}, rows_of_maps),
           classical("linear_regressor", "LinearRegressor", {x}, y,
                     {coefficients, intercepts, transform, {"targets", AttrKind::kInt, false, "1"}}, regress),
           classical("linear_classifier", "LinearClassifier", {x}, {{"y"}, {"scores", kAnyType, true}},

@@ -203,6 +203,10 @@ struct OpDef {
   // Exclusive upper limits of the elements of the input of Role::kIndex; for floats: of a row's index, of x and of y.
   // REQUIRES: such a port.
   std::vector<Dim> (*index_ends)(const ir::Node& node) = nullptr;
+  // The elements of input 0 that it tells apart: all others are one to it, or an error. Generated inputs are chosen
+  // among them. Null: it compares with no list.
+  Result<Tensor> (*categories)(const ir::Node& node) = nullptr;
+  bool knows_all = false;  // an element of input 0 outside `categories` is an error
   // Whether inference of the node only compares dimensions, as expressions, and copies them, so that its types are
   // valid at any size (see shape/any_size.hpp). Null: true for an element-wise op whose inputs are aligned as
   // expressions, else false.

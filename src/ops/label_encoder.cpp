@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "ops/reference/elements.hpp"
 
@@ -57,6 +58,26 @@ std::pair<double, std::string> key_at(const RefTensor& t, int64_t at) {
   return std::isnan(v) ? std::pair<double, std::string>{0, "nan"} : std::pair<double, std::string>{v, ""};
 }
 
+Result<Tensor> categories(const ir::Node& node) {
+  PERI_ASSIGN(const RefTensor keys, list_of(node, "keys"));
+  return from_ref(keys);
+}
+
+// Version 1: the place of a text in a list, or the text at a place.
+Status upgrade(ir::Graph&, ir::Node& node, int) {
+  const auto it = node.attrs.find("classes_strings");
+  if (it == node.attrs.end()) return Ok{};
+  if (node.inputs.empty() || !node.inputs[0]) return invalid("a label encoder has no x");
+  const auto names = std::get<std::vector<std::string>>(it->second);
+  std::vector<int64_t> places(names.size());
+  std::iota(places.begin(), places.end(), int64_t{0});
+  const bool named = node.inputs[0]->type.dtype == DType::kString;
+  node.attrs.erase(it);
+  node.attrs.insert_or_assign(named ? "keys_strings" : "values_strings", names);
+  node.attrs.insert_or_assign(named ? "values_int64s" : "keys_int64s", places);
+  return Ok{};
+}
+
 Status infer(InferContext& c) {
   PERI_ASSIGN(const RefTensor keys, list_of(c.node, "keys"));
   PERI_ASSIGN(const RefTensor values, list_of(c.node, "values"));
@@ -95,7 +116,7 @@ const Entry label_encoder_entry{{
     {.name = "label_encoder",
      .onnx = "LabelEncoder",
      .domain = "ai.onnx.ml",
-     .versions = {2, 4},
+     .versions = {1, 2, 4},
      .inputs = {{"x", kLabels}},
      .outputs = {{"y"}},
      .attrs = {{"keys_strings", AttrKind::kStrings},
@@ -109,11 +130,14 @@ const Entry label_encoder_entry{{
                {"default_string", AttrKind::kString, false, "_Unused"},
                {"default_int64", AttrKind::kInt, false, "-1"},
                {"default_float", AttrKind::kFloat, false, "-0"},
-               {"default_tensor", AttrKind::kTensor}},
+               {"default_tensor", AttrKind::kTensor},
+               {"classes_strings", AttrKind::kStrings}},
+     .upgrade = upgrade,
      .infer = infer,
      .reference = reference,
      .pull = pull_same,
      .jumps = true,
+     .categories = categories,
      .samples = {"graph { const x: string[3] = [\"a\", \"b\", \"z\"]; y = label_encoder(x) {keys_strings=[\"a\", "
                  "\"b\"], values_int64s=[4, 5], default_int64=7}; output y }",
                  "graph { input x: i64[2,2]; y = label_encoder(x) {keys_int64s=[0, 1, 2], values_floats=[0.5, 1.5, "

@@ -7,6 +7,7 @@
 
 #include "base/thread_pool.hpp"
 #include "kernels/entry.hpp"
+#include "tune/categories.hpp"
 
 namespace peri::tune {
 
@@ -151,12 +152,14 @@ bool fill_regions(const ir::Value& v, const DimBinding& sizes, uint64_t seed, Te
 
 Result<std::vector<Tensor>> make_arguments(const ir::Graph& region, uint64_t seed) {
   std::vector<Tensor> out;
+  const uint64_t first = seed;
   for (const ir::Value* v : region.inputs) {
     PERI_ASSIGN(const std::vector<int64_t> dims, eval(*v->type.shape, {}));
     PERI_ASSIGN(Tensor t, Tensor::zeros(v->type.dtype, dims));
     fill(region, v, seed++, &t);
     out.push_back(std::move(t));
   }
+  choose_categories(region, first, &out);
   return out;
 }
 

@@ -65,5 +65,45 @@ TEST(Inputs, TextsThatAreReadAsNumbersAreNumbers) {
   EXPECT_FALSE(std::all_of(w.begin(), w.end(), number));
 }
 
+// Columns of one input with encoders of their own, and numbers that are cast before they are looked up.
+TEST(Inputs, AreCategoriesWhereAnEncoderComparesThem) {
+  auto g = ir::parse_graph(
+      "graph { input x: string[n,2]; input c: f32[n]; input l: string[n]; input free: string[n]; "
+      "const first: i64[1] = [0]; const second: i64[1] = [1]; "
+      "a = gather(x, first) {axis=1}; b = gather(x, second) {axis=1}; "
+      "y = category_index(a) {categories_strings=[\"p\", \"q\"]}; z = category_index(b) {categories_strings=[\"r\"]}; "
+      "i = cast(c) {to=14}; w = category_index(i) {categories_int64s=[70, -2]}; "
+      "e = label_encoder(l) {keys_strings=[\"s\", \"t\"], values_int64s=[5, 6]}; "
+      "output y; output z; output w; output e; output free }");
+  ASSERT_TRUE(g.ok()) << g.error().text();
+  ASSERT_TRUE(ops::infer_graph(*g).ok());
+  plan::Program program;
+  program.sections.push_back({"source", ir::print(*g)});
+  for (const ir::Value* v : g->inputs) program.inputs.push_back({v->name, -1, v->type.dtype, *v->type.shape});
+  const DimBinding sizes = {{"n", 200}};
+  const auto made = make_inputs(*g, sizes, 7, Integers::kOne);
+  ASSERT_TRUE(made.ok()) << made.error().text();
+  std::vector<Tensor> seeded;
+  for (size_t k = 0; k < program.inputs.size(); ++k) {
+    auto t = random_input(program, k, sizes, 7 + k);
+    ASSERT_TRUE(t.ok()) << t.error().text();
+    seeded.push_back(std::move(*t));
+  }
+  for (const std::vector<Tensor>* inputs : {&*made, &seeded}) {
+    std::vector<ops::RefTensor> in;
+    for (const Tensor& t : *inputs) in.push_back(ops::to_ref(t));
+    const auto out = ops::run_reference(*g, in);
+    ASSERT_TRUE(out.ok()) << out.error().text();
+    const auto held = [&](size_t k, int64_t v) { return std::count((*out)[k].i.begin(), (*out)[k].i.end(), v); };
+    EXPECT_GT(held(0, 0), 50);
+    EXPECT_GT(held(0, 1), 50);
+    EXPECT_GT(held(2, 0), 50);
+    EXPECT_GT(held(3, 5) + held(3, 6), 100);
+    EXPECT_GT(held(3, -1), 20) << "some are unknown to an encoder that has a default";
+    const std::vector<std::string>& free = (*inputs)[3].string_values();
+    EXPECT_GT(std::set<std::string>(free.begin(), free.end()).size(), 50U);
+  }
+}
+
 }  // namespace
 }  // namespace peri::judge

@@ -55,7 +55,8 @@ def encoded(b, x):
     shape = (batch_of(b, x),) + (dims(3) if b.chance(0.5) and kind == "LabelEncoder" else ())
     v = b.input(shape, "i64", low=0, high=9, stem="classes")
     if kind == "OneHotEncoder":
-        return op(b, kind, [v], shape + dims(6), cats_int64s=b.random.sample(range(8), 6), zeros=1)
+        known = b.random.sample(range(10), b.pick(6, 10))  # of fewer than there are, the others are zeros
+        return op(b, kind, [v], shape + dims(len(known)), cats_int64s=known, zeros=1 if len(known) == 6 else b.pick(0, 1))
     keys = b.random.sample(range(9), 6)
     if b.chance(0.5):
         return op(b, kind, [v], dtype="i64", keys_int64s=keys, values_int64s=[b.between(-50, 50) for _ in keys], default_int64=b.pick(None, 77))
@@ -72,8 +73,9 @@ def linear(b, x):
     if b.chance(0.4):
         targets = b.pick(1, 3)
         return op(b, "LinearRegressor", [x], x.shape[:1] + dims(targets), coefficients=floats(b, targets * n), intercepts=floats(b, targets), targets=targets)
-    classes = b.pick(3, 4)
-    words = {"coefficients": floats(b, classes * n), "intercepts": floats(b, classes), "post_transform": after(b)} | labels(b, classes)
+    classes = b.pick(2, 3, 4)
+    rows = b.pick(1, 2) if classes == 2 else classes
+    words = {"coefficients": floats(b, rows * n), "intercepts": floats(b, rows), "post_transform": after(b, "SOFTMAX_ZERO")} | labels(b, classes)
     return classified(b, "LinearClassifier", x, classes, words)
 
 

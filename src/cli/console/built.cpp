@@ -53,10 +53,11 @@ std::string age_text(int64_t seconds) {
   return seconds < 172800 ? of(seconds / 3600, "hour") : of(seconds / 86400, "day");
 }
 
+// Where a size is 0, candidates were timed at 1.
 std::string sizes_of(const plan::Program& program) {
   std::string out;
   for (const auto& [name, value] : program.tuned_for)
-    out += (out.empty() ? " at " : ",") + name + "=" + std::to_string(value);
+    out += (out.empty() ? " at " : ",") + name + "=" + std::to_string(std::max<int64_t>(value, 1));
   return out;
 }
 
