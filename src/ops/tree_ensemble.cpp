@@ -8,6 +8,7 @@
 #include "ops/reference/elements.hpp"
 #include "ops/reference/parallel.hpp"
 #include "ops/reference/trees.hpp"
+#include "ops/shape/class_names.hpp"
 
 namespace peri::ops {
 namespace {
@@ -168,6 +169,10 @@ std::vector<AttrSpec> old_attributes(const char* votes) {
   return out;
 }
 
+Status number_own_classes(ir::Graph& graph, ir::Node& node, int) {
+  return number_classes(graph, node, "classlabels_int64s");
+}
+
 std::vector<OpDef> definitions() {
   std::vector<AttrSpec> regressor = old_attributes("target"), classifier = old_attributes("class");
   regressor.push_back({"n_targets", AttrKind::kInt, false, "1"});
@@ -222,6 +227,7 @@ std::vector<OpDef> definitions() {
        .inputs = {{"x", kFeatures}},
        .outputs = {{"y"}, {"scores", kAnyType, true}},
        .attrs = classifier,
+       .upgrade = number_own_classes,
        .infer = infer_classes,
        .reference = classes,
        .jumps = true,

@@ -89,7 +89,8 @@ TEST(Inputs, AreCategoriesWhereAnEncoderComparesThem) {
     ASSERT_TRUE(t.ok()) << t.error().text();
     seeded.push_back(std::move(*t));
   }
-  for (const std::vector<Tensor>* inputs : {&*made, &seeded}) {
+  for (const std::vector<Tensor>* inputs :
+       {static_cast<const std::vector<Tensor>*>(&*made), static_cast<const std::vector<Tensor>*>(&seeded)}) {
     std::vector<ops::RefTensor> in;
     for (const Tensor& t : *inputs) in.push_back(ops::to_ref(t));
     const auto out = ops::run_reference(*g, in);
