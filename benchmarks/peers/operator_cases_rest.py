@@ -176,6 +176,16 @@ def tree_nodes(count, depth, features):
             "leaf_weights": tensor("weights", rng.random(count * (inner + 1)).astype(np.float32)), "n_targets": 1}
 
 
+def machine(vectors, features, classes):
+    """A support vector machine with seeded vectors; of `classes` classes, or a regressor."""
+    rng = np.random.default_rng(13)
+    own = {"support_vectors": rng.standard_normal(vectors * features), "coefficients": rng.standard_normal(vectors * max(1, classes - 1)),
+           "rho": rng.standard_normal(max(1, classes * (classes - 1) // 2))}
+    own = {name: value.astype(np.float32).tolist() for name, value in own.items()} | {"kernel_params": [1.0 / features, 0.0, 3.0]}
+    each = [len(part) for part in np.array_split(np.arange(vectors), classes or 1)]
+    return own | ({"vectors_per_class": each, "classlabels_ints": list(range(classes))} if classes else {"n_supports": vectors})
+
+
 def classical():
     M = lambda op, cases, note="", **more: Row(op, cases, note, domain=ML, **{"version": 3, **more})
     flat = ((1, 16), (128, 64), (4096, 128))
@@ -192,6 +202,10 @@ def classical():
         yield M("Normalizer", [[F(*d)] for d in flat], norm, norm=norm)
     yield M("OneHotEncoder", [[L(n, high=20)] for n in (16, 128, 4096)], cats_int64s=list(range(20)), zeros=1)
     yield M("Scaler", [([F(*d)], {"offset": [0.1] * d[1], "scale": [2.0] * d[1]}) for d in flat])
+    machines = ((1, 16, 50), (128, 64, 300), (1024, 128, 1000))
+    for kernel in ("RBF", "POLY"):
+        yield M("SVMRegressor", [([F(n, f)], machine(count, f, 0)) for n, f, count in machines], kernel, kernel_type=kernel)
+        yield M("SVMClassifier", [([F(n, f)], machine(count, f, 4)) for n, f, count in machines], kernel, outputs=2, kernel_type=kernel)
     forests = ((1, 16, 10, 4), (128, 64, 100, 6), (4096, 128, 100, 6))
     yield M("TreeEnsembleRegressor", [([F(n, f)], trees(count, depth, f, 1, False)) for n, f, count, depth in forests])
     yield M("TreeEnsembleClassifier", [([F(n, f)], trees(count, depth, f, 5, True)) for n, f, count, depth in forests], outputs=2)

@@ -16,7 +16,10 @@ def words(b, *texts, shape=None):
 
 def told(b, text):
     """A text as a number: by a list, by a pattern, by a comparison, or read again."""
-    way = b.pick("label", "label", "pattern", "same")
+    way = b.pick("label", "label", "pattern", "same", "category")
+    if way == "category":
+        keys = [str(k) for k in range(0, 25, b.pick(2, 3))]
+        return b.op("CategoryMapper", [text], dtype="i64", domain=ML, cats_strings=keys, cats_int64s=[b.between(-50, 50) for _ in keys], default_int64=b.pick(None, 7))
     if way == "pattern" and b.opset >= 20:
         return b.op("RegexFullMatch", [text], dtype="bool", pattern=b.pick("1[0-9]*", "[0-9]+", ".*x.*", "(1|2).?.*"))
     if way == "same" and b.opset >= 19:
