@@ -1,9 +1,10 @@
-// Kernel support_vectors_f32: support vector machines over rows of f32. The kernels of a row with all vectors are
-// computed side by side, a feature at a time; then each result is a product with the coefficients.
+// Kernel support_vectors_f32: support vector machines over rows of f32. The kernels of a few rows with all vectors are
+// computed side by side; then each result is a product with the coefficients.
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/cpu/isa.hpp"
+#include "kernels/cpu/machines/near.hpp"
 #include "kernels/cpu/simd/arrays.hpp"
 #include "kernels/cpu/task_instance.hpp"
 #include "ops/reference/machines.hpp"
@@ -14,21 +15,36 @@ namespace {
 // Measured: benchmarks/results/2026-11-29_classical.md.
 constexpr int64_t kTaskWork = 1 << 15;
 
+using cpu::machines::kMaxRows;
 using ops::KernelKind;
 
 struct Plan {
   ops::Machine machine;
-  bool classifies = false;
-  int64_t rows = 0, vectors = 0;  // of a machine without support vectors: the rows of its coefficients
-  std::vector<float> support;     // [feature][vector]
-  std::vector<float> factors;     // [row][vector]
-  cpu::Isa isa = cpu::Isa::kAvx2;
-  int labels_at = -1, scores_at = -1;  // of the results
+  bool classifies = false, wide = false;  // wide: AVX-512
+  int64_t rows = 0, vectors = 0;          // of a machine without support vectors: the rows of its coefficients
+  std::vector<float> support;             // as Near::support
+  std::vector<float> factors;             // [row][vector]
+  int labels_at = -1, scores_at = -1;     // of the results
+  int64_t width() const { return wide ? cpu::machines::avx512::kWidth : cpu::machines::avx2::kWidth; }
+  int64_t blocks() const { return (vectors + width() - 1) / width(); }
+  int64_t stride() const { return blocks() * width(); }  // between the kernels of two rows
   int64_t per_task() const {
-    return std::max<int64_t>(1, kTaskWork / std::max<int64_t>(1, vectors * (machine.features + 8)));
+    const int64_t rows_of_work = kTaskWork / std::max<int64_t>(1, vectors * (machine.features + 8)), each = kMaxRows;
+    return std::max<int64_t>(1, (rows_of_work + each - 1) / each) * each;
   }
   int64_t tasks() const { return (rows + per_task() - 1) / per_task(); }
 };
+
+// In the blocks that all rows are compared with.
+std::vector<float> blocked(const Plan& p, const std::vector<double>& vectors) {
+  const int64_t features = p.machine.features, width = p.width();
+  std::vector<float> out(static_cast<size_t>(p.stride() * features));
+  for (int64_t v = 0; v < p.vectors; ++v)
+    for (int64_t f = 0; f < features; ++f)
+      out[static_cast<size_t>((v / width * features + f) * width + v % width)] =
+          static_cast<float>(vectors[static_cast<size_t>(v * features + f)]);
+  return out;
+}
 
 Result<Plan> read(const Problem& p, const Target& target) {
   const ir::Node& n = p.anchor();
@@ -50,43 +66,26 @@ Result<Plan> read(const Problem& p, const Target& target) {
     for (size_t o = 0; o < n.outputs.size(); ++o)
       if (p.graph->outputs[k] == n.outputs[o])
         (out.classifies && o == 0 ? out.labels_at : out.scores_at) = static_cast<int>(k);
-  PERI_ASSIGN(out.isa, cpu::best_isa(target));
+  PERI_ASSIGN(const cpu::Isa isa, cpu::best_isa(target));
+  out.wide = isa == cpu::Isa::kAvx512;
   out.vectors = m.vectors > 0 ? m.vectors : out.classifies ? m.classes : 1;
-  const std::vector<double>& from = m.vectors > 0 ? m.support : m.coefficients;
-  out.support.resize(from.size());
-  for (int64_t v = 0; v < out.vectors; ++v)
-    for (int64_t f = 0; f < m.features; ++f)
-      out.support[static_cast<size_t>(f * out.vectors + v)] =
-          static_cast<float>(from[static_cast<size_t>(v * m.features + f)]);
+  out.support = blocked(out, m.vectors > 0 ? m.support : m.coefficients);
   if (m.vectors > 0) out.factors.assign(m.coefficients.begin(), m.coefficients.end());
   return out;
 }
 
-void apply(const Plan& p, simd::Function f, float* near) {
-  (p.isa == cpu::Isa::kAvx512 ? simd::avx512::apply : simd::avx2::apply)(f, near, near, p.vectors);
-}
-
-// near[v] becomes its power, by products in its order; `base` has room for a copy.
-void raise(const Plan& p, float* near, float* base) {
-  std::copy_n(near, p.vectors, base);
-  if (p.machine.degree < 1) std::fill_n(near, p.vectors, 1.0F);
-  for (int k = 1; k < static_cast<int>(p.machine.degree); ++k)
-    for (int64_t v = 0; v < p.vectors; ++v) near[v] *= base[v];
-}
-
-// The kernels of a row with all vectors; `near` has room for twice as many.
-void kernels_of(const Plan& p, const float* row, float* near) {
+// The kernels of up to kMaxRows rows with all vectors: [row][stride()].
+void kernels_of(const Plan& p, const float* x, int64_t rows, float* near) {
   const ops::Machine& m = p.machine;
-  const bool wide = p.isa == cpu::Isa::kAvx512, rbf = m.kind == KernelKind::kRbf;
-  const auto add = rbf ? (wide ? simd::avx512::add_squares : simd::avx2::add_squares)
-                       : (wide ? simd::avx512::add_scaled : simd::avx2::add_scaled);
-  std::fill_n(near, p.vectors, 0.0F);
-  for (int64_t f = 0; f < m.features; ++f) add(row[f], p.support.data() + f * p.vectors, near, p.vectors);
-  if (m.kind == KernelKind::kLinear) return;
-  const auto gamma = static_cast<float>(rbf ? -m.gamma : m.gamma), shift = static_cast<float>(rbf ? 0 : m.coef0);
-  for (int64_t v = 0; v < p.vectors; ++v) near[v] = gamma * near[v] + shift;
-  if (m.kind == KernelKind::kPoly) return raise(p, near, near + p.vectors);
-  apply(p, rbf ? simd::Function::kExp : simd::Function::kTanh, near);
+  cpu::machines::Near n{x, p.support.data(), near, m.features, p.blocks()};
+  n.squares = m.kind == KernelKind::kRbf;
+  if (m.kind != KernelKind::kLinear) n.gamma = static_cast<float>(n.squares ? -m.gamma : m.gamma);
+  if (m.kind == KernelKind::kPoly || m.kind == KernelKind::kSigmoid) n.shift = static_cast<float>(m.coef0);
+  if (m.kind == KernelKind::kPoly) n.degree = static_cast<int>(m.degree);
+  (p.wide ? cpu::machines::avx512::compute : cpu::machines::avx2::compute)(n, rows);
+  if (m.kind != KernelKind::kRbf && m.kind != KernelKind::kSigmoid) return;
+  const auto f = n.squares ? simd::Function::kExp : simd::Function::kTanh;
+  (p.wide ? simd::avx512::apply : simd::avx2::apply)(f, near, near, rows * p.stride());
 }
 
 // In eight sums, which do not wait for each other.
@@ -155,15 +154,19 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   const auto plan = std::make_shared<const Plan>(std::move(made));
   const Source x = Source::of(p, p.anchor().in(0), c.constants);
   if (!x.known()) return refused("reads a value made inside the region");
-  return TaskInstance::make(plan->tasks(), static_cast<size_t>(2 * plan->vectors) * sizeof(float),
-                            [plan, x](int64_t task, const Args& args) {
-                              auto* const near = reinterpret_cast<float*>(args.scratch);
-                              const int64_t end = std::min(plan->rows, (task + 1) * plan->per_task());
-                              for (int64_t row = task * plan->per_task(); row < end; ++row) {
-                                kernels_of(*plan, x.f32(args) + row * plan->machine.features, near);
-                                plan->classifies ? classify(*plan, near, row, args) : regress(*plan, near, row, args);
-                              }
-                            });
+  const auto scratch = static_cast<size_t>(kMaxRows * plan->stride()) * sizeof(float);
+  return TaskInstance::make(plan->tasks(), scratch, [plan, x](int64_t task, const Args& args) {
+    auto* const near = reinterpret_cast<float*>(args.scratch);
+    const int64_t end = std::min(plan->rows, (task + 1) * plan->per_task());
+    for (int64_t row = task * plan->per_task(); row < end; row += kMaxRows) {
+      const int64_t count = std::min(kMaxRows, end - row);
+      kernels_of(*plan, x.f32(args) + row * plan->machine.features, count, near);
+      for (int64_t r = 0; r < count; ++r) {
+        const float* const of_row = near + r * plan->stride();
+        plan->classifies ? classify(*plan, of_row, row + r, args) : regress(*plan, of_row, row + r, args);
+      }
+    }
+  });
 }
 }  // namespace
 

@@ -36,10 +36,9 @@ void apply(Function f, const float* in, float* out, int64_t n);
 void apply_pow(const float* x, const float* y, float* out, int64_t n);
 void apply_max(const float* x, const float* y, float* out, int64_t n);
 void apply_min(const float* x, const float* y, float* out, int64_t n);
-void add_scaled(float a, const float* x, float* y, int64_t n);   // y += a x
-void add_squares(float a, const float* x, float* y, int64_t n);  // y += (a - x)^2
-void to_f16(const float* in, uint16_t* out, int64_t n);          // nearest even
-void to_bf16(const float* in, uint16_t* out, int64_t n);         // nearest even
+void add_scaled(float a, const float* x, float* y, int64_t n);  // y += a x
+void to_f16(const float* in, uint16_t* out, int64_t n);         // nearest even
+void to_bf16(const float* in, uint16_t* out, int64_t n);        // nearest even
 void from_f16(const uint16_t* in, float* out, int64_t n);
 void from_bf16(const uint16_t* in, float* out, int64_t n);
 }  // namespace avx2
@@ -49,7 +48,6 @@ void apply_pow(const float* x, const float* y, float* out, int64_t n);
 void apply_max(const float* x, const float* y, float* out, int64_t n);
 void apply_min(const float* x, const float* y, float* out, int64_t n);
 void add_scaled(float a, const float* x, float* y, int64_t n);
-void add_squares(float a, const float* x, float* y, int64_t n);
 void to_f16(const float* in, uint16_t* out, int64_t n);
 void to_bf16(const float* in, uint16_t* out, int64_t n);
 void from_f16(const uint16_t* in, float* out, int64_t n);

@@ -61,14 +61,6 @@ void add_scaled(float a, const float* x, float* y, int64_t n) {
   map2(x, y, y, n, [by](F32 v, F32 sum) __attribute__((always_inline)) { return fma(by, v, sum); });
 }
 
-void add_squares(float a, const float* x, float* y, int64_t n) {
-  const F32 from = F32::set1(a);
-  map2(x, y, y, n, [from](F32 v, F32 sum) __attribute__((always_inline)) {
-    const F32 d = from - v;
-    return fma(d, d, sum);
-  });
-}
-
 void to_f16(const float* in, uint16_t* out, int64_t n) {
   int64_t i = 0;
   for (; i + F32::kLanes <= n; i += F32::kLanes) store_f16(out + i, F32::load(in + i));
