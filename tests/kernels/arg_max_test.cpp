@@ -59,8 +59,8 @@ TEST(ArgMax, NamesTheIndexThatTheReferenceNames) {
   uint64_t seed = 1;
   for (const char* op : {"arg_max", "arg_min"})
     for (const bool last : {false, true})
-      for (const auto& dims :
-           std::vector<std::vector<int64_t>>{{1}, {2, 15}, {3, 16}, {3, 17}, {40, 33}, {2, 5, 300}, {3, 7, 1}, {70000}})
+      for (const auto& dims : std::vector<std::vector<int64_t>>{
+               {1}, {2, 15}, {3, 16}, {3, 17}, {40, 33}, {19, 128}, {19, 129}, {2, 5, 300}, {3, 7, 1}, {70000}})
         for (int64_t axis = -1; axis < static_cast<int64_t>(dims.size()); ++axis) check(op, dims, axis, last, seed++);
 }
 

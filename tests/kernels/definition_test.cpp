@@ -130,6 +130,45 @@ TEST(Definition, TreesGoWhereTheDefinitionGoes) {
         check({.kernel = "trees", .graph = forest(mode, first, second, x), .specials = 0.2});
 }
 
+// Numbers between -1 and 1, in no order.
+std::string numbers(int64_t count, int step) {
+  std::string out;
+  for (int64_t k = 0; k < count; ++k)
+    out += (k ? ", " : "") + std::to_string(static_cast<double>((k * step) % 41 - 20) / 20);
+  return "[" + out + "]";
+}
+
+// A machine of 5 features whose vectors fill no block of any instruction set; of `classes` classes, or a regressor.
+std::string machine(const std::string& kind, int64_t vectors, int64_t classes, const std::string& more) {
+  const std::string attrs = "kernel_type=\"" + kind +
+                            "\", kernel_params=[0.25, 0.5, 3.0], support_vectors=" + numbers(5 * vectors, 17) +
+                            ", coefficients=" + numbers(vectors * std::max<int64_t>(1, classes - 1), 7) + more;
+  if (classes == 0)
+    return "graph { input x: f32[39,5]; y = svm_regressor(x) {n_supports=" + std::to_string(vectors) +
+           ", rho=[0.375], " + attrs + "}; output y }";
+  std::string each, labels;
+  for (int64_t k = 0; k < classes; ++k) {
+    each += (k ? ", " : "") + std::to_string(k + 1 < classes ? vectors / classes : vectors - k * (vectors / classes));
+    labels += (k ? ", " : "") + std::to_string(50 - 7 * k);
+  }
+  return "graph { input x: f32[39,5]; y, z = svm_classifier(x) {classlabels_ints=[" + labels +
+         "], vectors_per_class=[" + each + "], rho=" + numbers(classes * (classes - 1) / 2, 11) + ", " + attrs +
+         "}; output y; output z }";
+}
+
+TEST(Definition, SupportVectorsVoteAsTheDefinitionDoes) {
+  for (const char* kind : {"LINEAR", "POLY", "RBF", "SIGMOID"})
+    for (const int64_t vectors : {3, 16, 37, 70}) {
+      check({.kernel = "support_vectors_f32", .graph = machine(kind, vectors, 0, "")});
+      for (const int64_t classes : {2, 3}) {
+        check({.kernel = "support_vectors_f32", .graph = machine(kind, vectors, classes, "")});
+        const std::string pairs = numbers(classes * (classes - 1) / 2, 19);
+        const std::string likely = ", prob_a=" + pairs + ", prob_b=" + pairs;
+        check({.kernel = "support_vectors_f32", .graph = machine(kind, vectors, classes, likely)});
+      }
+    }
+}
+
 TEST(Definition, EachKernelGivesWhatItsOpMeans) {
   const Case cases[] = {
       {"rotary_f32",

@@ -1,5 +1,5 @@
-// The index of the extreme element along an axis, for any type, with the definition's rules for NaN and equals: rows
-// are scanned in lanes, other axes in blocks of adjacent columns.
+// The index of the extreme element along an axis, for any type, with the definition's rules for NaN and equals: long
+// rows are scanned in lanes, short ones side by side, other axes in blocks of adjacent columns.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,8 @@ namespace peri::kernels::cpu::extreme {
 
 // Measured: benchmarks/results/2026-11-22_constants_more.md.
 constexpr int64_t kLanes = 16, kColumns = 1024, kTaskElements = 1 << 15;
+// Rows of at most so many elements are scanned side by side. Measured: benchmarks/results/2026-11-29_classical.md.
+constexpr int64_t kMaxShort = 128;
 
 struct Lines {
   int64_t outer = 1, axis = 1, inner = 1;
@@ -74,6 +76,19 @@ int64_t scan_row(const T* x, int64_t n) {
   return index(winner);
 }
 
+// kLanes rows of `n` elements side by side: the lanes are rows, none of which has to be searched for its best.
+template <bool Largest, bool Last, class T>
+void scan_short_rows(const T* x, int64_t n, int64_t* y) {
+  T best[kLanes], next[kLanes];
+  int32_t at[kLanes] = {};
+  for (int64_t r = 0; r < kLanes; ++r) best[r] = x[r * n];
+  for (int64_t k = 1; k < n; ++k) {
+    for (int64_t r = 0; r < kLanes; ++r) next[r] = x[r * n + k];
+    advance<Largest, Last>(next, static_cast<int32_t>(k), kLanes, best, at);
+  }
+  std::copy_n(at, kLanes, y);
+}
+
 // Up to kColumns adjacent columns of a matrix with `stride` elements per row.
 template <bool Largest, bool Last, class T>
 void scan_columns(const T* x, int64_t rows, int64_t stride, int64_t columns, int64_t* y) {
@@ -96,7 +111,10 @@ template <bool Largest, bool Last, class T>
 void scan(const Lines& s, int64_t task, const T* x, int64_t* to) {
   if (s.inner == 1) {
     const int64_t end = std::min(s.outer, (task + 1) * s.rows_of_task());
-    for (int64_t r = task * s.rows_of_task(); r < end; ++r) to[r] = scan_row<Largest, Last>(x + r * s.axis, s.axis);
+    int64_t r = task * s.rows_of_task();
+    for (; s.axis <= kMaxShort && r + kLanes <= end; r += kLanes)
+      scan_short_rows<Largest, Last>(x + r * s.axis, s.axis, to + r);
+    for (; r < end; ++r) to[r] = scan_row<Largest, Last>(x + r * s.axis, s.axis);
     return;
   }
   const int64_t o = task / s.blocks(), c = task % s.blocks() * kColumns;
