@@ -2,6 +2,7 @@
 // and infinities where these may stand, at sizes around a task's; a bad index of the data is an error of the run.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
