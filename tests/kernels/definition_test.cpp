@@ -109,12 +109,12 @@ void check(const Case& c) {
 }
 
 // `first` and `second` say at which nodes NaN goes the way of yes.
-std::string forest(const std::string& mode, int first, int second, const std::string& x) {
+std::string forest(const std::string& mode, const std::string& other, int first, int second, const std::string& x) {
   return "graph { input x: " + x +
          "; y, z = tree_ensemble_classifier(x) {classlabels_int64s=[7, -3, 5], "
          "nodes_treeids=[0, 0, 0, 0, 0, 1], nodes_nodeids=[0, 1, 2, 3, 4, 0], nodes_featureids=[1, 0, 2, 0, 0, 0], "
          "nodes_modes=[\"" +
-         mode + "\", \"LEAF\", \"" + mode +
+         mode + "\", \"LEAF\", \"" + other +
          "\", \"LEAF\", \"LEAF\", \"LEAF\"], "
          "nodes_missing_value_tracks_true=[" +
          std::to_string(first) + ", 0, " + std::to_string(second) +
@@ -126,9 +126,24 @@ std::string forest(const std::string& mode, int first, int second, const std::st
 
 TEST(Definition, TreesGoWhereTheDefinitionGoes) {
   for (const char* mode : {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"})
-    for (const auto& [first, second] : {std::pair{0, 0}, {0, 1}, {1, 0}, {1, 1}})
-      for (const char* x : {"f32[37,3]", "f32[1,3]", "f64[37,3]", "f64[1,3]"})
-        check({.kernel = "trees", .graph = forest(mode, first, second, x), .specials = 0.2});
+    for (const char* other : {mode, "BRANCH_EQ", "BRANCH_GT"})
+      for (const auto& [first, second] : {std::pair{0, 0}, {0, 1}, {1, 0}, {1, 1}})
+        for (const char* x : {"f32[37,3]", "f32[1,3]", "f64[37,3]", "f64[1,3]"})
+          check({.kernel = "trees", .graph = forest(mode, other, first, second, x), .specials = 0.2});
+}
+
+// A set of categories, as its splits are written: several ways lead to one branch, short ones and long ones.
+TEST(Definition, TreesWhoseBranchesHaveSeveralParents) {
+  for (const char* x : {"f32[40,2]", "f32[3,2]", "f64[40,2]"})
+    check({.kernel = "trees",
+           .graph = "graph { input x: " + std::string(x) +
+                    "; y = tree_ensemble_regressor(x) {nodes_treeids=[0, 0, 0, 0, 0, 0, 0], nodes_nodeids=[0, 1, 2, 3, "
+                    "4, 5, 6], nodes_featureids=[0, 0, 0, 1, 0, 0, 0], nodes_modes=[\"BRANCH_EQ\", \"BRANCH_GT\", "
+                    "\"BRANCH_EQ\", \"BRANCH_LEQ\", \"LEAF\", \"LEAF\", \"LEAF\"], nodes_values=[0.5, 0.25, -0.5, "
+                    "0.125, 0.0, 0.0, 0.0], nodes_truenodeids=[3, 3, 3, 4, 0, 0, 0], nodes_falsenodeids=[1, 2, 6, 5, "
+                    "0, 0, 0], target_treeids=[0, 0, 0], target_nodeids=[4, 5, 6], target_ids=[0, 0, 0], "
+                    "target_weights=[1.5, -2.0, 0.25]}; output y }",
+           .specials = 0.2});
 }
 
 // Numbers between -1 and 1, in no order.

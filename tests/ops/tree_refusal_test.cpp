@@ -1,4 +1,4 @@
-// Tree ensembles that are no trees are refused when they are read: circles, nodes with two parents, what is not there.
+// Tree ensembles that are no trees are refused when they are read: circles, and what is not there.
 #include "tests/ops/world.hpp"
 
 namespace peri::ops {
@@ -20,13 +20,18 @@ std::string tree(std::string_view yes, std::string_view no, std::string_view fea
 TEST(TreeRefusals, CirclesAndWhatIsNotThere) {
   for (const auto& [text, words] : {std::pair(tree("0, 3", "2, 3"), "comes back"),           // to itself
                                     std::pair(tree("1, 0", "2, 3"), "comes back"),           // to its parent
-                                    std::pair(tree("1, 3", "1, 2"), "comes back"),           // one branch, two parents
                                     std::pair(tree("1, 9", "2, 3"), "node"),                 // no such node
                                     std::pair(tree("1, 3", "2, 3", "-1"), "feature"),        // no such feature
                                     std::pair(tree("1, 3", "2, 3", "0", "4"), "target")}) {  // no such target
     const std::string found = refusal(text);
     EXPECT_NE(found.find(words), std::string::npos) << text << ": '" << found << "'";
   }
+}
+
+// As the splits of LightGBM over categories are written.
+TEST(TreeRefusals, ABranchWithTwoParentsIsTaken) {
+  EXPECT_EQ(refusal(tree("1, 3", "1, 2")), "");
+  EXPECT_EQ(refusal(tree("1, 3", "2, 3")), "");
 }
 
 TEST(TreeRefusals, ATreeIsTaken) {

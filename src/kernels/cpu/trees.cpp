@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "kernels/cpu/task_instance.hpp"
 #include "kernels/match/epilogue_match.hpp"
@@ -16,9 +17,13 @@ constexpr int64_t kRows = 16;  // that go down together, a task: their loads do 
 template <class T>
 struct Place {
   T split;
-  uint32_t feature;  // times 2, plus 1 where NaN goes the way of yes
-  int32_t next[2];   // where the row goes if the condition fails, or holds
+  uint32_t key;     // feature * 32 + condition * 2 + whether NaN goes the way of yes
+  int32_t next[2];  // where the row goes if the condition fails, or holds
 };
+
+// A condition as the ways to compare for which it holds: less, equal, greater, none of them.
+constexpr uint32_t kConditions[] = {3, 1, 6, 4, 2, 13};  // in the order of TreeMode
+constexpr int64_t kMaxFeature = int64_t{1} << 27;
 
 template <class T>
 struct Forest {
@@ -27,7 +32,7 @@ struct Forest {
   std::vector<int32_t> roots, depths, leaf_of;  // of each tree; of a place: the leaf, or -1
   std::vector<int32_t> first_vote;              // of each leaf, and the end
   std::vector<std::pair<int32_t, double>> votes;
-  ops::TreeMode mode = ops::TreeMode::kLeq;
+  std::optional<ops::TreeMode> mode = {};  // of all nodes; none: they differ
   int64_t rows = 0, features = 0;
   int labels_at = -1, scores_at = -1;  // of the results
   bool wide = false;                   // the scores are f64
@@ -42,38 +47,72 @@ int32_t place_leaf(Forest<T>* f, int64_t leaf) {
   return at;
 }
 
-// Nodes of a tree in the order in which they are met, and how deep it is. Trees were checked to have no circle.
+// A node, once however many ways lead to it.
+template <class T>
+Result<int32_t> place_node(Forest<T>* f, const ops::TreeNode& n) {
+  if (f->places.size() > size_t{1} << 28) return refused("too many nodes");
+  if (n.mode == ops::TreeMode::kMember) return refused("conditions by sets");
+  const auto split = static_cast<T>(n.split);
+  if (static_cast<double>(split) != n.split) return refused("a threshold that is not a float32");
+  if (n.feature >= kMaxFeature) return refused("too many features");
+  const uint32_t condition = kConditions[static_cast<size_t>(n.mode)];
+  const auto at = static_cast<int32_t>(f->places.size());
+  f->places.push_back({split, static_cast<uint32_t>(n.feature) * 32 + condition * 2 + (n.missing ? 1 : 0), {0, 0}});
+  f->leaf_of.push_back(-1);
+  return at;
+}
+
+// The steps of the longest way down from `root`; `first` is the tree's first place. Trees were checked to have no
+// circle.
+template <class T>
+int32_t depth_of(const Forest<T>& f, int32_t root, int32_t first) {
+  constexpr int32_t kUnknown = -1;
+  std::vector<int32_t> depth(f.places.size() - static_cast<size_t>(first), kUnknown), open = {root};
+  const auto known = [&](int32_t at) -> int32_t& { return depth[static_cast<size_t>(at - first)]; };
+  while (!open.empty()) {
+    const int32_t at = open.back();
+    if (f.leaf_of[static_cast<size_t>(at)] >= 0) {
+      known(at) = 0;
+      open.pop_back();
+      continue;
+    }
+    const auto& [no, yes] = f.places[static_cast<size_t>(at)].next;
+    if (known(no) != kUnknown && known(yes) != kUnknown) {
+      known(at) = 1 + std::max(known(no), known(yes));
+      open.pop_back();
+      continue;
+    }
+    for (const int32_t next : {no, yes})
+      if (known(next) == kUnknown) open.push_back(next);
+  }
+  return known(root);
+}
+
+// Nodes of a tree in the order in which they are met, and how deep it is.
 template <class T>
 Status place_tree(Forest<T>* f, int64_t root) {
   struct Open {
     int64_t node;
-    int32_t parent, side, depth;
+    int32_t parent, side;
   };
-  std::vector<Open> open = {{root, -1, 0, 0}};
-  f->roots.push_back(static_cast<int32_t>(f->places.size()));
-  int32_t deepest = 0;
+  const auto first = static_cast<int32_t>(f->places.size());
+  std::vector<Open> open = {{root, -1, 0}};
+  std::unordered_map<int64_t, int32_t> placed;
+  f->roots.push_back(first);
   for (size_t k = 0; k < open.size(); ++k) {
     const Open o = open[k];
-    if (f->places.size() > size_t{1} << 28) return refused("too many nodes");
-    int32_t at;
-    if (o.node < 0) {
-      at = place_leaf(f, -o.node - 1);
-      deepest = std::max(deepest, o.depth);
-    } else {
+    const auto [known, is_new] = placed.try_emplace(o.node, 0);
+    if (is_new && o.node < 0) {
+      known->second = place_leaf(f, -o.node - 1);
+    } else if (is_new) {
       const ops::TreeNode& n = f->trees.nodes[static_cast<size_t>(o.node)];
-      if (n.mode != f->mode) return refused("nodes of several kinds");
-      const auto split = static_cast<T>(n.split);
-      if (static_cast<double>(split) != n.split) return refused("a threshold that is not a float32");
-      if (n.feature >= int64_t{1} << 30) return refused("too many features");
-      at = static_cast<int32_t>(f->places.size());
-      f->places.push_back({split, static_cast<uint32_t>(2 * n.feature + (n.missing ? 1 : 0)), {0, 0}});
-      f->leaf_of.push_back(-1);
-      open.push_back({n.no, at, 0, o.depth + 1});
-      open.push_back({n.yes, at, 1, o.depth + 1});
+      PERI_ASSIGN(known->second, place_node(f, n));
+      open.push_back({n.no, known->second, 0});
+      open.push_back({n.yes, known->second, 1});
     }
-    if (o.parent >= 0) f->places[static_cast<size_t>(o.parent)].next[o.side] = at;
+    if (o.parent >= 0) f->places[static_cast<size_t>(o.parent)].next[o.side] = known->second;
   }
-  f->depths.push_back(deepest);
+  f->depths.push_back(depth_of(*f, first, first));
   return Ok{};
 }
 
@@ -97,8 +136,9 @@ Result<Forest<T>> read(const Problem& p) {
   f.rows = d[0];
   f.features = d[1];
   if (f.rows == 0 || f.features <= f.trees.last_feature) return refused("no rows, or too few features");
-  if (!f.trees.nodes.empty()) f.mode = f.trees.nodes[0].mode;
-  if (f.mode == ops::TreeMode::kMember) return refused("conditions by sets");
+  const auto& nodes = f.trees.nodes;
+  if (std::all_of(nodes.begin(), nodes.end(), [&](const auto& node) { return node.mode == nodes[0].mode; }))
+    f.mode = nodes.empty() ? ops::TreeMode::kLeq : nodes[0].mode;
   for (const int64_t root : f.trees.roots) PERI_TRY(place_tree(&f, root));
   for (const auto& leaf : f.trees.leaves) {
     f.first_vote.push_back(static_cast<int32_t>(f.votes.size()));
@@ -126,11 +166,15 @@ int holds(T v, T split) {
 
 template <ops::TreeMode kMode, class T>
 int32_t step_down(const Place<T>& p, const T* x) {
-  const T v = x[p.feature >> 1];
-  return p.next[holds<kMode>(v, p.split) | (static_cast<int>(p.feature & 1) & static_cast<int>(v != v))];
+  const T v = x[p.key >> 5];
+  if constexpr (kMode != ops::TreeMode::kMember)
+    return p.next[holds<kMode>(v, p.split) | (static_cast<int>(p.key & 1) & static_cast<int>(v != v))];
+  const uint32_t less = v < p.split, equal = v == p.split, greater = v > p.split,
+                 way = less | equal << 1 | greater << 2 | (less + equal + greater == 0) << 3;
+  return p.next[((p.key >> 1 & way) != 0) | (static_cast<int>(p.key & 1) & static_cast<int>(v != v))];
 }
 
-// The places that rows end at.
+// The places that rows end at. kMember stands for nodes of several kinds.
 template <ops::TreeMode kMode, class T>
 void descend(const Forest<T>& f, size_t tree, const T* const* x, int64_t count, int32_t* at) {
   const Place<T>* const places = f.places.data();
@@ -146,15 +190,17 @@ void descend(const Forest<T>& f, size_t tree, const T* const* x, int64_t count, 
 template <class T>
 using Descend = void (*)(const Forest<T>&, size_t, const T* const*, int64_t, int32_t*);
 template <class T>
-Descend<T> descend_of(ops::TreeMode mode) {
-  switch (mode) {
+Descend<T> descend_of(std::optional<ops::TreeMode> mode) {
+  switch (mode.value_or(ops::TreeMode::kMember)) {
     case ops::TreeMode::kLeq: return descend<ops::TreeMode::kLeq, T>;
     case ops::TreeMode::kLess: return descend<ops::TreeMode::kLess, T>;
     case ops::TreeMode::kGeq: return descend<ops::TreeMode::kGeq, T>;
     case ops::TreeMode::kGreater: return descend<ops::TreeMode::kGreater, T>;
     case ops::TreeMode::kEqual: return descend<ops::TreeMode::kEqual, T>;
-    default: return descend<ops::TreeMode::kOther, T>;
+    case ops::TreeMode::kOther: return descend<ops::TreeMode::kOther, T>;
+    case ops::TreeMode::kMember: break;
   }
+  return descend<ops::TreeMode::kMember, T>;
 }
 
 // What the leaves say of the rows: [row][target].
@@ -262,7 +308,7 @@ const Entry trees_entry{{
     .name = "trees",
     .version = 1,
     .provider = "peri",
-    .takes = "tree ensembles over f32 or f64 whose conditions are all of one kind, with numbers for labels",
+    .takes = "tree ensembles over f32 or f64 without conditions by sets, with numbers for labels",
     .offer = offer,
     .instantiate = instantiate,
     .needs = needs_from<instantiate>,

@@ -21,30 +21,38 @@ std::vector<double> elements(const Tensor* t) {
   return out;
 }
 
-// No node is reached twice: neither in a circle nor by two ways.
+// A node may be reached by several ways, as sets of categories are written, but not from itself.
 Status check_trees(Trees* trees) {
-  std::vector<bool> seen(trees->nodes.size());
+  enum : uint8_t { kNew, kOpen, kDone };
+  std::vector<uint8_t> state(trees->nodes.size(), kNew);
   for (const int64_t root : trees->roots) {
     std::vector<int64_t> open = {root};
     while (!open.empty()) {
       const int64_t at = open.back();
-      open.pop_back();
       if (at < 0) {
         if (-at - 1 >= static_cast<int64_t>(trees->leaves.size()))
           return invalid("a tree has no leaf %lld", static_cast<long long>(-at - 1));
+        open.pop_back();
         continue;
       }
       if (at >= static_cast<int64_t>(trees->nodes.size()))
         return invalid("a tree has no node %lld", static_cast<long long>(at));
-      if (seen[static_cast<size_t>(at)])
-        return invalid("a tree comes back to node %lld", static_cast<long long>(at))
-            .expecting("a tree without circles");
-      seen[static_cast<size_t>(at)] = true;
+      uint8_t& stage = state[static_cast<size_t>(at)];
+      if (stage != kNew) {  // all that is reached from it is done, or it was done before
+        stage = kDone;
+        open.pop_back();
+        continue;
+      }
+      stage = kOpen;
       const TreeNode& n = trees->nodes[static_cast<size_t>(at)];
       if (n.feature < 0) return invalid("a tree asks for feature %lld", static_cast<long long>(n.feature));
       trees->last_feature = std::max(trees->last_feature, n.feature);
-      open.push_back(n.yes);
-      open.push_back(n.no);
+      for (const int64_t next : {n.yes, n.no}) {
+        if (next >= 0 && next < std::ssize(state) && state[static_cast<size_t>(next)] == kOpen)
+          return invalid("a tree comes back to node %lld", static_cast<long long>(next))
+              .expecting("a tree without circles");
+        open.push_back(next);
+      }
     }
   }
   for (const auto& leaf : trees->leaves)
