@@ -106,17 +106,18 @@ Status one_hot(ir::Graph& graph, ir::Node& node, int) {
   if (count == 0)
     return invalid("a one-hot encoder has no categories of its input's type")
         .expecting(named ? "cats_strings" : "cats_int64s");
-  ir::Value *x = c.in(0), *categories = nullptr;
+  ir::Value* x = c.in(0);
   if (!named && x->type.dtype != DType::kI64) x = c.cast(x, DType::kI64);
-  if (node.i("zeros", 1) != 0) {
-    categories = named ? list(c, names) : c.ints(numbers);
-  } else {  // an unknown category is an error
+  std::vector<int64_t> indices(count);
+  std::iota(indices.begin(), indices.end(), int64_t{0});
+  const bool all_known = node.i("zeros", 1) == 0;  // others are errors
+  if (all_known)
     x = c.op("category_index", {x},
              named ? ir::Attrs{{"categories_strings", names}} : ir::Attrs{{"categories_int64s", numbers}});
-    std::vector<int64_t> indices(count);
-    std::iota(indices.begin(), indices.end(), int64_t{0});
-    categories = c.ints(std::move(indices));
-  }
+  else if (named)
+    x = c.op("label_encoder", {x},
+             {{"keys_strings", names}, {"values_int64s", indices}, {"default_int64", int64_t{-1}}});
+  ir::Value* categories = all_known || named ? c.ints(std::move(indices)) : c.ints(numbers);
   c.give(0, c.cast(c.op("equal", {c.op("unsqueeze", {x, c.ints({-1})}), categories}), DType::kF32));
   return c.done();
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <unordered_map>
 
 #include "ops/reference/elements.hpp"
 
@@ -100,6 +101,17 @@ Status reference(RefCall& call) {
   PERI_ASSIGN(const RefTensor keys, list_of(call.node, "keys"));
   PERI_ASSIGN(const RefTensor values, list_of(call.node, "values"));
   const RefTensor otherwise = fallback_of(call.node, values.dtype);
+  if (keys.dtype == DType::kString) {
+    std::unordered_map<std::string_view, int64_t> places;
+    for (size_t k = 0; k < keys.s.size(); ++k) places.emplace(keys.s[k], static_cast<int64_t>(k));
+    for (int64_t n = 0; n < call.count(); ++n) {
+      const int64_t p = call.position(n);
+      const auto it = places.find(x.s[static_cast<size_t>(p)]);
+      it == places.end() ? copy_element(otherwise, 0, call.out[0], p)
+                         : copy_element(values, it->second, call.out[0], p);
+    }
+    return Ok{};
+  }
   std::map<std::pair<double, std::string>, int64_t> places;
   for (int64_t k = 0; k < keys.numel(); ++k) places.emplace(key_at(keys, k), k);
   for (int64_t n = 0; n < call.count(); ++n) {
