@@ -16,8 +16,8 @@ enum class Integers {
 };
 
 // One tensor for each graph input at these sizes: floats normal, booleans mostly true, strings as random_text()
-// makes them, or whole numbers where they are read as such; categories where an encoder compares them. Errors: kInvalid where a size does not follow from the
-// binding, kMemory.
+// makes them, or whole numbers where they are read as such; categories where an encoder compares them. Errors: kInvalid
+// where a size does not follow from the binding, kMemory.
 Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding& sizes, uint64_t seed,
                                         Integers integers = Integers::kIndices);
 

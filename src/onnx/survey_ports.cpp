@@ -135,7 +135,8 @@ Status Surveyor::describe_outputs(const GraphRecord& g, std::vector<std::string_
       continue;
     }
     outputs->push_back(v.name);
-    constexpr ValueKind kNotDeclared[] = {ValueKind::kNone, ValueKind::kSequence, ValueKind::kOptional, ValueKind::kMap};
+    constexpr ValueKind kNotDeclared[] = {ValueKind::kNone, ValueKind::kSequence, ValueKind::kOptional,
+                                          ValueKind::kMap};
     const bool unknown = std::find(std::begin(kNotDeclared), std::end(kNotDeclared), v.kind) != std::end(kNotDeclared);
     Result<ir::Type> type = unknown ? Result<ir::Type>(ir::Type()) : declared_type(v, dim_names_);
     if (!type.ok()) return std::move(type).error();
@@ -149,8 +150,7 @@ Status Surveyor::describe_outputs(const GraphRecord& g, std::vector<std::string_
 void Surveyor::note_maps(const NodeRecord& zip_map) {
   constexpr size_t kMaxNamed = 8;
   std::vector<std::string> labels;
-  if (const AttrRecord* a = zip_map.attr("classlabels_strings"))
-    labels.assign(a->strings.begin(), a->strings.end());
+  if (const AttrRecord* a = zip_map.attr("classlabels_strings")) labels.assign(a->strings.begin(), a->strings.end());
   std::sort(labels.begin(), labels.end());
   if (const AttrRecord* a = zip_map.attr("classlabels_int64s"); a && labels.empty()) {
     std::vector<int64_t> sorted = a->ints;

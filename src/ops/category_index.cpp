@@ -83,6 +83,7 @@ const Entry category_index_entry{{
      .knows_all = true,
      .samples = {"graph { const x: string[3] = [\"b\", \"a\", \"b\"]; y = category_index(x) "
                  "{categories_strings=[\"a\", \"b\"]}; output y }",
-                 "graph { const x: i64[2,2] = [0, 7, -2, 0]; y = category_index(x) {categories_int64s=[7, -2, 0]}; output y }"}},
+                 "graph { const x: i64[2,2] = [0, 7, -2, 0]; y = category_index(x) {categories_int64s=[7, -2, 0]}; "
+                 "output y }"}},
 }};
 }  // namespace peri::ops

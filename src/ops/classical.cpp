@@ -130,7 +130,8 @@ Status map_categories(ir::Graph& graph, ir::Node& node, int) {
   if (c.in(0)->type.dtype == DType::kString)
     table = {{"keys_strings", names}, {"values_int64s", numbers}, {"default_int64", node.i("default_int64", -1)}};
   else
-    table = {{"keys_int64s", numbers}, {"values_strings", names}, {"default_string", node.s("default_string", "_Unused")}};
+    table = {
+        {"keys_int64s", numbers}, {"values_strings", names}, {"default_string", node.s("default_string", "_Unused")}};
   c.give(0, c.op("label_encoder", {c.in(0)}, std::move(table)));
   return c.done();
 }
@@ -232,41 +233,42 @@ std::vector<OpDef> definitions() {
   const std::vector<Port> y = {{"y"}};
   const AttrSpec transform{"post_transform", AttrKind::kString, false, "NONE"},
       coefficients{"coefficients", AttrKind::kFloats, true}, intercepts{"intercepts", AttrKind::kFloats, false, "0"};
-  return {classical("array_feature_extractor", "ArrayFeatureExtractor", {{"x"}, {"indices", kIndex}}, y, {}, extract),
-          classical("binarizer", "Binarizer", {x}, y, {{"threshold", AttrKind::kFloat, false, "0"}}, binarize),
-          classical("scaler", "Scaler", {x}, y, {{"offset", AttrKind::kFloats}, {"scale", AttrKind::kFloats}}, scale),
-          classical("normalizer", "Normalizer", {x}, y, {{"norm", AttrKind::kString, false, "MAX"}}, normalize),
-          classical("imputer", "Imputer", {x}, y,
-                    {{"imputed_value_floats", AttrKind::kFloats},
-                     {"imputed_value_int64s", AttrKind::kInts},
-                     {"replaced_value_float", AttrKind::kFloat, false, "0"},
-                     {"replaced_value_int64", AttrKind::kInt, false, "0"}},
-                    impute),
-          classical("feature_vectorizer", "FeatureVectorizer", {{"x", kFeatures, false, true}}, y,
-                    {{"inputdimensions", AttrKind::kInts}}, join_features),
-          classical("one_hot_encoder", "OneHotEncoder", {{"x", kFeatures | types({DType::kString})}}, y,
-                    {{"cats_int64s", AttrKind::kInts},
-                     {"cats_strings", AttrKind::kStrings},
-                     {"zeros", AttrKind::kInt, false, "1"}},
-                    one_hot),
-          classical("category_mapper", "CategoryMapper", {{"x", types({DType::kString, DType::kI64})}}, y,
-                    {{"cats_int64s", AttrKind::kInts},
-                     {"cats_strings", AttrKind::kStrings},
-                     {"default_int64", AttrKind::kInt, false, "-1"},
-                     {"default_string", AttrKind::kString, false, "_Unused"}},
-                    map_categories),
-          classical("zip_map", "ZipMap", {{"x", types({DType::kF32})}}, y,
-                    {{"classlabels_int64s", AttrKind::kInts}, {"classlabels_strings", AttrKind::kStrings}}, rows_of_maps),
-          classical("linear_regressor", "LinearRegressor", {x}, y,
-                    {coefficients, intercepts, transform, {"targets", AttrKind::kInt, false, "1"}}, regress),
-          classical("linear_classifier", "LinearClassifier", {x}, {{"y"}, {"scores", kAnyType, true}},
-                    {coefficients,
-                     intercepts,
-                     transform,
-                     {"classlabels_ints", AttrKind::kInts},
-                     {"classlabels_strings", AttrKind::kStrings},
-                     {"multi_class", AttrKind::kInt, false, "0"}},
-                    classify)};
+  return {
+      classical("array_feature_extractor", "ArrayFeatureExtractor", {{"x"}, {"indices", kIndex}}, y, {}, extract),
+      classical("binarizer", "Binarizer", {x}, y, {{"threshold", AttrKind::kFloat, false, "0"}}, binarize),
+      classical("scaler", "Scaler", {x}, y, {{"offset", AttrKind::kFloats}, {"scale", AttrKind::kFloats}}, scale),
+      classical("normalizer", "Normalizer", {x}, y, {{"norm", AttrKind::kString, false, "MAX"}}, normalize),
+      classical("imputer", "Imputer", {x}, y,
+                {{"imputed_value_floats", AttrKind::kFloats},
+                 {"imputed_value_int64s", AttrKind::kInts},
+                 {"replaced_value_float", AttrKind::kFloat, false, "0"},
+                 {"replaced_value_int64", AttrKind::kInt, false, "0"}},
+                impute),
+      classical("feature_vectorizer", "FeatureVectorizer", {{"x", kFeatures, false, true}}, y,
+                {{"inputdimensions", AttrKind::kInts}}, join_features),
+      classical("one_hot_encoder", "OneHotEncoder", {{"x", kFeatures | types({DType::kString})}}, y,
+                {{"cats_int64s", AttrKind::kInts},
+                 {"cats_strings", AttrKind::kStrings},
+                 {"zeros", AttrKind::kInt, false, "1"}},
+                one_hot),
+      classical("category_mapper", "CategoryMapper", {{"x", types({DType::kString, DType::kI64})}}, y,
+                {{"cats_int64s", AttrKind::kInts},
+                 {"cats_strings", AttrKind::kStrings},
+                 {"default_int64", AttrKind::kInt, false, "-1"},
+                 {"default_string", AttrKind::kString, false, "_Unused"}},
+                map_categories),
+      classical("zip_map", "ZipMap", {{"x", types({DType::kF32})}}, y,
+                {{"classlabels_int64s", AttrKind::kInts}, {"classlabels_strings", AttrKind::kStrings}}, rows_of_maps),
+      classical("linear_regressor", "LinearRegressor", {x}, y,
+                {coefficients, intercepts, transform, {"targets", AttrKind::kInt, false, "1"}}, regress),
+      classical("linear_classifier", "LinearClassifier", {x}, {{"y"}, {"scores", kAnyType, true}},
+                {coefficients,
+                 intercepts,
+                 transform,
+                 {"classlabels_ints", AttrKind::kInts},
+                 {"classlabels_strings", AttrKind::kStrings},
+                 {"multi_class", AttrKind::kInt, false, "0"}},
+                classify)};
 }
 }  // namespace
 

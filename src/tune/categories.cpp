@@ -78,10 +78,9 @@ std::optional<int64_t> number_at(const ops::RefTensor& t, size_t at) {
 void set(Tensor* t, int64_t at, const Tensor& categories, int64_t k) {
   const bool named = categories.dtype() == DType::kString;
   if (t->dtype() == DType::kString) {
-    t->mutable_strings()[static_cast<size_t>(at)] =
-        named                            ? categories.string_values()[static_cast<size_t>(k)]
-        : is_float(categories.dtype()) ? std::to_string(categories.f64(k))
-                                         : std::to_string(categories.i64(k));
+    t->mutable_strings()[static_cast<size_t>(at)] = named ? categories.string_values()[static_cast<size_t>(k)]
+                                                    : is_float(categories.dtype()) ? std::to_string(categories.f64(k))
+                                                                                   : std::to_string(categories.i64(k));
   } else if (named) {
     if (const auto v = whole(categories.string_values()[static_cast<size_t>(k)])) t->set_i64(at, *v);
   } else if (is_float(t->dtype())) {

@@ -87,7 +87,8 @@ TEST_P(Facts, IntegersThatMustLieInARangeAreIndices) {
       std::vector<RefTensor> values = w->values;
       values[port].i.assign(values[port].i.size(), int64_t{1} << 30);
       if (!evaluate(*w, values).ok())
-        EXPECT_TRUE(!ends.empty() || (port == 0 && op.knows_all)) << "input " << port << " must lie in a range that the op does not state";
+        EXPECT_TRUE(!ends.empty() || (port == 0 && op.knows_all))
+            << "input " << port << " must lie in a range that the op does not state";
       if (ends.empty()) continue;
       int64_t end = INT64_MAX;
       for (const Dim& d : ends) end = std::min(end, d.value());
