@@ -57,6 +57,18 @@ class Moved(Typed):
             self.assertIn("was not run", self.ends(0, "build", model, "-o", "e.engine", *QUICK, *words))
             numpy.testing.assert_array_equal(self.answer("e.engine", numpy.array([[1, 2, 3], [4, 49407, 0]])), [1, 1])
 
+    def test_inputs_broadcast_where_one_of_them_may_be_empty(self):
+        """x may be: it is joined to what is made of it."""
+        text = "g (float[n,3] x, float[m,3] w) => (float[k,3] y) { a = Add(x, w)  y = Concat<axis = 0>(a, x) }"
+        model = self.save("joined", text)
+        self.ends(0, "build", model, "-o", "j.engine", "--dims", "n=5,m=5", *QUICK)
+        for n, m in ((5, 5), (1, 4), (4, 1), (1, 1), (0, 1)):
+            x, w = numpy.full((n, 3), 2, numpy.float32), numpy.ones((m, 3), numpy.float32)
+            numpy.save(self.folder / "w.npy", w)
+            numpy.testing.assert_array_equal(self.answer("j.engine", x, "-i", "w=w.npy"), numpy.concatenate([x + w, x]))
+        for sizes in ("n=1,m=5", "n=5,m=1", "n=0,m=1"):
+            self.ends(0, "verify", model, "--dims", sizes, *QUICK)
+
 
 if __name__ == "__main__":
     main()

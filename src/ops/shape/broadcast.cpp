@@ -2,10 +2,17 @@
 #include "ops/shape/broadcast.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace peri::ops {
 
 namespace {
+bool depends_on_data(const Dim& d) {
+  std::set<std::string> symbols;
+  d.collect_symbols(symbols);
+  return std::any_of(symbols.begin(), symbols.end(), [](const std::string& s) { return s.starts_with(kDataDim); });
+}
+
 Result<Dim> broadcast_dim(const Dim& a, const Dim& b) {
   if (a == b || b.is_const(1)) return a;
   if (a.is_const(1)) return b;
@@ -14,11 +21,13 @@ Result<Dim> broadcast_dim(const Dim& a, const Dim& b) {
         .expecting("equal dimensions or 1")
         .but_found(a.text() + " against " + b.text());
   // One side is a number > 1: the symbol must be 1 or that number, and the result is the number in both cases. Two
-  // expressions are equal, or one of them is 1 in a run: the result is the larger. A size that may be 0 depends on the
-  // data; two of these are one size under two names.
+  // expressions are equal, or one of them is 1 in a run: the result is the larger, or 0 where one of them is. A size
+  // that depends on the data is one size under two names, as two that may be 0 are.
   if (a.is_const()) return a;
   if (b.is_const()) return b;
-  if (provably_at_least(a, 1) && provably_at_least(b, 1)) return max(a, b);
+  const bool some_a = provably_at_least(a, 1), some_b = provably_at_least(b, 1);
+  if (some_a && some_b) return max(a, b);
+  if ((some_a || some_b) && !depends_on_data(a) && !depends_on_data(b)) return max(a, b) * min(some_a ? b : a, Dim(1));
   return a.is_symbol() || !b.is_symbol() ? a : b;
 }
 }  // namespace
