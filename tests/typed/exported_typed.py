@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Models as other programs write them: operators that ONNX Runtime has had under the domain of ONNX, functions with opsets of their own."""
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper, parser
+
+from typed import Typed, main
+
+QUICK = ("--no-tune", "--no-cache", "--quiet")
+
+
+class Exported(Typed):
+    def save(self, op, opset, shape, weights=(), **attributes):
+        value = helper.make_tensor_value_info
+        names = [f"w{k}" for k in range(len(weights))]
+        graph = helper.make_graph([helper.make_node(op, ["x", *names], ["y"], name="node", **attributes)], "g", [value("x", TensorProto.FLOAT, shape)],
+                                  [value("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(numpy.asarray(w), n) for w, n in zip(weights, names)])  # fmt: skip
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=6), self.folder / "m.onnx")
+
+    def answer(self, x):
+        numpy.save(self.folder / "x.npy", x)
+        self.ends(0, "run", "m.onnx", "-i", "x=x.npy", "--output-dir", "out", *QUICK)
+        return numpy.load(self.folder / "out/y.npy")
+
+    def test_norms_of_optimised_models(self):
+        """ONNX Runtime's optimiser writes LayerNormalization into models of any opset."""
+        x, scale = numpy.arange(12, dtype=numpy.float32).reshape(2, 6) ** 2, numpy.arange(6, dtype=numpy.float32)
+        apart = x - x.mean(1, keepdims=True)
+        for opset in (7, 11, 16, 17):
+            self.save("LayerNormalization", opset, ["n", 6], [scale], axis=-1, epsilon=0.25)
+            numpy.testing.assert_allclose(self.answer(x), apart / numpy.sqrt((apart**2).mean(1, keepdims=True) + 0.25) * scale, rtol=1e-5)
+
+    def test_an_operator_of_two_opsets_is_listed_with_them(self):
+        text = """<ir_version: 10, opset_import: ["" : 20, "f" : 1]> g (float[n,4] x) => (float[n,4] y) { a = Relu(x)  b = f.half(a)  y = Exp(b) }
+        <domain: "f", opset_import: ["" : 18]> half (a) => (c) { b = Relu(a)  c = Relu(b) }"""
+        onnx.save(parser.parse_model(text), self.folder / "m.onnx")
+        said = self.peri("inspect", "m.onnx").stdout.decode()
+        for line in ("2  Relu of opset 18\n", "1  Relu of opset 20\n", "1  Exp\n"):
+            self.assertIn(line, said)
+
+
+if __name__ == "__main__":
+    main()
