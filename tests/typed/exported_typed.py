@@ -30,6 +30,31 @@ class Exported(Typed):
             self.save("LayerNormalization", opset, ["n", 6], [scale], axis=-1, epsilon=0.25)
             numpy.testing.assert_allclose(self.answer(x), apart / numpy.sqrt((apart**2).mean(1, keepdims=True) + 0.25) * scale, rtol=1e-5)
 
+    def test_experimental_operators(self):
+        x = numpy.random.default_rng(3).standard_normal((2, 3, 6, 5)).astype(numpy.float32)
+        bias = numpy.float32([0.1, -0.2, 0.3]).reshape(3, 1, 1)
+        softplus = lambda v: numpy.log1p(numpy.exp(v))
+        apart = lambda axes: x - x.mean(axes, keepdims=True)
+        whole, channel = apart((1, 2, 3)), apart((2, 3))
+        for op, given, wanted in (
+            ("Affine", {"alpha": 2.0, "beta": 0.5}, 2 * x + 0.5),
+            ("Crop", {"border": [1, 2, 0, 3]}, x[:, :, 2:3, 1:]),
+            ("Crop", {"border": [1, 2, 0, 0], "scale": [3, 2]}, x[:, :, 2:5, 1:3]),
+            ("ImageScaler", {"bias": [0.1, -0.2, 0.3], "scale": 0.5}, x * 0.5 + bias),
+            ("MeanVarianceNormalization", {}, channel / channel.std((2, 3), keepdims=True)),
+            ("MeanVarianceNormalization", {"across_channels": 1}, whole / whole.std((1, 2, 3), keepdims=True)),
+            ("MeanVarianceNormalization", {"across_channels": 1, "normalize_variance": 0}, whole),
+            ("ParametricSoftplus", {"alpha": 2.0, "beta": 0.5}, 2 * softplus(0.5 * x)),
+            ("Scale", {"scale": 3.0}, 3 * x),
+            ("ScaledTanh", {"alpha": 2.0, "beta": 0.5}, 2 * numpy.tanh(0.5 * x)),
+            ("ThresholdedRelu", {"alpha": 0.5}, numpy.where(x > 0.5, x, 0)),
+        ):
+            with self.subTest(op, **given):
+                self.save(op, 8, ["n", 3, 6, 5], **given)
+                numpy.testing.assert_allclose(self.answer(x), wanted, rtol=1e-4, atol=1e-6)
+        self.save("DynamicSlice", 8, ["n", 3, 6, 5], [[1, 2], [3, 9], [1, 3]])
+        numpy.testing.assert_array_equal(self.answer(x), x[:, 1:3, :, 2:])
+
     def test_an_operator_of_two_opsets_is_listed_with_them(self):
         text = """<ir_version: 10, opset_import: ["" : 20, "f" : 1]> g (float[n,4] x) => (float[n,4] y) { a = Relu(x)  b = f.half(a)  y = Exp(b) }
         <domain: "f", opset_import: ["" : 18]> half (a) => (c) { b = Relu(a)  c = Relu(b) }"""
