@@ -17,9 +17,9 @@ class Exported(Typed):
                                   [value("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(numpy.asarray(w), n) for w, n in zip(weights, names)])  # fmt: skip
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=6), self.folder / "m.onnx")
 
-    def answer(self, x):
+    def answer(self, x, *words):
         numpy.save(self.folder / "x.npy", x)
-        self.ends(0, "run", "m.onnx", "-i", "x=x.npy", "--output-dir", "out", *QUICK)
+        self.ends(0, "run", "m.onnx", "-i", "x=x.npy", "--output-dir", "out", *QUICK, *words)
         return numpy.load(self.folder / "out/y.npy")
 
     def test_norms_of_optimised_models(self):
@@ -54,6 +54,19 @@ class Exported(Typed):
                 numpy.testing.assert_allclose(self.answer(x), wanted, rtol=1e-4, atol=1e-6)
         self.save("DynamicSlice", 8, ["n", 3, 6, 5], [[1, 2], [3, 9], [1, 3]])
         numpy.testing.assert_array_equal(self.answer(x), x[:, 1:3, :, 2:])
+
+    def test_votes_for_one_class_of_two(self):
+        """As LightGBM and XGBoost are written; all of a tree's leaves may be above 0."""
+        x, value = numpy.float32([[-1], [1]]), helper.make_tensor_value_info
+        for weights in ([0.3, 1.4], [-0.3, 1.4], [-0.5, -0.25]):
+            tree = {"nodes_treeids": [0] * 3, "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0] * 3, "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"], "nodes_values": [0.0] * 3,
+                    "nodes_truenodeids": [1, 0, 0], "nodes_falsenodeids": [2, 0, 0], "class_treeids": [0, 0], "class_nodeids": [1, 2], "class_ids": [0, 0]}  # fmt: skip
+            node = helper.make_node("TreeEnsembleClassifier", ["x"], ["label", "y"], domain="ai.onnx.ml", class_weights=weights, classlabels_int64s=[0, 1], post_transform="LOGISTIC", **tree)
+            graph = helper.make_graph([node], "g", [value("x", TensorProto.FLOAT, ["n", 1])], [value("y", TensorProto.FLOAT, None)])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)], ir_version=8), self.folder / "m.onnx")
+            second = 1 / (1 + numpy.exp(-numpy.array(weights)))
+            for words in ((), ("--provider", "reference")):
+                numpy.testing.assert_allclose(self.answer(x, *words), numpy.stack([1 - second, second], 1), rtol=1e-5)
 
     def test_an_operator_of_two_opsets_is_listed_with_them(self):
         text = """<ir_version: 10, opset_import: ["" : 20, "f" : 1]> g (float[n,4] x) => (float[n,4] y) { a = Relu(x)  b = f.half(a)  y = Exp(b) }
