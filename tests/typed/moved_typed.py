@@ -56,7 +56,8 @@ class Moved(Typed):
         for words in ((), ("--no-verify",)):
             self.assertIn("was not run", self.ends(0, "build", model, "-o", "e.engine", *QUICK, *words))
             numpy.testing.assert_array_equal(self.answer("e.engine", numpy.array([[1, 2, 3], [4, 49407, 0]])), [1, 1])
-        self.assertIn("the inputs are made up: give your own", self.ends(1, "verify", "e.engine"))
+        for command in ("verify", "bench"):
+            self.assertIn("the inputs are made up: give your own", self.ends(1, command, "e.engine"))
 
     def test_inputs_broadcast_where_one_of_them_may_be_empty(self):
         """x may be: it is joined to what is made of it."""
