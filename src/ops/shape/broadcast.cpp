@@ -2,15 +2,13 @@
 #include "ops/shape/broadcast.hpp"
 
 #include <algorithm>
-#include <set>
 
 namespace peri::ops {
 
 namespace {
-bool depends_on_data(const Dim& d) {
-  std::set<std::string> symbols;
-  d.collect_symbols(symbols);
-  return std::any_of(symbols.begin(), symbols.end(), [](const std::string& s) { return s.starts_with(kDataDim); });
+// The size of an input that may be empty.
+bool is_given_from_zero(const Dim& d) {
+  return d.is_symbol() && !provably_at_least(d, 1) && !d.symbol_name().starts_with(kDataDim);
 }
 
 Result<Dim> broadcast_dim(const Dim& a, const Dim& b) {
@@ -27,7 +25,8 @@ Result<Dim> broadcast_dim(const Dim& a, const Dim& b) {
   if (b.is_const()) return b;
   const bool some_a = provably_at_least(a, 1), some_b = provably_at_least(b, 1);
   if (some_a && some_b) return max(a, b);
-  if ((some_a || some_b) && !depends_on_data(a) && !depends_on_data(b)) return max(a, b) * min(some_a ? b : a, Dim(1));
+  if (some_a && is_given_from_zero(b)) return max(a, b) * min(b, Dim(1));
+  if (some_b && is_given_from_zero(a)) return max(a, b) * min(a, Dim(1));
   return a.is_symbol() || !b.is_symbol() ? a : b;
 }
 }  // namespace
