@@ -71,6 +71,17 @@ class Moved(Typed):
         for sizes in ("n=1,m=5", "n=5,m=1", "n=0,m=1"):
             self.ends(0, "verify", model, "--dims", sizes, *QUICK)
 
+    def test_a_size_that_is_broadcast_at_one_size_only_is_told(self):
+        text = "g (float[n,3] x) => (float[n,3] y) <int64[1] s = {1}, int64[1] e = {100}> { rest = Slice(x, s, e)  y = Add(x, rest) }"
+        model = self.save("rest", text)
+        self.ends(0, "build", model, "-o", "r.engine", "--dims", "n=2", *QUICK)
+        x = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
+        numpy.testing.assert_array_equal(self.answer("r.engine", x), x + x[1:])
+        numpy.save(self.folder / "x.npy", x[:1])
+        said = self.ends(1, "run", "r.engine", "-i", "x=x.npy")
+        self.assertIn("'y' has another shape than it is built for", said)
+        self.assertIn("expected f32[1,3], found f32[0,3]", said)
+
 
 if __name__ == "__main__":
     main()
