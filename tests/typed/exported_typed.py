@@ -55,6 +55,15 @@ class Exported(Typed):
         self.save("DynamicSlice", 8, ["n", 3, 6, 5], [[1, 2], [3, 9], [1, 3]])
         numpy.testing.assert_array_equal(self.answer(x), x[:, 1:3, :, 2:])
 
+    def test_pictures_of_bytes_are_resized(self):
+        """Antialiased they are rounded, as in other programs; else the fraction is cut off."""
+        sizes, x = numpy_helper.from_array(numpy.array([1, 1, 1, 2]), "s"), numpy.uint8([[[[10, 11, 20, 22]]]])
+        for antialias, wanted in ((0, [10, 21]), (1, [12, 20])):
+            node = helper.make_node("Resize", ["x", "", "", "s"], ["y"], mode="linear", antialias=antialias)
+            graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.UINT8, [1, 1, 1, 4])], [helper.make_tensor_value_info("y", TensorProto.UINT8, None)], [sizes])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), self.folder / "m.onnx")
+            self.assertEqual(self.answer(x).ravel().tolist(), wanted)
+
     def test_votes_for_one_class_of_two(self):
         """As LightGBM and XGBoost are written; all of a tree's leaves may be above 0."""
         x, value = numpy.float32([[-1], [1]]), helper.make_tensor_value_info
