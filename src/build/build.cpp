@@ -78,13 +78,22 @@ bool says_size(const ir::Graph& graph, const ir::Value* list) {
   });
 }
 
-// Whether a small input (a k, a shape, scales, a switch), a branch or a loop steers the model, or strings must be
-// numbers: where it does not run, the made-up inputs or the iterations that a judge waits for may be to blame, and
-// nothing is known.
+// Whether the elements of some value, as of a mask, say how many elements another has: none or fewer, perhaps, than are
+// read where the inputs are made up.
+bool has_sizes_of_data(const ir::Graph& graph) {
+  std::set<std::string> symbols;
+  for (const auto& v : graph.values())
+    for (const Dim& d : *v->type.shape) d.collect_symbols(symbols);
+  return std::any_of(symbols.begin(), symbols.end(), [](const std::string& s) { return s.starts_with(kDataDim); });
+}
+
+// Whether a small input (a k, a shape, scales, a switch), a size that the data say, a branch or a loop steers the
+// model, or strings must be numbers: where it does not run, the made-up inputs or the iterations that a judge waits for
+// may be to blame, and nothing is known.
 bool is_steered(const ir::Graph& graph) {
   bool numbers = false;
   ir::for_each_node(graph, [&](const ir::Node& n) { numbers |= judge::reads_numbers(n); });
-  return numbers ||
+  return numbers || has_sizes_of_data(graph) ||
          std::any_of(graph.inputs.begin(), graph.inputs.end(),
                      [&](const ir::Value* v) {
                        const bool counts = is_integer(v->type.dtype) || v->type.dtype == DType::kBool;

@@ -129,6 +129,15 @@ void mark_from_zero(const std::vector<plan::Port>& inputs, Survey* f) {
         for (Dim& d : *port.type.shape) d = d.substitute(from_zero);
 }
 
+// Outputs of which the model declares no tensor, such as maps of scores or a sequence, are those that the graph makes.
+void take_outputs(const std::vector<plan::Port>& outputs, Survey* f) {
+  if (std::none_of(f->outputs.begin(), f->outputs.end(),
+                   [](const onnx::PortInfo& p) { return p.type.dtype == DType::kInvalid; }))
+    return;
+  f->outputs.clear();
+  for (const plan::Port& port : outputs) f->outputs.push_back({port.name, {port.dtype, port.shape}});
+}
+
 // Import, passes and a cover by first offers: everything but measuring. Its sizes are exact, the build time is an
 // estimate.
 Status try_lowering(const Request& request, Survey* f) {
@@ -140,6 +149,7 @@ Status try_lowering(const Request& request, Survey* f) {
   if (!compiled.ok()) return std::move(compiled).error();
   PERI_TRY(plan::check_program(compiled->program, UINT64_MAX));  // as each load of the engine does
   f->lowered = true;
+  take_outputs(compiled->program.outputs, f);
   mark_from_zero(compiled->program.inputs, f);
   add_held(compilation->graph(), f);
   std::set<uint64_t> seen;

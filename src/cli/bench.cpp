@@ -182,7 +182,13 @@ Result<Outcome> run(const Arguments& arguments) {
     subject.path = arguments.positional[0];
     subject.check_files = [&opened] { return opened.file->check(); };
   }
-  PERI_ASSIGN(const bench::Record record, build::bench_engine(subject, terms));
+  auto measured = build::bench_engine(subject, terms);
+  if (!measured.ok()) {
+    Error e = measured.error();
+    const bool made_up = terms.input_words.empty() && e.kind == ErrorKind::kInvalid && e.remedy.empty();
+    return made_up ? std::move(e).advise("the inputs are made up: give your own with --input NAME=FILE") : e;
+  }
+  const bench::Record record = std::move(*measured);
   progress.clear();
   note_untuned(arguments, opened, terms.dims);
   note_cut(arguments, record, terms);

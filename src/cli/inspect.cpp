@@ -22,6 +22,15 @@
 namespace peri::cli {
 namespace {
 
+// The operator as it is listed; with its opset where functions of a model use it by several.
+std::string listed(const onnx::OpUse& use, const std::vector<onnx::OpUse>& all) {
+  const bool several = std::count_if(all.begin(), all.end(), [&](const onnx::OpUse& u) {
+                         return u.supported && u.domain == use.domain && u.op == use.op;
+                       }) > 1;
+  return (use.domain.empty() ? "" : use.domain + ".") + use.op +
+         (several ? format(" of opset %lld", static_cast<long long>(use.opset)) : "");
+}
+
 void print_model(const Page& page, const build::Survey& f) {
   page.line("%s: %s, %s", f.path.c_str(), f.kind.c_str(), f.origin.c_str());
   for (const auto& p : f.inputs) page.line("  input   %-24s %s", p.name.c_str(), ir::type_text(p.type).c_str());
@@ -33,9 +42,7 @@ void print_model(const Page& page, const build::Survey& f) {
   }
   page.line("  %s:", counted(f.nodes, "node").c_str());
   for (const onnx::OpUse& u : f.ops)
-    if (u.supported)
-      page.line("  %7lld  %s%s", static_cast<long long>(u.count), u.domain.empty() ? "" : (u.domain + ".").c_str(),
-                u.op.c_str());
+    if (u.supported) page.line("  %7lld  %s", static_cast<long long>(u.count), listed(u, f.ops).c_str());
   for (const onnx::OpUse& u : f.ops) {
     if (u.supported) continue;
     std::string nodes;

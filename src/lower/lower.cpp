@@ -277,7 +277,7 @@ struct Emitter {
     if (it == buffer_of.end() || !(layout_of[v] == c.candidate.offer.inputs[static_cast<size_t>(i)])) return -1;
     const plan::Buffer& base = out.program.buffers[static_cast<size_t>(it->second)];
     if (!(base.bytes == own.bytes) || !(base.shape == own.shape) || base.dtype != own.dtype ||
-        base.layout != own.layout)
+        base.layout != own.layout || !is_float(own.dtype))  // integers may be indices, see check_sharing
       return -1;
     own.alias_of = it->second;
     return i;

@@ -81,7 +81,7 @@ OpDef shrink_op() {
   return op;
 }
 OpDef thresholded_relu_op() {
-  OpDef op = alpha_op("thresholded_relu", "ThresholdedRelu", {10, 22}, thresholded_relu, "1",
+  OpDef op = alpha_op("thresholded_relu", "ThresholdedRelu", {1, 10, 22}, thresholded_relu, "1",
                       PERI_FLOAT_SAMPLES("thresholded_relu"));
   op.jumps = true;
   return op;

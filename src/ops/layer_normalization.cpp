@@ -129,7 +129,7 @@ extern const Entry layer_normalization_entry;
 const Entry layer_normalization_entry{{
     {.name = "layer_normalization",
      .onnx = "LayerNormalization",
-     .versions = {17},
+     .versions = {1, 17},  // 1: what ONNX Runtime writes into optimised models of older opsets, and runs
      .inputs = {{"x", kFloats},
                 {"scale", kFloats, false, false, 0, Role::kScale},
                 {"bias", kFloats, true, false, 0, Role::kBias}},

@@ -4,6 +4,7 @@
 #include "ops/reference/cost.hpp"
 #include "ops/reference/norm.hpp"
 #include "ops/shape/broadcast.hpp"
+#include "ops/shape/composed.hpp"
 #include "ops/shape/indices.hpp"
 
 namespace peri::ops {
@@ -72,16 +73,39 @@ Status reference(RefCall& call) {
 
 Cost cost(const ir::Node& node) { return cost_per_element(node, 7); }
 
+// Before opset 9: of each image, by channels unless `across_channels` says otherwise, with its variance or without.
+Status upgrade(ir::Graph& graph, ir::Node& node, int opset) {
+  if (opset >= 9) {
+    for (const char* attribute : {"across_channels", "normalize_variance"})
+      if (node.has(attribute)) return invalid("attribute '%s' is of opsets before 9", attribute).expecting("axes");
+    return Ok{};
+  }
+  std::vector<int64_t> axes;
+  for (int64_t k = node.i("across_channels") != 0 ? 1 : 2; k < static_cast<int64_t>(node.in(0)->type.rank()); ++k)
+    axes.push_back(k);
+  const bool with_variance = node.i("normalize_variance", 1) != 0;
+  node.attrs.clear();
+  node.attrs["axes"] = axes;
+  if (with_variance) return Ok{};
+  Composed c(graph, node);
+  ir::Value* const mean = c.op("reduce_mean", {c.in(0), c.ints(axes)}, {{"keepdims", int64_t{1}}});
+  c.give(0, c.op("sub", {c.in(0), mean}));
+  return c.done();
+}
+
 }  // namespace
 
 extern const Entry mean_variance_normalization_entry;
 const Entry mean_variance_normalization_entry{{
     {.name = "mean_variance_normalization",
      .onnx = "MeanVarianceNormalization",
-     .versions = {9, 13},
+     .versions = {1, 9, 13},
      .inputs = {{"x", kFloats}},
      .outputs = {{"y"}},
-     .attrs = {{"axes", AttrKind::kInts, false, "0, 2, 3"}},
+     .attrs = {{"across_channels", AttrKind::kInt, false, "0"},
+               {"axes", AttrKind::kInts, false, "0, 2, 3"},
+               {"normalize_variance", AttrKind::kInt, false, "1"}},
+     .upgrade = upgrade,
      .infer = infer,
      .reference = reference,
      .cost = cost,

@@ -31,14 +31,16 @@ ir::Value* places(Composed& c, ir::Value* count) {
 void add_to(Composed& c, ir::Value** sum, ir::Value* v) { *sum = *sum ? c.op("add", {*sum, v}) : v; }
 
 // Ones for the keys that count, as [batch, keys]: those before the end that `mask` has of each batch, which as many
-// first keys may follow.
+// first keys may follow, or the places of queries and of keys in lists of all batches, which say nothing more.
 Result<ir::Value*> mask_of_ends(Composed& c, ir::Value* mask, const Dim& batch, ir::Value* k) {
-  const Dim& given = (*mask->type.shape)[0];
+  const Dim given = (*mask->type.shape)[0];
   const bool begins = given == batch * 2;
-  if (!begins && !(given == batch))
+  if (!begins && !(given == batch) && !(given == batch * 3 + 2))
     return unsupported("a mask of one axis has an end for each batch, or an end and a first key")
         .expecting("[" + batch.text() + "] or [" + (batch * 2).text() + "]")
         .but_found(shape_text(*mask->type.shape));
+  if (given == batch * 3 + 2)
+    mask = c.op("slice", {mask, c.ints({0}), c.op("shape", {c.in(0)}, {{"start", int64_t{0}}, {"end", int64_t{1}}})});
   ir::Value* const at = unsqueezed(c, places(c, size_of(c, k, 2)), {0});
   ir::Value* const both = c.op("reshape", {c.cast(mask, DType::kI64), c.ints({begins ? 2 : 1, -1, 1})});
   const auto of = [&](int64_t which) { return c.op("squeeze", {c.slice(both, 0, which, which + 1), c.ints({0})}); };
@@ -190,8 +192,13 @@ Status multi_head(ir::Graph& graph, ir::Node& node, int) {
   }
   c.give(1, h.k);
   c.give(2, h.v);
-  if (c.has(kMask)) {
-    PERI_ASSIGN(h.add, mask_of(c, c.in(kMask), c.in(kMask)->type.rank(), type, node.f("mask_filter_value", -10000)));
+  if (ir::Value* mask = c.in(kMask)) {
+    size_t rank = mask->type.rank();
+    if (rank == 1) {
+      PERI_ASSIGN(mask, mask_of_ends(c, mask, (*c.in(kQ)->type.shape)[0], h.k));
+      rank = 2;
+    }
+    PERI_ASSIGN(h.add, mask_of(c, mask, rank, type, node.f("mask_filter_value", -10000)));
   }
   if (c.has(kScores)) add_to(c, &h.add, c.in(kScores));
   give_attention(c, node, h, type);

@@ -218,7 +218,8 @@ struct Footprint {
   }
 };
 
-void blend(RefCall& call, const Footprint& f, int64_t at) {
+// An integer is cut off, or, of an antialiased resize, rounded: as ONNX Runtime does.
+void blend(RefCall& call, const Footprint& f, int64_t at, bool rounds) {
   const RefTensor& x = *call.in[0];
   RefTensor& y = call.out[0];
   double sum = 0, magnitude = 0, spread = 0, low = HUGE_VAL, high = -HUGE_VAL;
@@ -232,6 +233,7 @@ void blend(RefCall& call, const Footprint& f, int64_t at) {
     if (x.floating()) spread += std::fabs(t.weight) * x.r(t.index);
   }
   if (!y.floating()) {
+    if (rounds) sum = std::floor(sum + 0.5);
     y.i[static_cast<size_t>(at)] = int_from(
         y.dtype, std::clamp(sum, int_value(y.dtype, int_lowest(y.dtype)), int_value(y.dtype, int_largest(y.dtype))));
     return;
@@ -255,6 +257,7 @@ Status reference(RefCall& call) {
   if (y.numel() == 0) return Ok{};
   for (const AxisGeometry& g : geometry) axes.push_back(axis_taps(sampling, g));
   const double beyond = call.node.f("extrapolation_value", 0);
+  const bool rounds = call.node.i("antialias") != 0;
   parallel_for(call.threads, call.count(), [&](int64_t begin, int64_t end) {
     Footprint f;
     std::vector<int64_t> o(dims.size());
@@ -269,7 +272,7 @@ Status reference(RefCall& call) {
       } else if (sampling.mode == "nearest") {
         copy_element(*call.in[0], f.taps[0].index, y, at);
       } else {
-        blend(call, f, at);
+        blend(call, f, at, rounds);
       }
     }
   });

@@ -172,6 +172,8 @@ const Entry slice_entry{{
           "= [-1]; y = slice(x, s, e, a); output y }",
           "graph { input x: i32[5,7]; const s: i32[2] = [-1, 20]; const e: i32[2] = [-10, 1]; const a: i32[2] = [0, "
           "1]; const t: i32[2] = [-1, -2]; y = slice(x, s, e, a, t); output y }",
+          "graph { input x: f32[5,7]; const s: i64[2] = [3, -20]; const e: i64[2] = [0, -30]; const a: i64[2] = [0, "
+          "1]; const t: i64[2] = [-1, -2]; y = slice(x, s, e, a, t); output y }",
           "graph { input x: f32[5]; const s: i64[1] = [3]; const e: i64[1] = [2]; y = slice(x, s, e); output y }",
           "graph { input x: f32[0,4]; const s: i64[1] = [0]; const e: i64[1] = [5]; y = slice(x, s, e); output y }",
           "graph { input x: f32[9]; const s: i64[1] = [4]; const e: i64[1] = [-9223372036854775807]; const a: i64[1] = "

@@ -131,14 +131,14 @@ Status classes(RefCall& call) {
     if (trees.one_of_two >= 0) {  // votes for one class of two
       const double s = v.value[static_cast<size_t>(trees.one_of_two)];
       best = s > (trees.all_positive ? 0.5 : 0) ? 1 : 0;
-      scores = {trees.all_positive ? 1 - s : -s, s};
+      scores = {trees.leaves_rest() ? 1 - s : -s, s};
     }
     if (names.empty())
       call.out[0].i[static_cast<size_t>(row)] = numbers[best];
     else
       call.out[0].s[static_cast<size_t>(row)] = names[best];
     Trees how = trees;
-    if (trees.one_of_two >= 0 && trees.all_positive) how.transform = Transform::kNone;
+    if (trees.one_of_two >= 0 && trees.leaves_rest()) how.transform = Transform::kNone;
     if (call.out.size() > 1) keep(call, call.out[1], row, how, scores, magnitude);
   }
   return Ok{};

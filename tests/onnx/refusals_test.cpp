@@ -12,8 +12,8 @@ TEST(Refusals, EveryKindSaysWhatToDo) {
   } rows[] = {
       {"", "ImageDecoder", "images", "pixels"},
       {"", "NoSuchOperator", "no definition", "other operators"},
-      {"ai.onnx.ml", "DictVectorizer", "maps", "instead of maps"},
-      {"ai.onnx.ml", "NoSuchModel", "classical", "outside the model"},
+      {"ai.onnx.ml", "DictVectorizer", "maps", "columns of features"},
+      {"ai.onnx.ml", "NoSuchOperator", "classical", "outside the model"},
       {"ai.onnx.preview.training", "Adam", "training", "inference"},
   };
   for (const auto& row : rows) {

@@ -43,6 +43,28 @@ TEST(Regex, WholeTextsMatch) {
   }
 }
 
+// Against every part of the text, each matched as a whole.
+TEST(Regex, TheFirstAndLongestMatchIsFound) {
+  for (const char* pattern : {"(ab|c)+d?", "[^a-c]+", "a|ab|abb", "b*", "(a|ab)(c|bcd)", ".*d"}) {
+    const Regex r = Regex::parse(pattern).value();
+    Rng rng(5);
+    for (int k = 0; k < 500; ++k) {
+      std::string text;
+      for (int64_t n = rng.below(12); n > 0; --n) text += "aabbcdx"[rng.below(7)];
+      const std::u32string points(text.begin(), text.end());
+      const auto from = static_cast<size_t>(rng.below(static_cast<int64_t>(text.size()) + 1));
+      std::optional<std::pair<size_t, size_t>> wanted;
+      for (size_t begin = from; begin <= text.size() && !wanted; ++begin)
+        for (size_t end = begin; end <= text.size(); ++end)
+          if (r.matches(text.substr(begin, end - begin))) wanted = {begin, end};
+      ASSERT_EQ(r.find(points, from), wanted) << pattern << " in " << text << " from " << from;
+    }
+  }
+  const std::u32string text = U"the cat";  // what is around a part of a text counts
+  EXPECT_EQ(Regex::parse("\\b.").value().find(text, 1), std::pair(size_t{3}, size_t{4}));
+  EXPECT_EQ(Regex::parse("^.").value().find(text, 1), std::nullopt);
+}
+
 TEST(Regex, ManyTextsMatchAsEachAlone) {
   for (const char* pattern :
        {"(ab|c)+d?", "[^a-c]*x", "(a|b)*a(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)", "\\bab.*", ".*d", "a||b"}) {

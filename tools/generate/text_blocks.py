@@ -1,6 +1,6 @@
 """Texts: numbers as texts, texts joined, split, matched, normalised, looked up, and counted; what leaves the graph are numbers."""
 import numpy as np
-from graph import ML, Skip, dims, fixed
+from graph import MICROSOFT, ML, Skip, dims, fixed
 from signal_blocks import batch_of
 
 
@@ -43,6 +43,15 @@ def split(b, x):
     parts, count = b.ops("StringSplit", [text], [text.shape + (None,), text.shape], ["str", "i64"], domain="", delimiter=b.pick(None, " "), maxsplit=b.pick(None, 1))
     b.marked.append(count)
     return told(b, parts)
+
+
+def tokens(b, x):
+    """Words of each, by an expression or by separators."""
+    text = b.op("StringConcat", [numerals(b, x, dims(b.pick(1, 3))), words(b, b.pick(" 1 x", "1, x 12", "  "), shape=(1,))]) if b.opset >= 20 else numerals(b, x, dims(3))
+    own = b.pick({"tokenexp": "[0-9]+"}, {"tokenexp": "."}, {"tokenexp": "1|12|x"}, {"separators": [" ", "[,x]"]}, {"separators": [""]})
+    least = 1 if own in ({"tokenexp": "."}, {"separators": [""]}) else b.pick(1, 2)
+    y = b.op("Tokenizer", [text], text.shape + (None,), "str", domain=MICROSOFT, mark=b.pick(0, 1), mincharnum=least, pad_value=b.pick("#", "7"), **own)
+    return told(b, y)
 
 
 def normalised(b, x):
@@ -100,4 +109,4 @@ def moved(b, x):
     return told(b, text)
 
 
-BLOCKS = [joined, joined, split, normalised, labels, counted, counted, moved]
+BLOCKS = [joined, joined, split, tokens, normalised, labels, counted, counted, moved]

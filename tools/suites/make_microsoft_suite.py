@@ -173,13 +173,15 @@ def attention():
             else:
                 c.feed(c.bytes(2, 6, 8)).weight(c.bytes(8, 24, kind=np.int8)).weight(c.normal(24, spread=0.3)).weight(F(0.008)).weight(F(0.004))
             yield c.feed(np.array(ends, np.int32))
-    for name in ("plain", "bias", "mask", "scores", "causal", "past"):
+    for name in ("plain", "bias", "mask", "ends", "lists", "scores", "causal", "past"):
         c = Case("MultiHeadAttention", name, outputs=3 if name == "past" else 1, num_heads=2, unidirectional=int(name == "causal"))
         keys = 6 if name in ("causal", "past") else 7
         c.feed(c.normal(2, 6, 8)).feed(c.normal(2, keys, 8)).feed(c.normal(2, keys, 8))
         c.weight(c.normal(24)) if name == "bias" else c.none()
         if name == "mask":
             c.feed(np.array([[1] * 5 + [0] * 2, [1] * 7], np.int32))
+        if name in ("ends", "lists"):
+            c.feed(np.array([5, 7] + [0, 6, 12, 0, 5, 12] * (name == "lists"), np.int32))
         if name in ("scores", "past"):
             c.none()
             c.feed(c.normal(1, 2, 6, 7)) if name == "scores" else c.none()
@@ -267,6 +269,15 @@ def quantised():
         yield c.weight(c.rng.integers(-900, 900, 9).astype(np.int32)).weight(F(0.2)).weight(B(100))
 
 
+def texts():
+    """As skl2onnx divides texts."""
+    rows = np.array(["The cat sat, on the  mat", "", "nés & ab_1;c"], object)
+    for name, own in (("words", {"tokenexp": "[a-zA-Z0-9_]+"}), ("longest", {"tokenexp": "a|at|[ct]at", "mark": 1}), ("characters", {"tokenexp": "."}), ("marked", {"separators": [""], "mark": 1}),
+                      ("separators", {"separators": [" ", "[,;]", "\\bs"]}), ("least", {"separators": ["[ ,]+"], "mincharnum": 3}), ("nothing", {"tokenexp": "x*"})):  # fmt: skip
+        yield Case("Tokenizer", name, **{"mark": 0, "mincharnum": 1, "pad_value": "#", **own}).feed(rows)
+    yield Case("Tokenizer", "rows", mark=0, mincharnum=1, pad_value="", separators=[" "]).feed(rows[:2].reshape(1, 2))
+
+
 def main():
     a = parser(__doc__).parse_args()
     suite = Suite(a.out, "make_microsoft_suite.py")
@@ -274,7 +285,7 @@ def main():
     # Without VNNI its products of u8 by s8 saturate at 16 bits, unless an optimisation makes them products of u8 by u8.
     options.add_session_config_entry("session.x64quantprecision", "1")
     options.graph_optimization_level, options.log_severity_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED, 4
-    for family in (activations, norms, products, fused, attention, grouped_attention, recurrent, quantised):
+    for family in (activations, norms, products, fused, attention, grouped_attention, recurrent, quantised, texts):
         for c in family():
             model = c.model()
             try:

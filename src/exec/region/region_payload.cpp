@@ -156,9 +156,12 @@ Result<ir::Graph> bind_region(const ir::Graph& region, const DimBinding& binding
       continue;
     }
     if (have.dtype != wanted[k].dtype || !(*have.shape == *wanted[k].shape))
-      return invalid("a region's output does not have the type it states")
-          .expecting(ir::type_text(have))
-          .but_found(ir::type_text(wanted[k]));
+      return invalid(
+                 "at these sizes '%s' has another shape than it is built for, as where a size that is broadcast is 1 "
+                 "only here",
+                 g.outputs[k]->name.c_str())
+          .expecting(ir::type_text(wanted[k]))
+          .but_found(ir::type_text(have));
     have.layout = wanted[k].layout;
   }
   if (!partial) {

@@ -233,8 +233,8 @@ void give(const Forest<T>& f, std::vector<double> scores, int64_t row, const Arg
   if (!f.labels.empty() && t.one_of_two >= 0) {  // votes for one class of two
     const double s = scores[static_cast<size_t>(t.one_of_two)];
     best = s > (t.all_positive ? 0.5 : 0) ? 1 : 0;
-    scores = {t.all_positive ? 1 - s : -s, s};
-    if (t.all_positive) how = ops::Transform::kNone;
+    scores = {t.leaves_rest() ? 1 - s : -s, s};
+    if (t.leaves_rest()) how = ops::Transform::kNone;
   }
   if (f.labels_at >= 0) static_cast<int64_t*>(args.out[static_cast<size_t>(f.labels_at)])[row] = f.labels[best];
   if (f.scores_at < 0) return;
@@ -306,7 +306,7 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry trees_entry;
 const Entry trees_entry{{
     .name = "trees",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
     .takes = "tree ensembles over f32 or f64 without conditions by sets, with numbers for labels",
     .offer = offer,

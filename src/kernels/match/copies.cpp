@@ -73,7 +73,8 @@ Result<std::vector<Copy>> slice(const ir::Node& n, const Placed& x, const Placed
     const size_t a = static_cast<size_t>(axis);
     const int64_t d = x.dims[a];
     int64_t first = starts[k] < 0 ? starts[k] + d : starts[k];
-    first = steps[k] > 0 ? std::clamp<int64_t>(first, 0, d) : std::clamp<int64_t>(first, -1, d - 1);
+    first =
+        steps[k] > 0 ? std::clamp<int64_t>(first, 0, d) : std::clamp<int64_t>(first, 0, std::max<int64_t>(d - 1, 0));
     c.shape.from_offset += first * x.strides[a];
     c.shape.from_strides[a] = x.strides[a] * steps[k];
   }

@@ -1,10 +1,11 @@
-// Whether a whole text matches a regular expression in the syntax of RE2, in time proportional to its length times the
-// expression's: there is no backtracking.
+// Whether a whole text matches a regular expression in the syntax of RE2, and what of a text does, in time proportional
+// to its length times the expression's: there is no backtracking.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,11 +14,16 @@
 
 namespace peri::ops {
 
+std::u32string code_points(std::string_view text);
+
 class Regex {
  public:
   // kInvalid: not a regular expression; kUnsupported: it uses an unimplemented feature (\p, flags other than i and s).
   static Result<Regex> parse(std::string_view pattern);
   bool matches(std::string_view text) const;
+  // The first match that begins at character `from` or later, and the longest of those that begin there: its begin and
+  // its end.
+  std::optional<std::pair<size_t, size_t>> find(const std::u32string& text, size_t from) const;
 
   // For an expression without assertions about position: the steps that wait for a character initially, those after
   // each such step, and whether a text may end there.

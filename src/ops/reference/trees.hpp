@@ -31,6 +31,8 @@ struct Trees {
   Transform transform = Transform::kNone;
   int one_of_two = -1;  // with two classes, the one that all votes are for
   bool all_positive = true;
+  // Whether the other class of two has what the votes for one leave of 1; else it has their negative.
+  bool leaves_rest() const { return all_positive && transform != Transform::kLogistic; }
 
   bool takes(const TreeNode& n, double v) const;
 };

@@ -6,6 +6,11 @@
 namespace peri::ops {
 
 namespace {
+// The size of an input that may be empty.
+bool is_given_from_zero(const Dim& d) {
+  return d.is_symbol() && !provably_at_least(d, 1) && !d.symbol_name().starts_with(kDataDim);
+}
+
 Result<Dim> broadcast_dim(const Dim& a, const Dim& b) {
   if (a == b || b.is_const(1)) return a;
   if (a.is_const(1)) return b;
@@ -14,11 +19,14 @@ Result<Dim> broadcast_dim(const Dim& a, const Dim& b) {
         .expecting("equal dimensions or 1")
         .but_found(a.text() + " against " + b.text());
   // One side is a number > 1: the symbol must be 1 or that number, and the result is the number in both cases. Two
-  // expressions are equal, or one of them is 1 in a run: the result is the larger. A size that may be 0 depends on the
-  // data; two of these are one size under two names.
+  // expressions are equal, or one of them is 1 in a run: the result is the larger, or 0 where one of them is. A size
+  // that depends on the data is one size under two names, as two that may be 0 are.
   if (a.is_const()) return a;
   if (b.is_const()) return b;
-  if (provably_at_least(a, 1) && provably_at_least(b, 1)) return max(a, b);
+  const bool some_a = provably_at_least(a, 1), some_b = provably_at_least(b, 1);
+  if (some_a && some_b) return max(a, b);
+  if (some_a && is_given_from_zero(b)) return max(a, b) * min(b, Dim(1));
+  if (some_b && is_given_from_zero(a)) return max(a, b) * min(a, Dim(1));
   return a.is_symbol() || !b.is_symbol() ? a : b;
 }
 }  // namespace

@@ -126,16 +126,18 @@ Result<ir::Value*> Rewriter::reshape(ir::Value* x, const Shape& to, const ir::Va
     numbers.push_back(d.is_const() ? d.value() : -1);
   }
   const bool empty = std::find(numbers.begin(), numbers.end(), 0) != numbers.end();
+  bool zeros_stay = empty;  // written out, a dimension that may be 0 is not an axis of the input to copy
   ir::Value* shape = nullptr;
   if (symbolic == 0 || (symbolic == 1 && !empty)) {
     shape = ints(numbers, "shape");
   } else {
+    zeros_stay |= !std::all_of(to.begin(), to.end(), [](const Dim& d) { return provably_at_least(d, 1); });
     ir::Attrs attrs;
     attrs["value"] = std::vector<Dim>(to.begin(), to.end());
     PERI_ASSIGN(shape, make("dims_constant", {}, std::move(attrs), nullptr));
   }
   PERI_ASSIGN(ir::Value * y,
-              make("reshape", {x, shape}, empty ? ir::Attrs{{"allowzero", int64_t{1}}} : ir::Attrs{}, like));
+              make("reshape", {x, shape}, zeros_stay ? ir::Attrs{{"allowzero", int64_t{1}}} : ir::Attrs{}, like));
   // -1 may come back in another normal form than the dimension it stands for.
   y->type.shape = to;
   return y;

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Models as other programs write them: operators that ONNX Runtime has had under the domain of ONNX, functions with opsets of their own."""
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper, parser
+
+from typed import Typed, main
+
+QUICK = ("--no-tune", "--no-cache", "--quiet")
+
+
+class Exported(Typed):
+    def save(self, op, opset, shape, weights=(), **attributes):
+        value = helper.make_tensor_value_info
+        names = [f"w{k}" for k in range(len(weights))]
+        graph = helper.make_graph([helper.make_node(op, ["x", *names], ["y"], name="node", **attributes)], "g", [value("x", TensorProto.FLOAT, shape)],
+                                  [value("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(numpy.asarray(w), n) for w, n in zip(weights, names)])  # fmt: skip
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=6), self.folder / "m.onnx")
+
+    def answer(self, x, *words):
+        numpy.save(self.folder / "x.npy", x)
+        self.ends(0, "run", "m.onnx", "-i", "x=x.npy", "--output-dir", "out", *QUICK, *words)
+        return numpy.load(self.folder / "out/y.npy")
+
+    def test_norms_of_optimised_models(self):
+        """ONNX Runtime's optimiser writes LayerNormalization into models of any opset."""
+        x, scale = numpy.arange(12, dtype=numpy.float32).reshape(2, 6) ** 2, numpy.arange(6, dtype=numpy.float32)
+        apart = x - x.mean(1, keepdims=True)
+        for opset in (7, 11, 16, 17):
+            self.save("LayerNormalization", opset, ["n", 6], [scale], axis=-1, epsilon=0.25)
+            numpy.testing.assert_allclose(self.answer(x), apart / numpy.sqrt((apart**2).mean(1, keepdims=True) + 0.25) * scale, rtol=1e-5)
+
+    def test_experimental_operators(self):
+        x = numpy.random.default_rng(3).standard_normal((2, 3, 6, 5)).astype(numpy.float32)
+        bias = numpy.float32([0.1, -0.2, 0.3]).reshape(3, 1, 1)
+        softplus = lambda v: numpy.log1p(numpy.exp(v))
+        apart = lambda axes: x - x.mean(axes, keepdims=True)
+        whole, channel = apart((1, 2, 3)), apart((2, 3))
+        for op, given, wanted in (
+            ("Affine", {"alpha": 2.0, "beta": 0.5}, 2 * x + 0.5),
+            ("Crop", {"border": [1, 2, 0, 3]}, x[:, :, 2:3, 1:]),
+            ("Crop", {"border": [1, 2, 0, 0], "scale": [3, 2]}, x[:, :, 2:5, 1:3]),
+            ("ImageScaler", {"bias": [0.1, -0.2, 0.3], "scale": 0.5}, x * 0.5 + bias),
+            ("MeanVarianceNormalization", {}, channel / channel.std((2, 3), keepdims=True)),
+            ("MeanVarianceNormalization", {"across_channels": 1}, whole / whole.std((1, 2, 3), keepdims=True)),
+            ("MeanVarianceNormalization", {"across_channels": 1, "normalize_variance": 0}, whole),
+            ("ParametricSoftplus", {"alpha": 2.0, "beta": 0.5}, 2 * softplus(0.5 * x)),
+            ("Scale", {"scale": 3.0}, 3 * x),
+            ("ScaledTanh", {"alpha": 2.0, "beta": 0.5}, 2 * numpy.tanh(0.5 * x)),
+            ("ThresholdedRelu", {"alpha": 0.5}, numpy.where(x > 0.5, x, 0)),
+        ):
+            with self.subTest(op, **given):
+                self.save(op, 8, ["n", 3, 6, 5], **given)
+                numpy.testing.assert_allclose(self.answer(x), wanted, rtol=1e-4, atol=1e-6)
+        self.save("DynamicSlice", 8, ["n", 3, 6, 5], [[1, 2], [3, 9], [1, 3]])
+        numpy.testing.assert_array_equal(self.answer(x), x[:, 1:3, :, 2:])
+
+    def test_pictures_of_bytes_are_resized(self):
+        """Antialiased they are rounded, as in other programs; else the fraction is cut off."""
+        sizes, x = numpy_helper.from_array(numpy.array([1, 1, 1, 2]), "s"), numpy.uint8([[[[10, 11, 20, 22]]]])
+        for antialias, wanted in ((0, [10, 21]), (1, [12, 20])):
+            node = helper.make_node("Resize", ["x", "", "", "s"], ["y"], mode="linear", antialias=antialias)
+            graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.UINT8, [1, 1, 1, 4])], [helper.make_tensor_value_info("y", TensorProto.UINT8, None)], [sizes])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), self.folder / "m.onnx")
+            self.assertEqual(self.answer(x).ravel().tolist(), wanted)
+
+    def test_votes_for_one_class_of_two(self):
+        """As LightGBM and XGBoost are written; all of a tree's leaves may be above 0."""
+        x, value = numpy.float32([[-1], [1]]), helper.make_tensor_value_info
+        for weights in ([0.3, 1.4], [-0.3, 1.4], [-0.5, -0.25]):
+            tree = {"nodes_treeids": [0] * 3, "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0] * 3, "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"], "nodes_values": [0.0] * 3,
+                    "nodes_truenodeids": [1, 0, 0], "nodes_falsenodeids": [2, 0, 0], "class_treeids": [0, 0], "class_nodeids": [1, 2], "class_ids": [0, 0]}  # fmt: skip
+            node = helper.make_node("TreeEnsembleClassifier", ["x"], ["label", "y"], domain="ai.onnx.ml", class_weights=weights, classlabels_int64s=[0, 1], post_transform="LOGISTIC", **tree)
+            graph = helper.make_graph([node], "g", [value("x", TensorProto.FLOAT, ["n", 1])], [value("y", TensorProto.FLOAT, None)])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)], ir_version=8), self.folder / "m.onnx")
+            second = 1 / (1 + numpy.exp(-numpy.array(weights)))
+            for words in ((), ("--provider", "reference")):
+                numpy.testing.assert_allclose(self.answer(x, *words), numpy.stack([1 - second, second], 1), rtol=1e-5)
+
+    def test_an_operator_of_two_opsets_is_listed_with_them(self):
+        text = """<ir_version: 10, opset_import: ["" : 20, "f" : 1]> g (float[n,4] x) => (float[n,4] y) { a = Relu(x)  b = f.half(a)  y = Exp(b) }
+        <domain: "f", opset_import: ["" : 18]> half (a) => (c) { b = Relu(a)  c = Relu(b) }"""
+        onnx.save(parser.parse_model(text), self.folder / "m.onnx")
+        said = self.peri("inspect", "m.onnx").stdout.decode()
+        for line in ("2  Relu of opset 18\n", "1  Relu of opset 20\n", "1  Exp\n"):
+            self.assertIn(line, said)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Elements that a model moves: slices from before the first element, scattered integers, sizes of 0 that change their axis."""
+import numpy
+import onnx
+from onnx import parser
+
+from typed import Typed, main
+
+QUICK = ("--no-tune", "--no-cache", "--quiet")
+
+
+class Moved(Typed):
+    def save(self, name, text):
+        model = parser.parse_model('<ir_version: 9, opset_import: ["" : 18]> ' + text)
+        onnx.save(model, self.folder / f"{name}.onnx")
+        return f"{name}.onnx"
+
+    def answer(self, model, x, *words):
+        numpy.save(self.folder / "x.npy", x)
+        self.ends(0, "run", model, "-i", "x=x.npy", "--output-dir", "out", *(QUICK if model.endswith(".onnx") else ()), *words)
+        return numpy.load(self.folder / "out/y.npy")
+
+    def test_a_backward_slice_begins_at_the_first_element_where_its_start_is_before_it(self):
+        text = """g (float[n,3] x) => (float[a,b] y)
+        <int64[2] s = {-3, -9}, int64[2] e = {-100, -100}, int64[2] t = {-1, -2}, int64[2] d = {0, 1}> { y = Slice(x, s, e, d, t) }"""
+        model = self.save("slice", text)
+        self.ends(0, "build", model, "-o", "s.engine", "--dims", "n=5", *QUICK)
+        for n in (1, 2, 3, 5, 6):
+            x = numpy.arange(3 * n, dtype=numpy.float32).reshape(n, 3)
+            numpy.testing.assert_array_equal(self.answer("s.engine", x), x[max(n - 3, 0) :: -1, :1])
+            numpy.testing.assert_array_equal(self.answer(model, x, "--no-verify"), x[max(n - 3, 0) :: -1, :1])
+
+    def test_integers_are_scattered_into_what_a_step_made(self):
+        for kind, add in (("int64", '<reduction: string = "add">'), ("bool", ""), ("int8", "")):
+            model = self.save(kind, f"""g (float[n,3] x) => (float[n,3] y) <int64[2,1] i = {{0, 2}}, {kind}[2,3] u = {{1, 0, 1, 0, 1, 1}}>
+            {{ like = CastLike(x, u)  s = ScatterND {add} (like, i, u)  y = Cast<to: int = 1>(s) }}""")  # fmt: skip
+            x = numpy.array([[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 1]], numpy.float32)
+            wanted = x.copy()
+            wanted[[0, 2]] = numpy.float32([[1, 0, 1], [0, 1, 1]]) + (x[[0, 2]] if add else 0)
+            numpy.testing.assert_array_equal(self.answer(model, x), wanted)
+            self.ends(0, "verify", model, "--dims", "n=5", *QUICK)
+
+    def test_a_size_of_0_stays_0_under_new_axes(self):
+        text = "g (float[n,m,7] x) => (float[a,b,c,d,f] y) <int64[2] axes = {0, 2}> { s = Transpose<perm = [2,1,0]>(x)  u = Unsqueeze(s, axes)  y = Relu(u) }"
+        model = self.save("past", text)
+        self.ends(0, "build", model, "-o", "p.engine", "--min-shapes", "x:1x0x7", *QUICK)
+        for m in (0, 3):
+            x = numpy.ones((4, m, 7), numpy.float32)
+            self.assertEqual(self.answer("p.engine", x).shape, (1, 7, 1, m, 4))
+            self.assertEqual(self.answer(model, x).shape, (1, 7, 1, m, 4))
+
+    def test_an_element_that_no_made_up_input_holds_is_looked_for(self):
+        text = """g (int64[n,m] x) => (int64[two] y) <int64 end = {49407}, int64 first = {0}>
+        { same = Equal(x, end)  places = NonZero(same)  y = Gather<axis = 1>(places, first) }"""
+        model = self.save("end", text)
+        for words in ((), ("--no-verify",)):
+            self.assertIn("was not run", self.ends(0, "build", model, "-o", "e.engine", *QUICK, *words))
+            numpy.testing.assert_array_equal(self.answer("e.engine", numpy.array([[1, 2, 3], [4, 49407, 0]])), [1, 1])
+        for command in ("verify", "bench"):
+            self.assertIn("the inputs are made up: give your own", self.ends(1, command, "e.engine"))
+
+    def test_inputs_broadcast_where_one_of_them_may_be_empty(self):
+        """x may be: it is joined to what is made of it."""
+        text = "g (float[n,3] x, float[m,3] w) => (float[k,3] y) { a = Add(x, w)  y = Concat<axis = 0>(a, x) }"
+        model = self.save("joined", text)
+        self.ends(0, "build", model, "-o", "j.engine", "--dims", "n=5,m=5", *QUICK)
+        for n, m in ((5, 5), (1, 4), (4, 1), (1, 1), (0, 1)):
+            x, w = numpy.full((n, 3), 2, numpy.float32), numpy.ones((m, 3), numpy.float32)
+            numpy.save(self.folder / "w.npy", w)
+            numpy.testing.assert_array_equal(self.answer("j.engine", x, "-i", "w=w.npy"), numpy.concatenate([x + w, x]))
+        for sizes in ("n=1,m=5", "n=5,m=1", "n=0,m=1"):
+            self.ends(0, "verify", model, "--dims", sizes, *QUICK)
+
+    def test_a_size_that_is_broadcast_at_one_size_only_is_told(self):
+        text = "g (float[n,3] x) => (float[n,3] y) <int64[1] s = {1}, int64[1] e = {100}> { rest = Slice(x, s, e)  y = Add(x, rest) }"
+        model = self.save("rest", text)
+        self.ends(0, "build", model, "-o", "r.engine", "--dims", "n=2", *QUICK)
+        x = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
+        numpy.testing.assert_array_equal(self.answer("r.engine", x), x + x[1:])
+        numpy.save(self.folder / "x.npy", x[:1])
+        said = self.ends(1, "run", "r.engine", "-i", "x=x.npy")
+        self.assertIn("'y' has another shape than it is built for", said)
+        self.assertIn("expected f32[1,3], found f32[0,3]", said)
+
+
+if __name__ == "__main__":
+    main()
