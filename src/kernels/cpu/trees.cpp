@@ -299,7 +299,8 @@ Result<std::unique_ptr<Instance>> instance_of(const Problem& p, const Instantiat
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
   PERI_TRY(check_row_major(p));
   PERI_TRY(check_node(p));
-  return wide_rows(p) ? instance_of<double>(p, c) : instance_of<float>(p, c);
+  if (wide_rows(p)) return instance_of<double>(p, c);
+  return instance_of<float>(p, c);
 }
 }  // namespace
 
