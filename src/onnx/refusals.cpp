@@ -23,7 +23,7 @@ Refusal refusal_of(std::string_view domain, std::string_view op) {
     return {"classical machine learning operators are not supported", "compute this part outside the model"};
   if (domain == "com.microsoft")
     return {"it is an operator of ONNX Runtime that is not supported",
-            "export the model without ONNX Runtime's graph optimisations"};
+            "export the model with operators of ONNX in its place, or without ONNX Runtime's graph optimisations"};
   if (domain == "ai.onnx.preview.training" || domain == "ai.onnx.training")
     return {"training operators are not supported", "export the model for inference"};
   if (!domain.empty())

@@ -1,5 +1,5 @@
-// Products of com.microsoft: FusedMatMul, MatMulNBits, and byte products with scales computed at run time
-// (DynamicQuantizeMatMul, MatMulIntegerToFloat).
+// Products of com.microsoft: FusedMatMul, MatMulNBits, byte products with scales computed at run time
+// (DynamicQuantizeMatMul, MatMulIntegerToFloat), and the distances that follow from a product (CDist).
 #include <cstring>
 
 #include "ops/reference/quantized.hpp"
@@ -149,6 +149,26 @@ Status matmul_nbits(ir::Graph& graph, ir::Node& node, int) {
   return c.done();
 }
 
+// Distances of all rows of a from all rows of b, or their squares: a^2 + b^2 - 2 a b', which rounding may leave below
+// 0.
+Status distances(ir::Graph& graph, ir::Node& node, int) {
+  Composed c(graph, node);
+  const std::string metric = node.s("metric", "sqeuclidean");
+  if (metric != "euclidean" && metric != "sqeuclidean")
+    return unsupported("this metric is not supported").expecting("euclidean or sqeuclidean").but_found(metric);
+  const DType type = c.in(0)->type.dtype;
+  const auto squares = [&](size_t port, int64_t kept) {
+    ir::Value* const rows = c.op("reduce_sum_square", {c.in(port), c.ints({1})}, {{"keepdims", int64_t{0}}});
+    return c.op("unsqueeze", {rows, c.ints({kept})});
+  };
+  ir::Value* const turned = c.op("transpose", {c.in(1)}, {{"perm", std::vector<int64_t>{1, 0}}});
+  ir::Value* const both = c.op("mul", {c.op("matmul", {c.in(0), turned}), c.scalar(type, 2)});
+  ir::Value* y = c.op("relu", {c.op("sub", {c.op("add", {squares(0, 1), squares(1, 0)}), both})});
+  if (metric == "euclidean") y = c.op("sqrt", {y});
+  c.give(0, y);
+  return c.done();
+}
+
 std::vector<OpDef> definitions() {
   const Port bias{"bias", kFloats, true, false, -1, Role::kBias};
   return {composed("fused_matmul", "FusedMatMul", {{"a", kFloats}, {"b", kFloats, false, false, 0}},
@@ -183,7 +203,9 @@ std::vector<OpDef> definitions() {
                     {"bits", AttrKind::kInt, false, "4"},
                     {"block_size", AttrKind::kInt, true},
                     {"weight_prepacked", AttrKind::kInt, false, "0"}},
-                   matmul_nbits)};
+                   matmul_nbits),
+          composed("cdist", "CDist", {{"a", kFloats}, {"b", kFloats, false, false, 0}},
+                   {{"metric", AttrKind::kString, false, "sqeuclidean"}}, distances)};
 }
 }  // namespace
 

@@ -14,6 +14,7 @@ TEST(Refusals, EveryKindSaysWhatToDo) {
       {"", "NoSuchOperator", "no definition", "other operators"},
       {"ai.onnx.ml", "DictVectorizer", "maps", "columns of features"},
       {"ai.onnx.ml", "NoSuchOperator", "classical", "outside the model"},
+      {"com.microsoft", "BeamSearch", "ONNX Runtime", "operators of ONNX in its place"},
       {"ai.onnx.preview.training", "Adam", "training", "inference"},
   };
   for (const auto& row : rows) {

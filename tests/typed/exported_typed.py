@@ -77,6 +77,16 @@ class Exported(Typed):
             for words in ((), ("--provider", "reference")):
                 numpy.testing.assert_allclose(self.answer(x, *words), numpy.stack([1 - second, second], 1), rtol=1e-5)
 
+    def test_the_number_of_a_leaf_counts_once(self):
+        """skl2onnx writes it for each class, for its option decision_leaf."""
+        tree = {"nodes_treeids": [0] * 3, "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0] * 3, "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"], "nodes_values": [0.0] * 3,
+                "nodes_truenodeids": [1, 0, 0], "nodes_falsenodeids": [2, 0, 0], "target_treeids": [0] * 6, "target_nodeids": [1, 1, 1, 2, 2, 2], "target_ids": [0] * 6}  # fmt: skip
+        node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=1, target_weights=[1.0, 1.0, 1.0, 2.0, 2.0, 2.0], **tree)
+        graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 1])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)], ir_version=8), self.folder / "m.onnx")
+        for words in ((), ("--provider", "reference")):
+            self.assertEqual(self.answer(numpy.float32([[-1], [1]]), *words).tolist(), [[1], [2]])
+
     def test_an_operator_of_two_opsets_is_listed_with_them(self):
         text = """<ir_version: 10, opset_import: ["" : 20, "f" : 1]> g (float[n,4] x) => (float[n,4] y) { a = Relu(x)  b = f.half(a)  y = Exp(b) }
         <domain: "f", opset_import: ["" : 18]> half (a) => (c) { b = Relu(a)  c = Relu(b) }"""

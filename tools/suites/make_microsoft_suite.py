@@ -105,6 +105,9 @@ def norms():
 
 
 def products():
+    for metric in ("euclidean", "sqeuclidean"):
+        c = Case("CDist", metric, metric=metric)
+        yield c.feed(c.normal(7, 5)).weight(c.normal(9, 5))
     for ta in (0, 1):
         for tb in (0, 1):
             c = Case("FusedMatMul", f"{ta}{tb}", alpha=0.5, transA=ta, transB=tb)

@@ -123,7 +123,8 @@ constexpr std::string_view kGathers[] = {"AVERAGE", "SUM", "MIN", "MAX"};
 
 using Key = std::pair<int64_t, int64_t>;  // tree, node
 
-// Votes go to the leaf of their tree and node.
+// Votes go to the leaf of their tree and node. Of a regressor with one target each leaf has its first one, as for ONNX
+// Runtime: skl2onnx repeats the number of a leaf for each class.
 Status read_votes(const ir::Node& node, const std::string& side, const std::map<Key, int64_t>& leaf, Trees* out) {
   const std::vector<int64_t> tree = node.ints(side + "_treeids"), at = node.ints(side + "_nodeids"),
                              id = node.ints(side + "_ids");
@@ -134,7 +135,9 @@ Status read_votes(const ir::Node& node, const std::string& side, const std::map<
   for (size_t k = 0; k < tree.size(); ++k) {
     const auto it = leaf.find({tree[k], at[k]});
     if (it == leaf.end()) continue;  // of a node that is no leaf
-    out->leaves[static_cast<size_t>(it->second)].emplace_back(id[k], weight[k]);
+    auto& votes = out->leaves[static_cast<size_t>(it->second)];
+    if (side == "target" && out->targets == 1 && !votes.empty()) continue;
+    votes.emplace_back(id[k], weight[k]);
     out->all_positive = out->all_positive && weight[k] >= 0;
     voted.insert(id[k]);
   }
