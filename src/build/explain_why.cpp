@@ -65,16 +65,22 @@ Why why_of(const Json& step) {
 }
 
 namespace {
-// "conv" of "conv x=f32[...] ..."; of a graph its first operator.
+// "conv" of "conv x=f32[...] ..."; of a graph its first operator: "y: f32[n] = conv(x)", not a constant's "= [1]".
 std::string operator_of(const Json& step) {
   const std::string problem = proof_word(step, "problem");
   if (problem.empty()) return "copy";
   std::string_view text = problem;
-  if (const size_t call = text.find(" = "); text.find('{') < call && call != std::string_view::npos)
-    text.remove_prefix(call + 3);
-  size_t end = 0;
-  while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
-  return end > 0 ? std::string(text.substr(0, end)) : problem.substr(0, 40);
+  const auto word = [](std::string_view from) {
+    size_t end = 0;
+    while (end < from.size() && (std::isalnum(static_cast<unsigned char>(from[end])) || from[end] == '_')) ++end;
+    return from.substr(0, end);
+  };
+  if (text.find('{') == std::string_view::npos) return std::string(word(text));
+  for (size_t at = text.find(" = "); at != std::string_view::npos; at = text.find(" = ", at + 1)) {
+    const std::string_view name = word(text.substr(at + 3));
+    if (!name.empty() && text.substr(at + 3 + name.size()).starts_with('(')) return std::string(name);
+  }
+  return std::string(word(text));
 }
 
 std::string kernel_of(const Json& step) {

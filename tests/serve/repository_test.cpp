@@ -103,6 +103,7 @@ TEST(Paths, BelowARepositoryAreNotTold) {
   EXPECT_EQ(without_root("of 'repo/bad/1/w.bin' and /tmp/x/y.onnx, repo/a", "repo/"), "of 'w.bin' and y.onnx, a");
   EXPECT_EQ(without_root("my repos/a has f32/f16", "repo"), "my repos/a has f32/f16");
   EXPECT_EQ(without_root("/srv/models/m/1: none", "/srv/models"), "1: none");
+  EXPECT_EQ(without_root("version 1: /srv/my repo/m/1/x.onnx: damaged", "/srv/my repo"), "version 1: x.onnx: damaged");
 }
 
 TEST_F(Repositories, EnsemblesOfEnsemblesComeInAnyOrder) {

@@ -111,6 +111,18 @@ class Peers(Typed):
         self.assertIn("against the float64 reference ours is off by", verify(3, -1))  # another meaning
         self.assertNotIn("inexact", verify(3, -1))
 
+    def test_answers_that_hardly_change_with_the_inputs(self):
+        """Their change is of the size of two roundings, which is no error; what passes a few of them is."""
+        model = parser.parse_model(SUMS.replace("y = MatMul(x, w)", "m = MatMul(x, w)\n  y = Add(m, b)"))
+        small = np.random.default_rng(3).standard_normal((120, 8)).astype(np.float32) * np.float32(2e-8)
+        model.graph.initializer.extend([onnx.numpy_helper.from_array(small, "w"), onnx.numpy_helper.from_array(np.linspace(1, 2, 8).astype(np.float32), "b")])
+        onnx.save(model, self.folder / "near.onnx")
+        peer = INEXACT.replace("@ self.w * {factor})", "@ self.w + np.linspace(1, 2, 8)) * {factor})").replace("return [(", "return [((")
+        for code, factor, words in (0, 1 + 1.2e-7, "PASSED"), (0, 1 + 2e-5, "ONNX Runtime's is the inexact one"), (3, -1.0, "outside its budget"):
+            (self.folder / "onnxruntime.py").write_text(peer.replace("{factor}", repr(factor)))
+            said = self.ends(code, "verify", "near.onnx", "--onnxruntime", *QUICK)
+            self.assertIn(words, said)
+
     def test_ports_of_another_type_than_the_models(self):
         """--io-dtype rounds what the model takes and gives in float32."""
         model = parser.parse_model(SUMS)

@@ -94,7 +94,10 @@ def distance(got, want, open_=None, bound=None):
     if open_ is not None:
         got = np.where(open_, want, got)
     if bound is not None:
-        got = np.where(np.abs(got - want) <= bound, want, got)
+        within = np.abs(got - want) <= bound
+        if got.dtype.kind == "f":  # a variance of 0 that rounding made negative: where the bound passes all values, NaN tells as little as a number
+            within |= np.isnan(got) & (bound > max(1.0, float(np.abs(want[np.isfinite(want)]).max(initial=0))))
+        got = np.where(within, want, got)
     if not want.size:
         return 0.0
     if want.dtype.kind != "f":

@@ -375,7 +375,8 @@ void Repository::load(const std::string& name, std::optional<std::string> config
     if (s.ok()) return done(Ok{});
     log({LogLevel::kError, "cannot load " + name + ": " + s.error().text()});
     Error told = std::move(s).error();
-    for (std::string* part : {&told.message, &told.expected, &told.found}) *part = without_paths(*part);
+    for (std::string* part : {&told.message, &told.node, &told.expected, &told.found, &told.remedy})
+      *part = without_root(*part, options_.root);
     done(std::move(told));
   });
 }

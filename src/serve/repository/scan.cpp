@@ -126,10 +126,11 @@ std::string without_paths(std::string_view text) {
 }
 
 std::string without_root(std::string text, const std::string& root) {
-  if (root.empty() || root.starts_with('/')) return without_paths(text);
+  if (root.empty()) return without_paths(text);
   const std::string folder = root.ends_with('/') ? root : root + "/";
-  for (size_t at = 0; (at = text.find(folder, at)) != std::string::npos; at += folder.size() + 1)
-    if (at == 0 || text[at - 1] == ' ' || text[at - 1] == '\'') text.insert(at, "/");
+  for (size_t at = 0; (at = text.find(folder, at)) != std::string::npos; ++at)  // also one with spaces
+    if (at == 0 || std::string_view(" '\":(").find(text[at - 1]) != std::string_view::npos)
+      text.replace(at, folder.size(), "/");
   return without_paths(text);
 }
 
