@@ -86,7 +86,7 @@ Status reference(RefCall& call) {
   RefTensor& y = call.out[0];
   const double epsilon = call.node.f("epsilon", kDefaultEpsilon), u = call.u;
   const int64_t channels = x.dims.size() > 1 ? x.dims[1] : 1,
-                image = x.dims.size() > 1 ? span_of(x.dims, 2, x.dims.size()) : 1;
+                image = x.dims.size() > 1 ? std::max<int64_t>(1, span_of(x.dims, 2, x.dims.size())) : 1;
   const bool training = call.node.i("training_mode") != 0;
   std::vector<Near> factor, means;
   const std::vector<Moments> own = training ? statistics(call, channels, image) : std::vector<Moments>{};

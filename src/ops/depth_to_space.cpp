@@ -69,7 +69,7 @@ Status reference(RefCall& call) {
 }
 template <bool ToSpace>
 bool pull(const ir::Node& node, size_t, std::span<const int64_t> positions, std::vector<int64_t>* needed) {
-  const Blocks blocks = blocks_of(node, concrete(ToSpace ? *node.out() : *node.in(0)));
+  const Blocks blocks = blocks_of(node, concrete(*(ToSpace ? node.outputs[0] : node.inputs[0])));
   needed->clear();
   for (int64_t p : positions) needed->push_back(ToSpace ? blocks.deep(p) : blocks.wide(p));
   sort_unique(needed);

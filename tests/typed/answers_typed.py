@@ -4,7 +4,7 @@ import json
 
 import numpy
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 
 from typed import DIGITS, Typed, main
 
@@ -51,6 +51,14 @@ class Answers(Typed):
         self.assertEqual((r.returncode, r.stdout.count(b"nan"), r.stdout.count(b"-nan")), (0, 8, 0), r.stdout)
         answer = json.loads(self.peri("run", model, "-i", "x=x.npy", "--json", "-", *QUICK).stdout)["answers"]["y"]
         self.assertEqual([answer[key] for key in ("min", "max", "mean", "nan", "inf")], [None, None, None, 4, 0])
+
+    def test_a_text_is_shown_to_its_end(self):
+        text = parser.parse_model('<ir_version: 8, opset_import: ["" : 17]> g (string[2] x) => (string[2] y) { y = Identity(x) }')
+        onnx.save(text, self.folder / "m.onnx")
+        numpy.save(self.folder / "x.npy", numpy.array(["a\0b", "c"]))
+        r = self.peri("run", "m.onnx", "-i", "x=x.npy", "--print", "--no-tune")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn(rb"'a\x00b' 'c'", r.stdout + r.stderr)
 
     def test_what_is_asked_for_is_shown_quietly_too(self):
         run = lambda *words: self.peri("run", DIGITS, "-i", "image=random:1", *QUICK, *words).stdout.decode()

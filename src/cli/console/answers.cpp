@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/plural.hpp"
+#include "base/utf8.hpp"
 
 namespace peri::cli {
 
@@ -22,7 +23,8 @@ bool has_numbers(const Tensor& t) {
 std::string number_text(const char* fmt, double v) { return std::isnan(v) ? "nan" : format(fmt, v); }
 
 std::string element(const Tensor& t, int64_t at) {
-  if (t.dtype() == DType::kString) return "'" + t.string_values()[static_cast<size_t>(at)] + "'";
+  if (t.dtype() == DType::kString)  // escaped here: a line ends at a NUL
+    return "'" + printable(t.string_values()[static_cast<size_t>(at)]) + "'";
   if (is_float(t.dtype())) return number_text("%.6g", t.f64(at));
   return has_numbers(t) ? std::to_string(t.i64(at)) : "?";
 }
