@@ -194,10 +194,8 @@ std::string breach(const OutputVerdict& o, double allowed, const Budget& b, DTyp
   const Difference& d = o.difference;
   if (is_float(type) ? !(d.relative <= allowed) : d.l0 != 0)
     return format("error %.3g of its range, allowed %.3g", d.relative, allowed);
-  // Two roundings of each side: a change that is no larger than these says nothing, unless its budget was given.
-  constexpr double kRoundings = 4;
-  const Budget usual = peer_budget();
-  const bool tiny = d.relative <= kRoundings * unit_roundoff(type);
+  const Budget usual = peer_budget();                       // by others, that were given, the smallest change counts
+  const bool tiny = d.relative <= 4 * unit_roundoff(type);  // two roundings of each side
   if (is_float(type) && !(d.cosine >= b.min_cosine) && !(tiny && b.min_cosine == usual.min_cosine))
     return format("its cosine is 1 - %.3g, allowed is 1 - %.3g", 1 - d.cosine, 1 - b.min_cosine);
   if (o.of_change.value_or(0) > b.max_change && !(tiny && b.max_change == usual.max_change))
