@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
+#include "build/in_run.hpp"
 #include "build/known_verdict.hpp"
 #include "build/last_word.hpp"
 #include "build/proof.hpp"
@@ -22,7 +23,6 @@
 namespace peri::build {
 namespace {
 
-constexpr uint64_t kSeed = 11;                // arbitrary: the same inputs in every build
 constexpr int64_t kJudgedIterations = 10000;  // of a loop on generated inputs, which may never end it
 constexpr int kMaxRounds = 32;                // bounds the build where every round refuses a choice
 
@@ -52,7 +52,7 @@ Result<judge::EngineVerdict> judge_it(const compile::Compilation& compilation, c
   judge::Terms terms;
   terms.tuned_for = compilation.tuned_for();
   terms.bounds = compilation.bounds();
-  terms.seed = kSeed;
+  terms.seed = kRunSeed;
   terms.stop = tune.stop;
   if (options.compile.progress)
     terms.progress = [&](const std::string& what, size_t done, size_t total) {
@@ -189,7 +189,7 @@ Status run_once(const compile::Compilation& compilation, const runtime::EngineOp
   session->stop_when(stop);
   Status ran = Ok{};
   for (const judge::Integers integers : {judge::Integers::kIndices, judge::Integers::kZero, judge::Integers::kOne}) {
-    const auto inputs = judge::make_inputs(compilation.graph(), sizes, kSeed, integers);
+    const auto inputs = judge::make_inputs(compilation.graph(), sizes, kRunSeed, integers);
     if (!inputs.ok()) break;
     const auto outputs = session->run(*inputs);
     ran = outputs.ok() ? Status(Ok{}) : Status(outputs.error());
@@ -208,10 +208,10 @@ Status run_once(const compile::Compilation& compilation, const runtime::EngineOp
   return does_not_run(sizes, ran.error().text());
 }
 
-Result<Built> build_it(compile::Compilation* compilation, const Options& options) {
+Result<Built> choose_and_judge(compile::Compilation* compilation, const Options& options,
+                               runtime::EngineOptions* opened) {
   const auto& stop = options.compile.tune.stop;
-  runtime::EngineOptions engines = engine_options(options.executors, options.compile.tune.threads);
-  engines.max_iterations = options.max_iterations;
+  runtime::EngineOptions& engines = *opened;
   lower::RefusedChoices refused;
   Built out;
   // What the judge would find at the end is told before anything is tried.
@@ -219,7 +219,7 @@ Result<Built> build_it(compile::Compilation* compilation, const Options& options
   if (options.judge && judge::flops_at(compilation->graph(), sizes) <= judge::kMaxRunFlops)
     if (const auto lack = judge::lacks_memory(compilation->graph(), sizes); !lack.empty())
       return no_memory(sizes, lack);
-  KnownVerdicts known(*compilation, kSeed, judged_iterations(options));
+  KnownVerdicts known(*compilation, kRunSeed, judged_iterations(options));
   for (int round = 0; round < kMaxRounds; ++round) {
     PERI_ASSIGN(out.compiled, compilation->lower(refused));
     if (stop && stop()) return out;
@@ -272,6 +272,15 @@ Result<Built> build_it(compile::Compilation* compilation, const Options& options
     out.refused.push_back({f.name, step.key, f.candidate, f.why});
   }
   return cannot(*out.verdict.fault, "please report it");
+}
+
+Result<Built> build_it(compile::Compilation* compilation, const Options& options) {
+  runtime::EngineOptions engines = engine_options(options.executors, options.compile.tune.threads);
+  engines.max_iterations = options.max_iterations;
+  PERI_ASSIGN(Built out, choose_and_judge(compilation, options, &engines));
+  engines.max_iterations = judged_iterations(options);
+  time_in_runs(*compilation, engines, &out);
+  return out;
 }
 }  // namespace
 

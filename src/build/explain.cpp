@@ -93,14 +93,29 @@ Status take_claims(const Json& proof, Explanation* e) {
 namespace {
 // The floor of a step is that of what it runs on: a device's was told when the step was timed there.
 void take_least(const Explanation& e, ExplainedStep* step) {
+  const auto runs = static_cast<double>(step->runs.value_or(1));
   step->device = proof_word(*step->step, "device");
   if (step->device.empty() && step->evidence.statistic == tune::kChainStatistic) step->device = "a device";
   if (step->device.empty()) {
-    step->floor = e.ceilings.floor_ms(step->work.least);
-    step->sustained = bench::sustained_ms(e.peaks, step->work.algorithm_flops, step->work.byte_flops, step->work.bytes);
+    step->floor = runs * e.ceilings.floor_ms(step->work.least);
+    step->sustained =
+        runs * bench::sustained_ms(e.peaks, step->work.algorithm_flops, step->work.byte_flops, step->work.bytes);
   } else if (step->evidence.floor_ms >= 0) {
-    step->floor = step->evidence.floor_ms;
+    step->floor = runs * step->evidence.floor_ms;
   }
+}
+
+// How often it runs, and what it takes: as timed alone, or, where nothing times it alone, in a run of the engine.
+Status take_time(const Json& s, ExplainedStep* step) {
+  if (!step->in_body) step->runs = 1;
+  if (step->evidence.timed()) step->ms = step->evidence.time_ms;
+  const Json* in_run = s.find("in_run");
+  if (!in_run) return Ok{};
+  PERI_ASSIGN(const int64_t runs, in_run->get_int("runs"));
+  PERI_ASSIGN(const double ms, in_run->get_double("ms"));
+  step->runs = runs;
+  step->ms = step->evidence.timed() ? step->evidence.time_ms * static_cast<double>(runs) : ms;
+  return Ok{};
 }
 
 // A step of the proof, and those of its bodies behind it.
@@ -112,11 +127,14 @@ Status take_step(const Json& s, Explanation* explained, bool of_run) {
   PERI_ASSIGN(const Json* work, s.get("work"));
   PERI_ASSIGN(step.evidence, tune::read_evidence(*evidence));
   PERI_ASSIGN(step.work, tune::read_work(*work));
-  out.in_bodies += !of_run;
-  out.timed += step.evidence.timed();
+  step.in_body = !of_run;
+  PERI_TRY(take_time(s, &step));
+  out.in_bodies += step.in_body;
+  out.uncounted += !step.runs;
+  out.timed += step.timed();
   out.reference += proof_word(s, "chosen") == "reference";
   take_least(out, &step);
-  if (step.evidence.timed()) out.ms += step.evidence.time_ms;
+  if (step.timed()) out.ms += step.ms;
   out.steps.push_back(std::move(step));
   for (const Json& body : proof_items(s, "bodies")) {
     PERI_ASSIGN(const Json::Array* steps, body.as_array());
@@ -133,18 +151,18 @@ Result<Explanation> explain(const Json& proof, bool compare) {
   if (out.steps.empty() && !proof.find("steps"))
     return invalid("the proof has no list of steps").advise("build the engine again, which writes its proof");
   for (const ExplainedStep& step : out.steps) {
-    if (out.timed && !step.evidence.timed()) continue;
+    if (out.timed && !step.timed()) continue;
     out.floor += step.floor.value_or(0);
     out.floorless += !step.floor;
     out.away += !step.device.empty();
     if (!step.sustained) continue;
     out.sustained += *step.sustained;
-    if (step.evidence.timed()) out.sustained_of += step.evidence.time_ms;
+    if (step.timed()) out.sustained_of += step.ms;
   }
   PERI_ASSIGN(out.threads, proof.get_int("threads"));
   PERI_TRY(take_claims(proof, &out));
   std::stable_sort(out.steps.begin(), out.steps.end(), [](const ExplainedStep& a, const ExplainedStep& b) {
-    if (a.evidence.time_ms != b.evidence.time_ms) return a.evidence.time_ms > b.evidence.time_ms;
+    if (a.ms != b.ms) return a.ms > b.ms;
     return a.floor.value_or(0) > b.floor.value_or(0);
   });
   return out;
@@ -155,7 +173,9 @@ static std::string ms_text(double ms) { return format(ms > 0 && ms < 0.001 ? "%.
 
 std::string Explanation::text() const {
   const std::string head =
-      steps_text(std::ssize(steps) - in_bodies, in_bodies) + (in_bodies > 0 ? ", each counted once, " : ", ");
+      steps_text(std::ssize(steps) - in_bodies, in_bodies) + (in_bodies == 0  ? ", "
+                                                              : uncounted > 0 ? ", each counted once, "
+                                                                              : ", as often as they run, ");
   std::string least = "hardware minimum " + ms_text(floor);
   if (floorless > 0)
     least += " (of " + counted(static_cast<int64_t>(floorless), "step") + " on a device it is not known)";
@@ -199,8 +219,9 @@ std::string explanation_json(const std::string& path, const Json& proof, const E
   bench::write_peaks(w, e.peaks);
   w.key("layers").begin_array();
   for (const ExplainedStep& r : e.steps) {
-    const double ms = r.evidence.time_ms;
+    const double ms = r.ms;
     w.begin_object();
+    r.runs ? w.field("runs", *r.runs) : w.key("runs").null();
     ms >= 0 ? w.field("ms", ms) : w.key("ms").null();
     if (r.floor) w.field("floor_ms", *r.floor);
     if (r.floor) share("share_of_floor", *r.floor, ms);

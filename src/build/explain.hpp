@@ -14,14 +14,16 @@ namespace peri::build {
 struct ExplainedStep {
   const Json* step = nullptr;  // its object in the proof
   tune::Evidence evidence;
-  tune::RegionWork work;
+  tune::RegionWork work;            // of one run of the step
   std::string device;               // "": the host
-  std::optional<double> floor;      // ms at the ceilings of its processor; none: unknown
-  std::optional<double> sustained;  // ms at the peaks of the host; none: a step of a device
+  bool in_body = false;             // of a loop or a branch
+  std::optional<int64_t> runs;      // of the step in one run of the engine; none: in a body, and not counted
+  double ms = -1;                   // of these runs together, or of one that nobody counted; negative: no time
+  std::optional<double> floor;      // ms at the ceilings of its processor, of the same runs; none: unknown
+  std::optional<double> sustained;  // ms at the peaks of the host, of the same runs; none: a step of a device
 
-  double share_of(std::optional<double> least) const {
-    return evidence.time_ms > 0 && least ? *least / evidence.time_ms : 0;
-  }
+  bool timed() const { return ms >= 0; }
+  double share_of(std::optional<double> least) const { return ms > 0 && least ? *least / ms : 0; }
 };
 
 struct Explanation {
@@ -31,7 +33,8 @@ struct Explanation {
   double ms = 0, floor = 0, sustained = 0;  // sums over the steps with a time; without any, over all
   double sustained_of = 0;                  // ms of the steps that are part of `sustained`
   size_t timed = 0, reference = 0;          // steps with a time; steps on the reference
-  int64_t in_bodies = 0;                    // steps in bodies of loops and branches: each counts once in the sums
+  int64_t in_bodies = 0;                    // steps in bodies of loops and branches
+  int64_t uncounted = 0;                    // of them: how often they run is not known, they count once in the sums
   size_t floorless = 0, away = 0;           // of the summed steps: without a floor; on a device
   std::string untimed_because;              // why steps have no time, from the proof
   std::string proven;   // "; 3 of 9 steps verified, 1 of them in an earlier build"; "" all, in this one

@@ -88,19 +88,19 @@ std::string why_cell(const Json& step) {
 
 std::string steps_table(const Explanation& e) {
   double slowest = 0;
-  for (const ExplainedStep& r : e.steps) slowest = std::max({slowest, r.evidence.time_ms, r.floor.value_or(0)});
+  for (const ExplainedStep& r : e.steps) slowest = std::max({slowest, r.ms, r.floor.value_or(0)});
   std::string rows;
   for (const ExplainedStep& r : e.steps) {
-    const bool timed = r.evidence.timed();
+    const bool timed = r.timed();
     rows += "<tr>" + cell(code(proof_word(*r.step, "name"))) + cell(code(proof_word(*r.step, "chosen"))) +
-            cell(bar(timed ? r.evidence.time_ms : 0, r.floor.value_or(0), slowest)) +
-            number(timed ? ms_digits(r.evidence.time_ms) : "-") +
-            number(timed && e.ms > 0 ? percent(r.evidence.time_ms / e.ms) : "-") +
-            number(r.floor ? ms_digits(*r.floor) : "-") +
+            number(r.runs ? std::to_string(*r.runs) : "?") +
+            cell(bar(std::max(r.ms, 0.0), r.floor.value_or(0), slowest)) + number(timed ? ms_digits(r.ms) : "-") +
+            number(timed && e.ms > 0 ? percent(r.ms / e.ms) : "-") + number(r.floor ? ms_digits(*r.floor) : "-") +
             number(timed && r.sustained ? percent(r.share_of(r.sustained)) : "-") + why_cell(*r.step) + "</tr>\n";
   }
   return table({{"step"},
                 {"kernel"},
+                {"runs", true},
                 {"time, and the floor in it"},
                 {"ms", true},
                 {"share", true},

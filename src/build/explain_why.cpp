@@ -103,7 +103,7 @@ std::vector<Total> totals_of(const Explanation& e, Grouping by) {
     else if (static_cast<size_t>(t.steps) == kMaxMembers)
       t.members += ", ...";
     t.steps += 1;
-    t.ms += r.evidence.timed() ? r.evidence.time_ms : 0;
+    t.ms += std::max(r.ms, 0.0);
     t.floor += r.floor.value_or(0);
   }
   std::vector<Total> out;

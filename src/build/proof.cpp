@@ -39,7 +39,7 @@ std::string_view why_unmeasured(const compile::Options& o, const build::Built& b
     const bool interrupted = o.tune.budget_seconds <= 0 || (o.tune.stop && o.tune.stop());
     return interrupted ? "the build was interrupted" : "the time of its budget was over";
   }
-  return done.measured > 0 ? "nothing times the reference" : "none of them was tried alone";
+  return done.measured > 0 ? "some steps were tried in no run" : "none of them was tried alone";
 }
 
 // What was verified: kernels on samples, candidates on their problems.
@@ -152,6 +152,7 @@ std::string verified_when(const lower::StepReport& s, const Grounds& grounds) {
 }
 
 std::string measured_when(const lower::StepReport& s, int64_t begun) {
+  if (!s.evidence.timed() && s.in_run) return "in runs of the engine";
   return done_when(s.evidence.timed(), s.evidence, begun);
 }
 
@@ -172,7 +173,7 @@ StepsDone steps_done(const Built& built) {
     out.by_definition += is_reference(*s);
     out.in_runs += is_sized(*s) && judged;
     out.verified += is_sized(*s) ? judged : is_reference(*s) || s->evidence.max_error >= 0;
-    out.measured += s->evidence.timed();
+    out.measured += s->evidence.timed() || s->in_run;
     if (!s->evidence.tried() || s->evidence.since >= compiled.tuned.begun) continue;
     out.oldest = out.earlier++ ? std::min(out.oldest, s->evidence.since) : s->evidence.since;
   }
@@ -198,6 +199,7 @@ void write_step(JsonWriter& w, const lower::StepReport& s, const Grounds& ground
   w.field("verified", verified_when(s, grounds)).field("measured", measured_when(s, grounds.begun)).key("evidence");
   tune::write_evidence(w, s.evidence);
   if (!s.fallback.empty()) w.field("fallback", s.fallback);
+  if (s.in_run) w.key("in_run").begin_object().field("runs", s.in_run->runs).field("ms", s.in_run->ms).end_object();
   w.key("work");
   tune::write_work(w, s.work);
   if (s.needs) {

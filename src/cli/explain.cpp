@@ -1,6 +1,9 @@
 // peri explain: for every step of an engine its origin, the candidates and refusals, its time, and how far that is from
 // the hardware minimum.
 #include "build/explain.hpp"
+
+#include <algorithm>
+
 #include "base/json.hpp"
 #include "base/plural.hpp"
 #include "build/explain_page.hpp"
@@ -25,15 +28,17 @@ std::string joined(const Json& j, std::string_view key, size_t at_most) {
 
 void print_row(const Page& page, const build::ExplainedStep& r, double total, bool full) {
   const Json& s = *r.step;
-  const bool timed = r.evidence.time_ms > 0;
-  const std::string ms = timed ? build::ms_digits(r.evidence.time_ms) : "-",
-                    floor = r.floor ? build::ms_digits(*r.floor) : "-",
+  const bool timed = r.ms > 0;
+  const std::string ms = r.timed() ? build::ms_digits(r.ms) : "-", floor = r.floor ? build::ms_digits(*r.floor) : "-",
                     peak = r.sustained ? build::ms_digits(*r.sustained) : "-",
-                    part = timed && total > 0 ? format("%.1f%%", 100 * r.evidence.time_ms / total) : "-",
+                    part = timed && total > 0 ? format("%.1f%%", 100 * r.ms / total) : "-",
                     share = timed && r.sustained ? format("%.0f%%", 100 * r.share_of(r.sustained)) : "-";
-  page.line("%9s %6s %9s %9s %6s %9.2f %9.2f  %s  [%s]", ms.c_str(), part.c_str(), floor.c_str(), peak.c_str(),
-            share.c_str(), r.work.flops / 1e6, r.work.bytes / 1e6, build::proof_word(s, "name").c_str(),
-            build::proof_word(s, "chosen").c_str());
+  // Of a step in a body: how often it runs; the columns are of all its runs.
+  const auto runs = static_cast<double>(r.runs.value_or(1));
+  const std::string times = !r.in_body ? "" : !r.runs ? " once" : format(" x %lld", static_cast<long long>(*r.runs));
+  page.line("%9s %6s %9s %9s %6s %9.2f %9.2f  %s  [%s]%s", ms.c_str(), part.c_str(), floor.c_str(), peak.c_str(),
+            share.c_str(), runs * r.work.flops / 1e6, runs * r.work.bytes / 1e6, build::proof_word(s, "name").c_str(),
+            build::proof_word(s, "chosen").c_str(), times.c_str());
   if (!r.evidence.untimed.empty()) page.line("            no time: %s", r.evidence.untimed.c_str());
   if (!full) return;
   page.line("            from %s", joined(s, "origins", 6).c_str());
@@ -67,6 +72,10 @@ void print_head(const Page& page, const build::Explanation& e, const std::string
   if (e.away > 0)
     page.line("on a device: %s, with floors of its own, '-' where they were not told",
               counted(static_cast<int64_t>(e.away), "step").c_str());
+  if (std::any_of(e.steps.begin(), e.steps.end(),
+                  [](const build::ExplainedStep& s) { return s.timed() && !s.evidence.timed(); }))
+    page.line(
+        "loops, branches and steps on the reference: in the fastest of some runs of the engine on made-up inputs");
   page.line("ms: %s; floor: hardware minimum (roofline); peak: at sustained rates; effic.: peak ms / ms",
             std::string(tune::kTimeInWords).c_str());
   page.line("%9s %6s %9s %9s %6s %9s %9s  step [chosen]", "ms", "share", "floor ms", "peak ms", "effic.", "MFLOP",

@@ -12,6 +12,12 @@
 
 namespace peri::lower {
 
+// A step in one run of the whole engine on made-up inputs.
+struct InRun {
+  int64_t runs = 0;  // of the step: as often as the bodies around it ran
+  double ms = 0;     // of all of them, without the steps of its own bodies
+};
+
 // The result for one region, for reports and the proof.
 struct StepReport {
   std::string name;                            // anchor
@@ -30,6 +36,7 @@ struct StepReport {
   std::vector<std::pair<std::string, tune::Evidence>> others;  // id, and the evidence about it
   std::vector<std::pair<std::string, std::string>> refusals;   // kernel, reason
   tune::RegionWork work;                                       // at the tuned dims, by the chosen candidate's algorithm
+  std::optional<InRun> in_run = {};                            // none: the engine was not run for it
   std::vector<std::vector<StepReport>> bodies = {};  // of an if or a loop, which are lowered as graphs of their own
 };
 // All reports, each before those of its bodies.

@@ -15,6 +15,7 @@ struct ProgramSizes;
 
 namespace peri::runtime {
 
+class BodyTimes;
 class StepShare;
 
 // The bytes of the weight section. `keep` owns them; `drop_pages`, if set, may be called when a range has been packed
@@ -57,6 +58,8 @@ struct EngineOptions {
   // Limit of one loop in one run; 0: the program's (plan/iterations.hpp), else plan::kMaxIterations.
   int64_t max_iterations = 0;
   bool choosing = false;  // executors may refuse what is correct but slow: the engine is only for choosing candidates
+  // Receives the runs and times of the steps of bodies; null: nobody asks, and no clock is read.
+  std::shared_ptr<BodyTimes> body_times = nullptr;
   // Made by Engine::create(), for the engine and those of its control steps' bodies; null for everybody else.
   std::shared_ptr<StepShare> share = nullptr;
 

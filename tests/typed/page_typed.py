@@ -83,10 +83,11 @@ class Page(Typed):
         self.assertEqual([r[0] for r in rows], [layer["step"]["name"] for layer in layers])
         for row, layer in zip(rows, layers):
             self.assertEqual(row[1], layer["step"]["chosen"])
+            self.assertEqual(row[2], str(layer["runs"]))
             if layer["ms"] is not None:
-                self.assertAlmostEqual(float(row[3]), layer["ms"], delta=1e-4)
-            self.assertAlmostEqual(float(row[5]), layer["floor_ms"], delta=1e-6 if layer["floor_ms"] < 0.01 else 1e-4, msg="digits that show something")
-            self.assertGreater(len(row[7]), 5)
+                self.assertAlmostEqual(float(row[4]), layer["ms"], delta=1e-4)
+            self.assertAlmostEqual(float(row[6]), layer["floor_ms"], delta=1e-6 if layer["floor_ms"] < 0.01 else 1e-4, msg="digits that show something")
+            self.assertGreater(len(row[8]), 5)
         groups = reader.tables["Groups of equal problems"]
         self.assertEqual(groups[0][1], "3")
         self.assertIn("conv0, conv1, conv2", groups[0][-1])

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, parser
 
 from typed import DIGITS, Typed, main
 
@@ -13,8 +13,8 @@ class Proofs(Typed):
     def proof(self, engine):
         return json.loads((self.folder / f"{engine}.proof").read_text())
 
-    def build(self, engine, *words):
-        self.ends(0, "build", DIGITS, "-o", engine, "--quiet", *words)
+    def build(self, engine, *words, model=DIGITS):
+        self.ends(0, "build", model, "-o", engine, "--quiet", *words)
         return self.proof(engine)
 
     def test_it_says_when_each_step_was_proven(self):
@@ -85,14 +85,72 @@ class Proofs(Typed):
         self.assertIn("no candidates: each step has the first of those it is offered", tried("--no-tune", "--no-verify"))
         self.assertIn("no candidates: the lock file names the one of each step", tried("--locked", "a.lock"))
 
-    def test_a_prediction_is_of_the_steps_that_have_a_time(self):
+    def test_a_prediction_is_of_all_steps(self):
+        """Steps on the reference, which no trial times, are timed in runs of the engine."""
         value = helper.make_tensor_value_info
         nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("NonZero", ["x"], ["z"])]
         graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, ["n", 64])], [value("y", TensorProto.FLOAT, ["n", 64]), value("z", TensorProto.INT64, [2, None])])
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "part.onnx")
-        said = self.peri("build", "part.onnx", "-o", "part.engine", "--no-cache").stdout.decode()
-        self.assertRegex(said, r"predicted  [\d.]+ ms a run at n=1 with \d+ threads?, for 1 of 2 steps: the others have no time")
-        self.assertNotIn("the others", self.peri("build", DIGITS, "-o", "a.engine", "--provider", "peri").stdout.decode())
+        self.build("part.engine", "--no-cache", model="part.onnx")
+        proof = self.proof("part.engine")
+        slow = next(s for s in proof["steps"] if s["chosen"] in ("reference", "sized"))
+        self.assertEqual((slow["measured"], slow["in_run"]["runs"]), ("in runs of the engine", 1))
+        self.assertGreater(slow["in_run"]["ms"], 0)
+        self.assertTrue(proof["verification"]["measured"])
+        self.assertEqual(proof["verification"]["not_measured"], "")
+        self.assertAlmostEqual(proof["predicted_ms"], sum(s["evidence"].get("time_ms", 0) or s["in_run"]["ms"] for s in proof["steps"]) + proof["conversion_ms"], 9)
+        told = self.explained("part.engine")
+        self.assertEqual(told["steps_timed"], 2)
+        self.assertIn("steps on the reference: in the fastest of some runs of the engine", self.peri("explain", "part.engine").stdout.decode())
+        self.assertNotIn("in_run", json.dumps(self.explained("part.engine", "--proof", self.without_counts("part.engine"))))
+
+    def without_counts(self, engine):
+        """The proof as a build wrote it that counted nothing."""
+        path = self.folder / "old.proof"
+        proof = self.proof(engine)
+        left = list(proof["steps"])
+        while left:
+            step = left.pop()
+            step.pop("in_run", None)
+            left += [inner for body in step.get("bodies", []) for inner in body]
+        path.write_text(json.dumps(proof))
+        return path
+
+    def explained(self, engine, *words):
+        r = self.peri("explain", engine, "--quiet", "--json", "-", *words)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        return json.loads(r.stdout)
+
+    def test_steps_of_bodies_count_as_often_as_they_run(self):
+        """In the prediction, in explain, and in its page's totals; a branch not taken counts as none."""
+        text = parser.parse_model('''<ir_version: 9, opset_import: ["" : 19]> g (float[48,48] x, float[48,48] w) => (float[48,48] y) {
+            many = Constant<value = int64 {30}>() four = Constant<value = int64 {4}>() go = Constant<value = bool {1}>()
+            y = Loop(many, go, x) <body = b (int64 i, bool on, float[48,48] c) => (bool again, float[48,48] d) {
+              again = Identity(on) m = MatMul(c, w) t = Tanh(m) early = Less(i, four)
+              d = If(early) <then_branch = p () => (float[48,48] q) { q = MatMul(t, t) }, else_branch = r () => (float[48,48] s) { s = Neg(t) }> }> }''')
+        onnx.save(text, self.folder / "loop.onnx")
+        self.build("loop.engine", "--no-cache", model="loop.onnx")
+        told = self.explained("loop.engine")
+        runs = {layer["step"]["name"]: layer["runs"] for layer in told["layers"]}
+        self.assertEqual(runs, {"y": 1, "y/m": 30, "y/d": 30, "y/d/q": 4, "y/d/s": 26, "y/early": 30})
+        for layer in told["layers"]:
+            alone = layer["step"]["evidence"].get("time_ms", -1)
+            self.assertAlmostEqual(layer["ms"], alone * layer["runs"] if alone >= 0 else layer["step"]["in_run"]["ms"], 9)
+        self.assertAlmostEqual(told["total_ms"], sum(layer["ms"] for layer in told["layers"]), 9)
+        own = next(layer["ms"] for layer in told["layers"] if layer["step"]["name"] == "y")
+        self.assertLess(own, told["total_ms"] / 2, "what the steps of its body take is not the loop's own")
+        proof = self.proof("loop.engine")
+        self.assertAlmostEqual(proof["predicted_ms"], told["total_ms"] + proof["conversion_ms"], 9)
+        said = self.peri("explain", "loop.engine").stdout.decode()
+        self.assertRegex(said, r"m  \[.*\] x 30\n")
+        self.assertIn("as often as they run", self.ends(0, "explain", "loop.engine"))
+        old = self.explained("loop.engine", "--proof", self.without_counts("loop.engine"))
+        self.assertEqual({layer["runs"] for layer in old["layers"]}, {1, None})
+        self.assertLess(old["total_ms"], told["total_ms"])
+        self.assertIn("each counted once", self.ends(0, "explain", "loop.engine", "--proof", "old.proof"))
+        proof["steps"][0]["in_run"] = {"runs": "many"}
+        (self.folder / "bad.proof").write_text(json.dumps(proof))
+        self.ends(1, "explain", "loop.engine", "--proof", "bad.proof")
 
     def test_a_budget_that_ended_is_told(self):
         r = self.peri("build", DIGITS, "-o", "a.engine", "--no-cache", "--budget", "0.001")

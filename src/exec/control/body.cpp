@@ -3,10 +3,14 @@
 
 #include <cstring>
 
+#include "base/clock.hpp"
+#include "runtime/body_times.hpp"
+
 namespace peri::exec {
 
 Result<std::unique_ptr<Body>> Body::create(const plan::Program& program, const runtime::PrepareContext& context) {
   auto body = std::make_unique<Body>();
+  body->named_ = &program;
   plan::Program own = program;
   own.weights = context.program->weights;
   runtime::WeightSource source;
@@ -15,8 +19,20 @@ Result<std::unique_ptr<Body>> Body::create(const plan::Program& program, const r
   return body;
 }
 
+Result<std::unique_ptr<runtime::Session>> Body::make_session() const {
+  PERI_ASSIGN(auto session, runtime::Session::create_body(engine_));
+  if (const auto& times = engine_->options().body_times)
+    session->set_step_hook([times, named = named_, began = int64_t{0}](size_t step, bool before) mutable {
+      if (before)
+        began = now_ns();  // Clock: only where somebody asks for the times
+      else
+        times->add(*named, step, now_ns() - began);  // Clock: the same
+    });
+  return session;
+}
+
 Result<Body::Lease> Body::lease(ThreadPool* pool) {
-  PERI_ASSIGN(Lease session, sessions_.lease([&] { return runtime::Session::create_body(engine_); }));
+  PERI_ASSIGN(Lease session, sessions_.lease([&] { return make_session(); }));
   session->use_pool(pool);
   return session;
 }

@@ -64,6 +64,9 @@ class Body {
   Result<Lease> lease(ThreadPool* pool);
 
  private:
+  Result<std::unique_ptr<runtime::Session>> make_session() const;
+
+  const plan::Program* named_ = nullptr;  // as BodyTimes names it
   std::shared_ptr<const runtime::Engine> engine_;
   Kept<runtime::Session> sessions_;
 };

@@ -1,0 +1,145 @@
+// A few runs through the session's hook and that of bodies, of which the fastest one counts.
+#include "build/in_run.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "bench/steps.hpp"
+#include "judge/inputs.hpp"
+#include "judge/sizes.hpp"
+#include "runtime/body_times.hpp"
+
+namespace peri::build {
+
+namespace {
+// Of all runs, and of those after the first one, which makes instances. A build with a step that takes a second is not
+// to take many of them. Not fitted.
+constexpr double kMaxSeconds = 10, kSeconds = 0.2;
+constexpr int kMaxRuns = 10;
+
+bool has_own_time(const lower::StepReport& s) { return s.evidence.timed(); }
+
+// Steps in bodies, and those of the host that no trial timed.
+bool are_wanted(const std::vector<lower::StepReport>& steps) {
+  return std::any_of(steps.begin(), steps.end(), [](const lower::StepReport& s) {
+    return !s.bodies.empty() || (s.device.empty() && !s.key.empty() && !has_own_time(s));
+  });
+}
+
+// From the counts of one run into the reports of these steps and of their bodies. REQUIRES: a time for each step.
+void take(const std::vector<runtime::StepTime>& times, const plan::Program& program, const runtime::BodyTimes& bodies,
+          std::vector<lower::StepReport>* reports) {
+  for (size_t k = 0; k < reports->size(); ++k) {
+    lower::StepReport& report = (*reports)[k];
+    int64_t ns = times[k].ns;
+    for (size_t b = 0; b < report.bodies.size(); ++b) {
+      const plan::Program& body = *program.steps[k].bodies[b];
+      const std::vector<runtime::StepTime> inner = bodies.of(body);
+      if (inner.size() != report.bodies[b].size()) continue;
+      for (const runtime::StepTime& t : inner) ns -= t.ns;
+      take(inner, body, bodies, &report.bodies[b]);
+    }
+    report.in_run = lower::InRun{times[k].runs, static_cast<double>(std::max<int64_t>(ns, 0)) * 1e-6};
+  }
+}
+
+// The times of the program's own steps in one run.
+class RunTimes {
+ public:
+  RunTimes(runtime::Session* session, runtime::BodyTimes* bodies)
+      : session_(session), bodies_(bodies), now_(session->engine().program().steps.size()) {
+    session_->set_step_hook([this](size_t step, bool before) {
+      if (before) {
+        began_ = now_ns();  // Clock: times of steps within one run, of which the fastest run is kept
+        return;
+      }
+      now_[step].runs += 1;
+      now_[step].ns += now_ns() - began_;  // Clock: the same
+    });
+  }
+  ~RunTimes() { session_->set_step_hook({}); }
+  RunTimes(const RunTimes&) = delete;
+  RunTimes& operator=(const RunTimes&) = delete;
+
+  void clear() {
+    now_.assign(now_.size(), {});
+    bodies_->clear();
+  }
+  int64_t ns() const {
+    int64_t sum = 0;
+    for (const runtime::StepTime& t : now_) sum += t.ns;
+    return sum;
+  }
+  const std::vector<runtime::StepTime>& steps() const { return now_; }
+
+ private:
+  runtime::Session* session_;
+  runtime::BodyTimes* bodies_;
+  std::vector<runtime::StepTime> now_;
+  int64_t began_ = 0;
+};
+
+// kCancelled by the deadline, or what the run says.
+Status time_runs(runtime::Session& session, runtime::BodyTimes& bodies, std::span<const Tensor> inputs,
+                 const std::function<bool()>& stop, compile::Compiled* compiled) {
+  RunTimes times(&session, &bodies);
+  const int64_t begun = now_ns();                                                             // Clock: a deadline
+  session.stop_when([&] { return (stop && stop()) || seconds_since(begun) > kMaxSeconds; });  // Clock: the same
+  PERI_TRY(session.run(inputs));
+  const int64_t warm = now_ns();  // Clock: the same
+  int64_t best = -1;
+  for (int run = 0; run < kMaxRuns && (run == 0 || seconds_since(warm) < kSeconds); ++run) {  // Clock: the same
+    times.clear();
+    PERI_TRY(session.run(inputs));
+    if (best >= 0 && times.ns() >= best) continue;
+    best = times.ns();
+    take(times.steps(), compiled->program, bodies, &compiled->steps);
+  }
+  return Ok{};
+}
+
+double ms_of(const lower::StepReport& s, bool in_body) {
+  if (!has_own_time(s)) return s.in_run ? s.in_run->ms : 0;
+  if (!in_body) return s.evidence.time_ms;
+  return s.in_run ? s.evidence.time_ms * static_cast<double>(s.in_run->runs) : 0;
+}
+double ms_of_bodies(const lower::StepReport& s) {
+  double ms = 0;
+  for (const auto& body : s.bodies)
+    for (const lower::StepReport& inner : body) ms += ms_of(inner, true) + ms_of_bodies(inner);
+  return ms;
+}
+}  // namespace
+
+double predicted_ms(const compile::Compiled& compiled) {
+  double ms = compiled.conversion_ms;
+  for (const lower::StepReport& s : compiled.steps) ms += (s.conversion ? 0 : ms_of(s, false)) + ms_of_bodies(s);
+  return ms;
+}
+
+void time_in_runs(const compile::Compilation& compilation, const runtime::EngineOptions& engines, Built* built) {
+  compile::Compiled& compiled = built->compiled;
+  const compile::Options& options = compilation.options();
+  const auto& stop = options.tune.stop;
+  if (!options.tune.measure || options.lock || compiled.tuned.untried > 0 || (stop && stop()) ||
+      !are_wanted(compiled.steps) || compiled.steps.size() != compiled.program.steps.size() ||
+      1 + engines.devices.size() < compiled.program.devices.size() ||
+      !judge::lacks_memory(compiled.program, compilation.tuned_for(), false).empty())
+    return;
+  runtime::EngineOptions watched = engines;
+  watched.body_times = std::make_shared<runtime::BodyTimes>();
+  runtime::WeightSource weights;
+  weights.tensors = compiled.weights;
+  const auto engine = runtime::Engine::create(compiled.program, std::move(weights), watched);
+  if (!engine.ok()) return;
+  const auto session = runtime::Session::create(*engine);
+  if (!session.ok()) return;
+  for (const judge::Integers integers : {judge::Integers::kIndices, judge::Integers::kZero, judge::Integers::kOne}) {
+    const auto inputs = judge::make_inputs(compilation.graph(), compilation.tuned_for(), kRunSeed, integers);
+    if (!inputs.ok()) return;
+    if (time_runs(**session, *watched.body_times, *inputs, stop, &compiled).ok()) break;
+  }
+  compiled.predicted_ms = predicted_ms(compiled);
+}
+
+}  // namespace peri::build
