@@ -95,10 +95,10 @@ std::string config_dims(const std::vector<int64_t>& dims) {
   return out + "]";
 }
 
-Status check_ports(const std::vector<PortConfig>& said, const std::vector<plan::Port>& ports, bool batch,
+// `ports`: as clients see them.
+Status check_ports(const std::vector<PortConfig>& said, std::span<const plan::Port> ports, bool batch,
                    const char* kind) {
   for (const PortConfig& c : said) {
-    if (c.ragged || c.reshape) continue;  // Form::make() has held them against the model
     const auto it = std::find_if(ports.begin(), ports.end(), [&](const plan::Port& p) { return p.name == c.name; });
     std::string names;
     for (const plan::Port& p : ports) names += (names.empty() ? "" : ", ") + p.name;
@@ -141,8 +141,8 @@ Status check_config(const ModelConfig& config, const plan::Program& program, con
       return invalid("max_batch_size is %lld, but %s", static_cast<long long>(config.max_batch_size),
                      symbol.error().message.c_str())
           .advise("take max_batch_size out of config.pbtxt");
-  PERI_TRY(check_ports(config.inputs, program.inputs, batch, "input"));
-  PERI_TRY(check_ports(config.outputs, program.outputs, batch, "output"));
+  PERI_TRY(check_ports(config.inputs, form ? form->inputs() : program.inputs, batch, "input"));
+  PERI_TRY(check_ports(config.outputs, form ? form->outputs() : program.outputs, batch, "output"));
   for (const auto* ports : {&program.inputs, &program.outputs})
     for (const plan::Port& p : *ports)
       if (serve::datatype_name(p.dtype).empty())
