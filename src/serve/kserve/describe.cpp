@@ -62,8 +62,8 @@ static void write_statistics(const Model& model, JsonWriter& w) {
   write_time(w, "compute_input", s.compute_input);
   write_time(w, "compute_infer", s.compute_infer);
   write_time(w, "compute_output", s.compute_output);
-  write_time(w, "cache_hit", {});
-  write_time(w, "cache_miss", {});
+  write_time(w, "cache_hit", s.cache_hits);
+  write_time(w, "cache_miss", s.cache_misses);
   w.end_object().key("batch_stats").begin_array();
   for (const auto& [rows, b] : s.batches) {
     w.begin_object().field("batch_size", rows);

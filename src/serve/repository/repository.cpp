@@ -38,6 +38,10 @@ Status Repository::start() {
   for (const std::string& name : misnamed_folders(options_.root))
     log({LogLevel::kWarning,
          "the folder '" + name + "' is not a model: expected a name of letters, digits, '.', '_', " + "'-' and '+'"});
+  for (const LooseModel& m : loose_models(options_.root))
+    log({LogLevel::kWarning, "the file '" + m.file +
+                                 "' is not served, since it is in no version's folder: move it to '" + m.belongs +
+                                 "'"});
   thread_ = std::thread([this] { work(); });
   return Ok{};
 }

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""What `peri serve` tells of itself: why a reload failed, a configuration whole, what a cache did, models that lie in no version's folder."""
+import json
+import shutil
+
+import tritonclient.grpc
+import tritonclient.http
+
+from served import Served
+from typed import main
+
+
+class Told(Served):
+    def value(self):
+        status, said = self.infer("add", self.rows([[0, 0, 0, 0]]))
+        return said["outputs"][0]["data"][0] if status == 200 else status
+
+    def test_what_a_failed_reload_says(self):
+        """The version before goes on, and the index has the reason, for a configuration that cannot be read as for a model."""
+        self.put("add", config="max_batch_size: 4\n")
+        self.serve("--model-control-mode", "poll", "--repository-poll-secs", 0.1)
+
+        def row():
+            return json.loads(self.ask("POST", "/v2/repository/index")[1])[0]
+        self.assertEqual((row()["state"], row().get("reason")), ("READY", None))
+        (self.repository / "add/config.pbtxt").write_text("max_batch_sise: 4\n")
+        self.wait_for(lambda: "reason" in row())
+        self.assertEqual(row()["state"], "READY")
+        self.assertIn("the version before goes on", row()["reason"])
+        self.assertIn("max_batch_sise", row()["reason"])
+        self.assertEqual(self.value(), 1.0)
+        (self.repository / "add/config.pbtxt").write_text("max_batch_size: 8\n")
+        self.wait_for(lambda: "reason" not in row())
+
+    def test_a_configuration_is_told_whole(self):
+        """What it asks for besides ports and batches, over HTTP and gRPC; a cache's hits and misses with it."""
+        self.put("add", config="""max_batch_size: 4
+response_cache { enable: true }
+optimization { priority: PRIORITY_MAX cuda { graphs: true } input_pinned_memory { enable: false } }
+model_warmup [ { name: "w" batch_size: 2 count: 3 inputs { key: "x" value { data_type: TYPE_FP32 dims: [ 4 ] random_data: true } } } ]
+""")
+        self.serve("--model-control-mode", "explicit", "--load-model", "add")
+        http = tritonclient.http.InferenceServerClient(f"127.0.0.1:{self.port}")
+        grpc = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}")
+        self.addCleanup(http.close)
+        self.addCleanup(grpc.close)
+        found = http.get_model_config("add")
+        self.assertEqual(found["response_cache"], {"enable": True})
+        self.assertEqual(found["optimization"], {"priority": "PRIORITY_MAX", "cuda": {"graphs": True}, "input_pinned_memory": {"enable": False}})
+        self.assertEqual(found["model_warmup"], [{"name": "w", "batch_size": 2, "count": 3, "inputs": {"x": {"data_type": "TYPE_FP32", "dims": [4], "random_data": True}}}])
+        told = grpc.get_model_config("add").config
+        self.assertEqual((told.response_cache.enable, told.optimization.priority, told.optimization.cuda.graphs, told.optimization.HasField("input_pinned_memory")), (True, 1, True, True))
+        self.assertEqual((told.model_warmup[0].name, told.model_warmup[0].count, told.model_warmup[0].inputs["x"].random_data), ("w", 3, True))
+        http.load_model("add", config=json.dumps(found))
+        self.assertEqual([self.value() for _ in range(3)], [1.0] * 3)
+        stats = http.get_inference_statistics("add")["model_stats"][0]["inference_stats"]
+        self.assertEqual((stats["cache_hit"]["count"], stats["cache_miss"]["count"]), (2, 1), stats)
+        self.assertGreater(stats["cache_miss"]["ns"], 0)
+
+    def test_models_outside_a_folder_of_a_version_are_told(self):
+        model = self.put("add", engine=False)
+        shutil.copy(model, self.repository / "loose.onnx")
+        (self.repository / "half").mkdir()
+        shutil.copy(model, self.repository / "half/model.onnx")
+        self.serve(ready=False)
+        self.assertIn("the file 'loose.onnx' is not served, since it is in no version's folder: move it to 'loose/1/model.onnx'", self.log.read_text())
+        self.assertIn("the file 'half/model.onnx' is not served, since it is in no version's folder: move it to 'half/1/model.onnx'", self.log.read_text())
+        self.assertEqual(self.log.read_text().count("is not served"), 2)
+
+
+if __name__ == "__main__":
+    main()
