@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """What `peri serve` tells of itself: why a reload failed, a configuration whole, what a cache did, models that lie in no version's folder."""
 import json
+import re
 import shutil
+import subprocess
 
+import numpy
 import tritonclient.grpc
 import tritonclient.http
 
 from served import Served
-from typed import main
+from typed import PERI, main
 
 
 class Told(Served):
@@ -66,6 +69,21 @@ model_warmup [ { name: "w" batch_size: 2 count: 3 inputs { key: "x" value { data
         self.assertIn("the file 'loose.onnx' is not served, since it is in no version's folder: move it to 'loose/1/model.onnx'", self.log.read_text())
         self.assertIn("the file 'half/model.onnx' is not served, since it is in no version's folder: move it to 'half/1/model.onnx'", self.log.read_text())
         self.assertEqual(self.log.read_text().count("is not served"), 2)
+
+    def test_a_server_of_grpc_alone(self):
+        self.put("add")
+        self.log = self.folder / "serve.log"
+        words = ("serve", "--model-repository", self.repository, "--http-port", "-1", "--metrics-port", "-1", "--no-tune")
+        self.assertIn("nothing to listen on", self.ends(2, *words, "--grpc-port", "-1"))
+        with open(self.log, "w") as log:
+            self.server = subprocess.Popen([PERI, *words, "--grpc-port", "0"], cwd=self.folder, env=self.environment, stdout=log, stderr=log)
+        port = self.wait_for(lambda: re.search(r"listening on gRPC at 127.0.0.1:(\d+)", self.log.read_text()))[1]
+        client = self.closed(tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{port}"))
+        self.wait_for(client.is_server_ready)
+        x = tritonclient.grpc.InferInput("x", [1, 4], "FP32")
+        x.set_data_from_numpy(numpy.zeros((1, 4), numpy.float32))
+        self.assertEqual(client.infer("add", [x]).as_numpy("y").tolist(), [[1.0] * 4])
+        self.assertIn("PASSED", self.stop())
 
 
 if __name__ == "__main__":

@@ -144,8 +144,8 @@ void Api::route(const std::shared_ptr<Work>& work) {
   if (!get && r.method != "POST")
     return reply(*work, wrong_method(methods_of(path), "only GET, HEAD and POST are known"));
   if (path.size() == 1)
-    return reply(*work,
-                 get ? text_reply(describe_server()) : wrong_method(kRead, "GET asks for the server's metadata"));
+    return reply(*work, get ? text_reply(describe_server(options_.id))
+                            : wrong_method(kRead, "GET asks for the server's metadata"));
   if (is(1, "health") && !get) return reply(*work, wrong_method(kRead, "health is asked for by GET"));
   if (is(1, "health") && is(2, "live") && path.size() == 3) return reply(*work, bare_reply(200));
   if (is(1, "health") && is(2, "ready") && path.size() <= 4) {

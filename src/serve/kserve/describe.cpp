@@ -7,9 +7,9 @@
 
 namespace peri::serve {
 
-std::string describe_server() {
+std::string describe_server(const std::string& name) {
   JsonWriter w;
-  w.begin_object().field("name", "peri").field("version", version()).key("extensions").begin_array();
+  w.begin_object().field("name", name).field("version", version()).key("extensions").begin_array();
   for (const char* e :
        {"classification", "sequence", "model_repository", "model_repository(unload_dependents)", "schedule_policy",
         "model_configuration", "binary_tensor_data", "parameters", "statistics", "trace", "logging"})
