@@ -195,7 +195,7 @@ Result<std::string> model_path(const FoundVersion& version, const std::string& w
   std::string list;
   for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
   if (wanted.empty()) list += ", or the files of a Hugging Face folder";
-  return io_error("the version's folder holds no model").expecting(list).in_file(version.folder);
+  return io_error("the folder '%s' holds no model", version.folder.c_str()).expecting(list);
 }
 
 }  // namespace peri::serve
