@@ -20,6 +20,7 @@
 #include "build/servable_checks.hpp"
 #include "compile/backends.hpp"
 #include "judge/seeded.hpp"
+#include "plan/class_names.hpp"
 #include "serve/kserve/datatype.hpp"
 #include "serve/kserve/infer_request.hpp"
 #include "text/pipeline.hpp"
@@ -289,7 +290,8 @@ Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::Lo
   PERI_TRY(warm_up(*servable, order));
   auto canary = make_canary(*servable);
   for (const plan::Section& s : program.sections)
-    if (s.name == text::kTokenizerSection || s.name == text::kPipelineSection) out.sections[s.name] = s.bytes;
+    if (s.name == text::kTokenizerSection || s.name == text::kPipelineSection || s.name == plan::kClassNamesSection)
+      out.sections[s.name] = s.bytes;
   PERI_TRY(settle_batches(options, order, *servable, form.get(), say, &out));
   if (stop_asked()) return Error(ErrorKind::kCancelled, "interrupted while it was loaded");
   if (canary.ok())

@@ -2,12 +2,15 @@
 """What `peri serve` tells of itself: why a reload failed, a configuration whole, what a cache did, models that lie in no version's folder."""
 import json
 import re
+import resource
 import shutil
 import subprocess
 
 import numpy
+import onnx
 import tritonclient.grpc
 import tritonclient.http
+from onnx import TensorProto, helper
 
 from served import Served
 from typed import PERI, main
@@ -69,6 +72,56 @@ model_warmup [ { name: "w" batch_size: 2 count: 3 inputs { key: "x" value { data
         self.assertIn("the file 'loose.onnx' is not served, since it is in no version's folder: move it to 'loose/1/model.onnx'", self.log.read_text())
         self.assertIn("the file 'half/model.onnx' is not served, since it is in no version's folder: move it to 'half/1/model.onnx'", self.log.read_text())
         self.assertEqual(self.log.read_text().count("is not served"), 2)
+
+    def test_what_stops_a_start_is_told_once(self):
+        (self.repository / "none/1").mkdir(parents=True)
+        self.serve(ready=False)
+        self.wait_for(lambda: "cannot load none" in self.log.read_text())
+        reason = json.loads(self.ask("POST", "/v2/repository/index")[1])[0]["reason"]
+        self.assertTrue(reason.startswith("the folder '1' holds no model"), reason)
+        self.stop()
+        r = self.peri("serve", "--model-repository", self.repository, "--http-port", 0, "--grpc-port", -1, "--metrics-port", -1,
+                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32)))
+        self.assertEqual(r.returncode, 1, r.stderr.decode())
+        self.assertIn("RLIMIT_NOFILE), found 32; raise it: ulimit -n 1024", r.stderr.decode())
+
+    def test_classes_of_rows_without_a_batch_size(self):
+        self.put("add", config='output { name: "y" label_filename: "labels" }\n')
+        (self.repository / "add/labels").write_text("a\nb\nc\nd\n")
+        self.serve()
+        status, said = self.infer("add", self.rows([[1, 4, 2, 3], [9, 8, -9, 7]]) | {"outputs": [{"name": "y", "parameters": {"classification": 2}}]})
+        self.assertEqual((status, said["outputs"][0]["shape"]), (200, [2, 2]), said)
+        self.assertEqual(said["outputs"][0]["data"], ["5.000000:1:b", "4.000000:3:d", "10.000000:0:a", "9.000000:1:b"])
+
+    def test_classes_that_the_model_names(self):
+        """Of ZipMap, in the order of the columns: in answers of a server, where no label_filename names others, and by run and inspect."""
+        value, node = helper.make_tensor_value_info, helper.make_node
+        graph = helper.make_graph([node("Softmax", ["x"], ["p"]), node("ZipMap", ["p"], ["y"], domain="ai.onnx.ml", classlabels_strings=["setosa", "b:c", "virginica", "a"])], "g",
+                                  [value("x", TensorProto.FLOAT, ["n", 4])], [helper.make_value_info("y", helper.make_sequence_type_proto(helper.make_map_type_proto(
+                                      TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, []))))])
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)], ir_version=8)
+        for name, config in (("iris", None), ("named", 'max_batch_size: 8 output { name: "y" label_filename: "labels" }\n')):
+            (self.repository / name / "1").mkdir(parents=True)
+            onnx.save(made, self.repository / name / "1/model.onnx")
+            if config:
+                (self.repository / name / "config.pbtxt").write_text(config)
+        (self.repository / "named/labels").write_text("k\nl\nm\nn\n")
+        self.serve()
+        row = self.rows([[0, 0, 0, 9], [9, 0, 0, 0]]) | {"outputs": [{"name": "y", "parameters": {"classification": 1}}]}
+        for name, want in (("iris", ["0:a", "2:setosa"]), ("named", ["0:k", "2:m"])):
+            status, said = self.infer(name, row)
+            self.assertEqual(status, 200, said)
+            self.assertEqual([text.split(":", 1)[1] for text in said["outputs"][0]["data"]], want)
+        self.stop()
+        engine = self.folder / "iris.engine"
+        self.ends(0, "build", self.repository / "iris/1/model.onnx", "-o", engine, "--no-tune", "--quiet")
+        self.assertIn("classes of y: a, b:c, setosa, virginica", self.peri("inspect", engine).stdout.decode())
+        self.assertEqual(json.loads(self.peri("inspect", engine, "--json", "-").stdout)["class_names"], {"y": ["a", "b:c", "setosa", "virginica"]})
+        numpy.save(self.folder / "x.npy", numpy.array([[0, 9, 0, 0]], numpy.float32))
+        said = json.loads(self.peri("run", engine, "-i", "x=x.npy", "--top-k", "2", "--json", "-").stdout)["answers"]["y"]["top"][0]
+        self.assertEqual([(c["index"], c["label"]) for c in said], [(1, "b:c"), (0, "a")])
+        (self.folder / "own").write_text("p\nq\nr\ns\n")
+        self.assertIn("[1] q", self.peri("run", engine, "-i", "x=x.npy", "--top-k", "1", "--labels", "own").stdout.decode())
 
     def test_a_server_of_grpc_alone(self):
         self.put("add")
