@@ -20,6 +20,7 @@
 #include "build/servable_checks.hpp"
 #include "compile/backends.hpp"
 #include "judge/seeded.hpp"
+#include "plan/class_names.hpp"
 #include "serve/kserve/datatype.hpp"
 #include "serve/kserve/infer_request.hpp"
 #include "text/pipeline.hpp"
@@ -95,10 +96,10 @@ std::string config_dims(const std::vector<int64_t>& dims) {
   return out + "]";
 }
 
-Status check_ports(const std::vector<PortConfig>& said, const std::vector<plan::Port>& ports, bool batch,
+// `ports`: as clients see them.
+Status check_ports(const std::vector<PortConfig>& said, std::span<const plan::Port> ports, bool batch,
                    const char* kind) {
   for (const PortConfig& c : said) {
-    if (c.ragged || c.reshape) continue;  // Form::make() has held them against the model
     const auto it = std::find_if(ports.begin(), ports.end(), [&](const plan::Port& p) { return p.name == c.name; });
     std::string names;
     for (const plan::Port& p : ports) names += (names.empty() ? "" : ", ") + p.name;
@@ -141,8 +142,8 @@ Status check_config(const ModelConfig& config, const plan::Program& program, con
       return invalid("max_batch_size is %lld, but %s", static_cast<long long>(config.max_batch_size),
                      symbol.error().message.c_str())
           .advise("take max_batch_size out of config.pbtxt");
-  PERI_TRY(check_ports(config.inputs, program.inputs, batch, "input"));
-  PERI_TRY(check_ports(config.outputs, program.outputs, batch, "output"));
+  PERI_TRY(check_ports(config.inputs, form ? form->inputs() : program.inputs, batch, "input"));
+  PERI_TRY(check_ports(config.outputs, form ? form->outputs() : program.outputs, batch, "output"));
   for (const auto* ports : {&program.inputs, &program.outputs})
     for (const plan::Port& p : *ports)
       if (serve::datatype_name(p.dtype).empty())
@@ -289,7 +290,8 @@ Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::Lo
   PERI_TRY(warm_up(*servable, order));
   auto canary = make_canary(*servable);
   for (const plan::Section& s : program.sections)
-    if (s.name == text::kTokenizerSection || s.name == text::kPipelineSection) out.sections[s.name] = s.bytes;
+    if (s.name == text::kTokenizerSection || s.name == text::kPipelineSection || s.name == plan::kClassNamesSection)
+      out.sections[s.name] = s.bytes;
   PERI_TRY(settle_batches(options, order, *servable, form.get(), say, &out));
   if (stop_asked()) return Error(ErrorKind::kCancelled, "interrupted while it was loaded");
   if (canary.ok())

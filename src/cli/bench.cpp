@@ -133,6 +133,9 @@ Result<Outcome> paced(const Opened& opened, const build::BenchTerms& terms) {
 std::string here(std::string_view flag) {
   if (flag == "--batch-size" || flag == "--shape") return "; sizes of a model are given by --dims NAME=N";
   if (flag == "--model-name") return "; a model is named without a flag: peri bench MODEL";
+  if (flag == "--model-version") return "; threads are given by --threads N";
+  if (flag == "--request-count") return "; runs of a model are bounded by --iterations N";
+  if (flag == "--input-data") return "; values are given by --input NAME=FILE";
   if (flag == "--max-trials") return "; runs of a model are bounded by --iterations N";
   return "";
 }

@@ -14,6 +14,7 @@
 #include "onnx/import.hpp"
 #include "ops/entry.hpp"
 #include "plan/chip.hpp"
+#include "plan/class_names.hpp"
 #include "plan/engine_file.hpp"
 #include "plan/iterations.hpp"
 #include "plan/memory.hpp"
@@ -29,6 +30,14 @@ std::string listed(const onnx::OpUse& use, const std::vector<onnx::OpUse>& all) 
                        }) > 1;
   return (use.domain.empty() ? "" : use.domain + ".") + use.op +
          (several ? format(" of opset %lld", static_cast<long long>(use.opset)) : "");
+}
+
+// The first of the names, and how many more there are.
+std::string first_of(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 20;
+  std::string out;
+  for (size_t k = 0; k < std::min(names.size(), kShown); ++k) out += (k ? ", " : "") + names[k];
+  return names.size() > kShown ? out + format(" and %zu more", names.size() - kShown) : out;
 }
 
 void print_model(const Page& page, const build::Survey& f) {
@@ -126,6 +135,15 @@ std::string engine_json(const std::string& path, const plan::LoadedEngine& e, in
       .field("hash", hex64(plan::engine_hash(e.file->bytes())));
   if (const auto limit = plan::iterations_of(p); limit.ok() && *limit > 0) w.field("max_iterations", *limit);
   if (const std::string mark = build::interrupted_build(p); !mark.empty()) w.field("build", mark);
+  if (const auto classes = plan::class_names_of(p); classes.ok() && !classes->empty()) {
+    w.key("class_names").begin_object();
+    for (const auto& [output, names] : *classes) {
+      w.key(output).begin_array();
+      for (const std::string& name : names) w.value(name);
+      w.end_array();
+    }
+    w.end_object();
+  }
   if (const std::string chip = plan::chip_of(p); !chip.empty()) w.field("tuned_on", chip);
   for (const auto* ports : {&p.inputs, &p.outputs}) {
     w.key(ports == &p.inputs ? "inputs" : "outputs").begin_array();
@@ -207,6 +225,9 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   for (const std::string& name : p.dims)
     if (const std::string limit = plan::limits_text(p, name); !limit.empty())
       page.line("  limit   %s: %s", name.c_str(), limit.c_str());
+  if (const auto classes = plan::class_names_of(p); classes.ok())
+    for (const auto& [output, names] : *classes)
+      page.line("  classes of %s: %s", output.c_str(), first_of(names).c_str());
   if (const auto limit = plan::iterations_of(p); limit.ok() && *limit > 0)
     page.line("  limit   at most %lld iterations of a loop", static_cast<long long>(*limit));
   page.line("  %s, %s, %s (%s%s)", build::steps_text(std::ssize(p.steps), inner).c_str(),

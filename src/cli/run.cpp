@@ -5,6 +5,7 @@
 #include "cli/console/answers.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/pictures.hpp"
+#include "plan/class_names.hpp"
 
 namespace peri::cli {
 
@@ -121,9 +122,15 @@ Result<Outcome> run(const Arguments& arguments) {
   }
   w.end_object().key("answers").begin_object();
   const Page page = page_of(arguments, shown);
+  PERI_ASSIGN(const plan::ClassNames classes, plan::class_names_of(program));
   for (size_t k = 0; k < outputs.size(); ++k) {
     w.key(program.outputs[k].name);
-    PERI_TRY(show_output(page, w, program.outputs[k].name, outputs[k], shown));
+    Shown one = shown;
+    if (const auto own = classes.find(program.outputs[k].name); own != classes.end() && shown.labels.empty() &&
+                                                                outputs[k].rank() > 0 &&
+                                                                outputs[k].dims().back() == std::ssize(own->second))
+      one.labels = own->second;
+    PERI_TRY(show_output(page, w, program.outputs[k].name, outputs[k], one));
   }
   w.end_object();
   if (watch) take_validation(*watch, program, inputs, outputs, w, &out);
@@ -148,7 +155,9 @@ const Entry run_entry{{
          {"--text", "", "TEXT", "text for a text model, tokenized by its own tokenizer; several form a batch", true},
          {"--top-k", "", "K", "show the K largest elements along the last axis of each output, with --quiet too"},
          {"--print", "", "", "print every element of every output, with --quiet too; with --json also as 'values'"},
-         {"--labels", "", "FILE", "with --top-k: file with a name for each class, one a line"},
+         {"--labels", "", "FILE",
+          "with --top-k: file with a name for each class, one a line (default: the names that the model gives, if "
+          "any)"},
          {"--cast", "", "",
           "convert inputs of another element type; floats are rounded, a value that does not fit is an error"},
          {"--validate", "", "",

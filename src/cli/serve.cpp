@@ -32,6 +32,7 @@ constexpr int64_t kMaxPemBytes = 1 << 20;
 // The configuration from the flags.
 struct Plan {
   serve::HttpOptions http, metrics;
+  bool has_http = true;
   serve::GrpcOptions grpc;
   serve::RepositoryOptions repository;
   serve::ApiOptions api;
@@ -74,7 +75,7 @@ Status read_addresses(const Arguments& a, Plan* plan) {
   PERI_ASSIGN(const int64_t port, a.number("--http-port", -1, 65535, 8000));
   PERI_ASSIGN(const int64_t metrics, a.number("--metrics-port", -1, 65535, 8002));
   PERI_ASSIGN(const int64_t threads, a.number("--http-threads", 1, 256, std::clamp(usable_cpus() / 4, 1, 8)));
-  if (port < 0 && plan->http.unix_socket.empty()) return usage("--http-port -1 needs a --http-socket");
+  plan->has_http = port >= 0 || !plan->http.unix_socket.empty();
   PERI_TRY(check_sockets(a));
   plan->http.port = static_cast<int>(port);
   plan->metrics.port = static_cast<int>(metrics);
@@ -89,6 +90,9 @@ Status read_grpc(const Arguments& a, Plan* plan) {
   grpc.unix_socket = a.get("--grpc-socket");
   PERI_ASSIGN(const int64_t port, a.number("--grpc-port", -1, 65535, 8001));
   PERI_ASSIGN(const int64_t threads, a.number("--grpc-threads", 1, 256, 1));
+  if (!plan->has_http && port < 0 && grpc.unix_socket.empty())
+    return usage("--http-port -1 and --grpc-port -1 leave the server nothing to listen on")
+        .advise("give one of them, or a --http-socket or --grpc-socket");
   grpc.port = static_cast<int>(port);
   grpc.threads = static_cast<int>(threads);
   return read_grpc_limits(a, plan->api.limits, &grpc);
@@ -127,6 +131,7 @@ Result<Plan> plan_of(const Arguments& a) {
   PERI_ASSIGN(plan.exit_timeout_s, a.number("--exit-timeout-secs", 0, 86400, 30));
   PERI_ASSIGN(plan.api.limits, infer_limits(a, plan.http.limits));
   PERI_ASSIGN(plan.api.text, text_limits(a, plan.api.limits));
+  plan.api.id = a.get("--id", plan.api.id);
   plan.api.expanded_bytes = plan.http.limits.body_bytes;
   PERI_TRY(read_grpc(a, &plan));
   PERI_ASSIGN(plan.workers, worker_options(a));
@@ -182,21 +187,22 @@ Result<std::unique_ptr<serve::HttpServer>> manage(std::optional<serve::HttpOptio
 }
 
 // Waits until all requests are answered, at most `seconds`. False: some were not.
-bool drained(const serve::Api& api, const serve::HttpServer& http, int64_t seconds) {
+bool drained(const serve::Api& api, const serve::HttpServer* http, int64_t seconds) {
   const int64_t start = now_ns();
-  while ((api.open() > 0 || http.connections() > 0) && seconds_since(start) < static_cast<double>(seconds))
+  while ((api.open() > 0 || (http && http->connections() > 0)) && seconds_since(start) < static_cast<double>(seconds))
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return api.open() == 0;
 }
 
-std::string places(const serve::HttpServer& http, const serve::HttpServer* metrics, const serve::GrpcServer* grpc,
+std::string places(const serve::HttpServer* http, const serve::HttpServer* metrics, const serve::GrpcServer* grpc,
                    const Plan& plan) {
   std::string out;
   if (plan.http.port >= 0)
-    out += format("http%s://%s:%d", plan.http.tls ? "s" : "", plan.http.address.c_str(), http.port());
+    out += format("http%s://%s:%d", plan.http.tls ? "s" : "", plan.http.address.c_str(), http->port());
   if (!plan.http.unix_socket.empty()) out += (out.empty() ? "" : ", ") + plan.http.unix_socket;
-  if (grpc && plan.grpc.port >= 0) out += format("; gRPC at %s:%d", plan.grpc.address.c_str(), grpc->port());
-  if (!plan.grpc.unix_socket.empty()) out += "; gRPC at " + plan.grpc.unix_socket;
+  const auto next = [&] { return out.empty() ? "" : "; "; };
+  if (grpc && plan.grpc.port >= 0) out += next() + format("gRPC at %s:%d", plan.grpc.address.c_str(), grpc->port());
+  if (!plan.grpc.unix_socket.empty()) out += next() + ("gRPC at " + plan.grpc.unix_socket);
   if (metrics)
     out += format("; metrics at http%s://%s:%d/metrics, a page at /dashboard", plan.http.tls ? "s" : "",
                   plan.metrics.address.c_str(), metrics->port());
@@ -274,8 +280,10 @@ Result<Outcome> run(const Arguments& arguments) {
   };
   serve::Api api(repository, plan.api);
   if (access_keys) ask_for_keys(*access_keys, api, &plan);
-  PERI_ASSIGN(auto http, serve::HttpServer::start(plan.http, [&](const auto& exchange) { api.handle(exchange); }));
-  std::unique_ptr<serve::HttpServer> metrics;
+  std::unique_ptr<serve::HttpServer> http, metrics;
+  if (plan.has_http) {
+    PERI_ASSIGN(http, serve::HttpServer::start(plan.http, [&](const auto& exchange) { api.handle(exchange); }));
+  }
   PERI_ASSIGN(auto management, manage(plan.management, api));
   if (plan.metrics.port >= 0) {
     PERI_ASSIGN(metrics, serve::HttpServer::start(plan.metrics, [&](const auto& e) { serve::answer_pages(api, e); }));
@@ -289,13 +297,13 @@ Result<Outcome> run(const Arguments& arguments) {
   const int64_t start = now_ns();
   PERI_TRY(repository.start());
   health.start();
-  log("listening on " + places(*http, metrics.get(), grpc.get(), plan));
+  log("listening on " + places(http.get(), metrics.get(), grpc.get(), plan));
   wait_for_signal(repository, observer.get(), log);
   log("draining");
   api.drain();
-  http->drain();
+  if (http) http->drain();
   if (grpc) grpc->drain(plan.exit_timeout_s);
-  if (!drained(api, *http, plan.exit_timeout_s)) {
+  if (!drained(api, http.get(), plan.exit_timeout_s)) {
     say(format("FAILED serve: %s not answered within %lld s", counted(api.open(), "request").c_str(),
                static_cast<long long>(plan.exit_timeout_s)));
     _exit(1);  // threads are still processing these requests
@@ -342,6 +350,7 @@ const Entry serve_entry{{
          {"--grpc-threads", "", "N", "threads that read and write gRPC calls (default 1)"},
          {"--metrics-address", "", "IP", "address for /metrics and /dashboard (default: --http-address)"},
          {"--metrics-port", "", "PORT", "port for /metrics (default 8002; 0: any; -1: none)"},
+         {"--id", "", "NAME", "the server's name in its metadata (default peri)"},
          {"--max-queue", "", "N",
           "requests that may be queued for a model, unless its configuration says otherwise (default 1024)"},
          {"--inline-us", "", "US", "run requests expected to take at most this long on the I/O thread (default 40)"},

@@ -19,6 +19,7 @@
 #include "kernels/weights/narrow.hpp"
 #include "onnx/import.hpp"
 #include "plan/chip.hpp"
+#include "plan/class_names.hpp"
 #include "plan/identity.hpp"
 #include "text/pipeline.hpp"
 
@@ -60,6 +61,8 @@ Result<Imported> import_any(const std::string& model, const std::map<std::string
   std::string lines;
   for (const auto& [name, value] : fixed) lines += name + "=" + value + "\n";
   if (!fixed.empty()) out.sections.push_back({std::string(kFixedSection), lines});
+  if (std::string text = plan::class_names_text(imported.report.class_names); !text.empty())
+    out.sections.push_back({std::string(plan::kClassNamesSection), std::move(text)});
   out.check_files = [files = std::move(imported.files)]() -> Status {
     for (const auto& file : files) PERI_TRY(file->check());
     return Ok{};

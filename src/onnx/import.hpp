@@ -40,6 +40,8 @@ struct ImportReport {
   int64_t weight_count = 0;
   uint64_t file_bytes = 0;
   std::vector<std::string> notes;
+  // Of the values that are maps from each class to its score in the model: the names of the columns.
+  std::map<std::string, std::vector<std::string>> class_names = {};
   bool supported() const;
   // All unsupported operators as one error (kUnsupported); REQUIRES !supported().
   Error refusal() const;

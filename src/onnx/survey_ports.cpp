@@ -161,6 +161,8 @@ void Surveyor::note_maps(const NodeRecord& zip_map) {
   for (size_t k = 0; k < std::min(labels.size(), kMaxNamed); ++k) list += (k ? ", " : "") + labels[k].substr(0, 40);
   if (labels.size() > kMaxNamed) list += " and " + std::to_string(labels.size() - kMaxNamed) + " more";
   const std::string name = zip_map.outputs.empty() ? "" : std::string(zip_map.outputs[0].substr(0, 200));
+  if (!zip_map.outputs.empty() && !labels.empty())
+    s_.report.class_names[std::string(zip_map.outputs[0])] = std::move(labels);
   note("'" + name + "' is a list of maps in the model; here it is a tensor with a column for each class: " + list);
 }
 

@@ -1,6 +1,7 @@
 // Any bytes as an engine file, its checksum repaired: refused with a typed error that is not a fault of ours, or loaded
 // and run at two sizes within a budget of steps, memory and work.
 // links: exec runtime plan kernels ops ir base
+#include "plan/class_names.hpp"
 #include "tests/fuzz/engine_mutation.hpp"
 #include "tests/fuzz/engine_run.hpp"
 
@@ -15,6 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     peri::fuzz::stop_at_fault(program.error());
     return 0;
   }
+  if (const auto classes = peri::plan::class_names_of(*program); !classes.ok())
+    peri::fuzz::stop_at_fault(classes.error());
   // At their exact size, so that a read past their end is seen.
   auto kept = std::make_shared<std::vector<std::byte>>(weights.begin(), weights.end());
   peri::fuzz::load_and_run(std::move(*program), {*kept, kept, {}}, false);

@@ -64,8 +64,8 @@ TEST(ResponseCache, AModelAnswersFromIt) {
   EXPECT_EQ(fake->runs, 2u);
   for (int k = 0; k < 2; ++k) EXPECT_EQ(ask(model, -5), -1) << "errors are not kept";
   EXPECT_EQ(fake->runs, 4u);
-  EXPECT_EQ(model.statistics().cache_hits, 2u);
-  EXPECT_EQ(model.statistics().cache_misses, 3u);
+  EXPECT_EQ(model.statistics().cache_hits.count, 2u);
+  EXPECT_EQ(model.statistics().cache_misses.count, 3u);
 }
 
 // Has no memory for more rows than so many.

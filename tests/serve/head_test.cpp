@@ -6,6 +6,21 @@
 namespace peri::serve {
 namespace {
 
+TEST(Head, PreferredType) {
+  const auto open = [](std::string_view list) {
+    return prefers_type(list, "application/openmetrics-text", "text/plain");
+  };
+  for (const char* yes :
+       {"application/openmetrics-text", "Application/OpenMetrics-Text; version=1.0.0",
+        "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+        "text/*;q=0.2, application/openmetrics-text;q=0.3", "text/plain;q=0, application/openmetrics-text;q=0.1"})
+    EXPECT_TRUE(open(yes)) << yes;
+  for (const char* no : {"", "*/*", "text/plain", "application/*", "application/openmetrics-text;q=0",
+                         "application/openmetrics-text;q=0.3, text/plain;q=0.4",
+                         "application/openmetrics-text;q=0.3, */*", ";;,,;q=", "application/openmetrics-text;q=x"})
+    EXPECT_FALSE(open(no)) << no;
+}
+
 TEST(Head, PreferredEncoding) {
   for (const auto& [list, want] : std::initializer_list<std::pair<const char*, const char*>>{
            {"", ""},

@@ -81,14 +81,17 @@ class Limits(Served):
         """Either taken, or told what to do in their place."""
         for word, want in (("--allow-grpc=false", "give --grpc-port -1"), ("--strict-model-config=false", "leave it out"), ("--backend-directory=/x", "no backends"),
                            ("--cache-config=local,size=1", "--cache-mib"), ("--trace-config=rate=1", "--otlp-endpoint"), ("--log-file=x", "standard error"),
-                           ("--log-info=1", "/v2/logging"), ("--grpc-server-cert=x", "--tls-certificate"), ("--rate-limit=off", "--rate-limit-resource")):
+                           ("--log-info=1", "/v2/logging"), ("--metrics-config=counter_latencies=false", "/metrics has"), ("--host-policy=0,numa-node=0", "numactl"),
+                           ("--http-header-forward-pattern=x", "no header fields"), ("--reuse-http-port=1", "a proxy"), ("--model-load-gpu-limit=0:0.5", "no memory for"),
+                           ("--model-namespacing=true", "one repository"), (f"--model-repository={self.repository}", "link the folders of all models into one"), ("--grpc-server-cert=x", "--tls-certificate"), ("--rate-limit=off", "--rate-limit-resource")):
             self.assertIn(want, self.ends(2, "serve", "--model-repository", self.repository, word))
         self.put("add")
         self.assertIn("--model-store", self.ends(2, "serve", "--model-repository", self.repository, "--model-store", self.repository))
-        taken = ("--http-thread-count", 2, "--http-max-input-size", 1000000, "--metrics-address", "127.0.0.1", "--grpc-address=127.0.0.1", "--log-verbose=1")
+        taken = ("--http-thread-count", 2, "--http-max-input-size", 1000000, "--metrics-address", "127.0.0.1", "--grpc-address=127.0.0.1", "--log-verbose=1", "--id", "mine")
         self.serve(*taken)
         self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[0], 200)
         self.assertIn('"target":"/v2/models/add/infer"', self.log.read_text())
+        self.assertEqual([c.get_server_metadata() for c in self.clients()][0]["name"], "mine")
         self.assertIn("explicit would let everyone", self.ends(2, "serve", "--model-repository", self.repository, "--grpc-address", "0.0.0.0", "--model-control-mode", "explicit"))
 
     def test_tritons_raw_requests_and_shared_memory(self):

@@ -21,6 +21,7 @@ batch_input [
   { kind: BATCH_ELEMENT_COUNT target_name: "count" data_type: TYPE_FP32 source_input: "x" },
   { kind: BATCH_MAX_ELEMENT_COUNT_AS_SHAPE target_name: "most" data_type: TYPE_FP32 source_input: "x" }
 ]
+output [ { name: "same" data_type: TYPE_FP32 dims: [ -1 ] } ]
 batch_output [ { target_name: "same" kind: BATCH_SCATTER_WITH_INPUT_SHAPE source_input: "x" } ]
 dynamic_batching { max_queue_delay_microseconds: 2000000 preferred_batch_size: [ 4 ] }
 """
@@ -100,6 +101,16 @@ class Ragged(Served):
         for (name, _), reason in reasons.items():
             self.assertNotIn(str(self.folder), reason, name)
         self.assertIn(str(self.repository), self.log.read_text(), "the log has the paths")
+
+    def test_what_a_ragged_block_says_is_held_against_the_model(self):
+        self.put("type", graph=ragged(), config=CONFIG.replace('name: "same" data_type: TYPE_FP32', 'name: "same" data_type: TYPE_INT64'))
+        self.put("dims", graph=ragged(), config=CONFIG.replace("TYPE_FP32 dims: [ -1 ] } ]", "TYPE_FP32 dims: [ -1, 3 ] } ]"))
+        self.put("input", graph=ragged(), config=CONFIG.replace('name: "x" data_type: TYPE_FP32', 'name: "x" data_type: TYPE_INT32'))
+        self.serve(ready=False)
+        reasons = {m["name"]: m.get("reason", "") for m in self.tried(3)}
+        self.assertIn("output 'same' is of another type than the model's: expected TYPE_FP32, found TYPE_INT64", reasons["type"])
+        self.assertIn("output 'same' has other dims than the model's", reasons["dims"])
+        self.assertIn("input 'x' is of another type than the model's: expected TYPE_FP32, found TYPE_INT32", reasons["input"])
 
     def test_reshape(self):
         value = helper.make_tensor_value_info

@@ -43,6 +43,11 @@ class Secure(Served):
             status, said, headers = self.ask(method, path, body if method == "POST" else None)
             self.assertEqual((status, headers["WWW-Authenticate"]), (401, "Bearer"), path)
             self.assertEqual(self.ask(method, path, None, {"Authorization": "Bearer the-right-key-2"})[0], 401)
+        for method, path in (("GET", "/v1/models"), ("POST", "/v1/embeddings"), ("GET", "//%76%31/models")):
+            status, said, headers = self.ask(method, path, "{}" if method == "POST" else None)
+            error = json.loads(said)["error"]
+            self.assertEqual((status, headers["WWW-Authenticate"], error["type"], error["code"]), (401, "Bearer", "invalid_request_error", "invalid_api_key"), path)
+            self.assertIn("key", error["message"])
         self.assertEqual(self.ask("GET", "/metrics", port=self.metrics_port)[0], 401)
         self.assertEqual(self.ask("GET", "/metrics", port=self.metrics_port, headers=KEY)[0], 200)
         self.assertEqual(self.ask("POST", "/v2/models/add/infer", body, KEY)[0], 200)

@@ -201,7 +201,17 @@ class Protocol(Served):
         self.assertEqual(self.metric("nv_inference_count" + labels), 4000)
         self.assertEqual(self.metric("nv_inference_exec_count" + labels), 2)
         self.assertEqual(self.metric("peri_batch_cuts_total" + labels + ',reason="alone"'), 2)
-        self.assertTrue(self.ask("GET", "/metrics", port=self.metrics_port)[1].endswith(b"# EOF\n"))
+        wants = {"Accept": "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"}
+        status, said, headers = self.ask("GET", "/metrics", port=self.metrics_port, headers=wants)
+        self.assertTrue(said.endswith(b"# EOF\n"))
+        self.assertEqual(headers["Content-Type"], "application/openmetrics-text; version=1.0.0; charset=utf-8")
+        self.assertIn(b"# TYPE peri_progress counter\n", said)
+        for accept in ("text/plain", "*/*", "application/openmetrics-text;q=0.3,text/plain;q=0.5", "application/openmetrics-text;q=0", ""):
+            status, said, headers = self.ask("GET", "/metrics", port=self.metrics_port, headers={"Accept": accept})
+            self.assertEqual((headers["Content-Type"], b"# EOF" in said), ("text/plain; version=0.0.4; charset=utf-8", False), accept)
+            self.assertIn(b"# TYPE peri_progress_total counter\n", said)
+            self.assertIn(b"# TYPE nv_inference_count counter\n", said)
+            self.assertNotIn(b" unknown\n", said)
         self.assertIn("PASSED serve: 2 inferences", self.stop())
         self.assertFalse((self.folder / "s").exists())
         rows = [json.loads(line) for line in (self.folder / "access.log").read_text().splitlines()]

@@ -171,7 +171,19 @@ class Watch(Served):
         code, said = self.object_of("bench", "-u", self.endpoint(), "-m", "add", "-b", "2", "--request-rate-range", "50:100:50", "-l", "1000", *quick)
         self.assertEqual((code, len(said["points"]), said["points"][0]["distribution"]), (0, 2, "poisson"))
         self.assertLess(said["points"][0]["per_second"], 120)
+        (self.folder / "data.json").write_text(json.dumps({"data": [{"x": [1, 2, 3, 4]}, {"x": {"content": [5, 6, 7, 8], "shape": [4]}}]}))
+        before = self.metric('nv_inference_request_success{model="plain",version="1"')
+        for url in (self.endpoint(), grpc):
+            code, said = self.object_of("bench", "-u", url, "-m", "plain", "-x", "1", "--request-count", "20", "--warmup-request-count", "3", "-H", "X-Tenant: a", "--input-data", "data.json",
+                                        "--concurrency-range", "2")
+            self.assertEqual((code, said["points"][0]["ok"], said["points"][0]["errors"]), (0, 20, {}), said)
+        self.assertEqual(self.metric('nv_inference_request_success{model="plain",version="1"') - before, 46)
         self.assertIn("-m NAME", self.ends(2, "bench", "--endpoint", self.endpoint()))
+        for words, want in ((("--async",), "are in flight"), (("-f", "x.csv"), "--json FILE"), (("--streaming",), "one answer"), (("--measurement-mode", "count_windows"), "--request-count N"),
+                            (("--max-threads", "4"), "one thread"), (("--request-count", "5", "-p", "100"), "leave one of them out"), (("-H", "Host: x"), "of their own"),
+                            (("--input-data", "."), "is a folder"), (("--shared-memory", "system"), "in the requests")):
+            self.assertIn(want, self.ends(2, "bench", "-u", self.endpoint(), "-m", "add", *words))
+        self.assertIn("--threads N", self.ends(2, "bench", "model.onnx", "-x", "4"))
         for url in (f"grpc://127.0.0.1:{self.port}", f"http://127.0.0.1:{self.grpc_port}"):
             self.assertIn("is it the port of another", self.ends(1, "bench", "--endpoint", url, "-m", "add"))
         self.assertIn("0 for any that is free", self.ends(1, "serve", "--model-repository", self.repository, "--http-port", self.port, "--grpc-port", -1, "--metrics-port", -1))

@@ -149,8 +149,11 @@ Result<Arguments> parse_arguments(const Command& command, std::span<char* const>
       if (before != word && (our_spelling(command, before).value || our_spelling(command, word).value))
         return usage("%s and %s both give %s a value", before.c_str(), word.c_str(), std::string(f->name).c_str())
             .advise("give one of them");
+      const std::string_view twice = advice_on_twice(command, f->name);
       return usage("%s is given twice", word.c_str())
-          .advise(before == word ? "give it once" : before + " is the same: give one of them");
+          .advise(!twice.empty()   ? std::string(twice)
+                  : before == word ? "give it once"
+                                   : before + " is the same: give one of them");
     }
     out.typed[std::string(f->name)] = word;
     list.push_back(value.value_or(""));

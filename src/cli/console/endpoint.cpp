@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include "base/json.hpp"
 #include "base/plural.hpp"
@@ -17,10 +18,11 @@ std::vector<Flag> endpoint_flags() {
   return {
       {"--endpoint", "-u", "URL", "send load to a server: http://HOST:PORT, https://, grpc://, grpcs:// or unix:PATH"},
       {"--model-name", "-m", "NAME", "with --endpoint: the model"},
-      {"--model-version", "", "N", "with --endpoint: its version (default: the latest)"},
+      {"--model-version", "-x", "N", "with --endpoint: its version (default: the latest)"},
       {"--batch-size", "-b", "N", "with --endpoint: rows of a request (default 1)"},
       {"--shape", "", "NAME:D,D,...", "with --endpoint: the shape of an input with open dimensions", true},
-      {"--input-data", "", "random|zero", "with --endpoint: values of the inputs (default random, seeded)"},
+      {"--input-data", "", "random|zero|FILE",
+       "with --endpoint: values of the inputs (default random, seeded), or a file of them in perf_analyzer's JSON"},
       {"--concurrency-range", "", "A:B:S",
        "with --endpoint: requests in flight, from A to B in steps of S (default 1)"},
       {"--request-rate-range", "", "A:B:S",
@@ -33,10 +35,14 @@ std::vector<Flag> endpoint_flags() {
       {"--stability-percentage", "-s", "PERCENT",
        "with --endpoint: largest allowed disagreement of the windows (default 10)"},
       {"--max-trials", "-r", "N", "with --endpoint: maximum number of windows (default 10)"},
+      {"--request-count", "", "N",
+       "with --endpoint: send exactly N requests of each load and measure them, instead of windows"},
+      {"--warmup-request-count", "", "N", "with --endpoint: warm up by N requests, instead of a time"},
       {"--percentile", "", "P", "with --endpoint: the latency percentile to report and compare (default 99)"},
       {"--latency-threshold", "-l", "MS",
        "with --endpoint: slower responses do not count as goodput and end the range"},
       {"--key-file", "", "FILE", "with --endpoint: send the first line of FILE as the bearer token"},
+      {"--header", "-H", "NAME:VALUE", "with --endpoint: send this header field, of gRPC metadata", true},
       {"--client-timeout", "", "MS", "with --endpoint: timeout of a request (default 10000)"},
       {"--ssl-https-ca-certificates-file", "", "FILE",
        "TLS: trusted certificate authorities in PEM, for gRPC too (default: the system's)"},
@@ -139,6 +145,7 @@ Result<serve::Endpoint> endpoint_of(const Arguments& a) {
   out.secure = out.secure || a.has("--ssl-grpc-use-ssl");
   PERI_TRY(read_trust(a, url, &out));
   if (a.has("--key-file")) PERI_TRY(out.read_key(a.get("--key-file")));
+  for (const std::string& header : a.all("--header")) PERI_TRY(out.add_header(header));
   return out;
 }
 
@@ -160,7 +167,9 @@ Result<serve::LoadSubject> subject_of(const Arguments& a) {
   s.batch_given = a.has("--batch-size");
   PERI_ASSIGN(s.shapes, shapes_of(a));
   const std::string data = a.get("--input-data", "random");
-  if (data != "random" && data != "zero") return usage("--input-data '%s'", data.c_str()).expecting("random or zero");
+  if (data != "random" && data != "zero") s.data_file = data;
+  if (std::error_code failed; std::filesystem::is_directory(data, failed))
+    return usage("--input-data '%s' is a folder", data.c_str()).expecting("random, zero or a file in JSON");
   s.zeros = data == "zero";
   if (!a.positional.empty()) return usage("--endpoint loads a server's model").advise("leave out " + a.positional[0]);
   return s;
@@ -185,6 +194,14 @@ Result<serve::LoadTerms> terms_of(const Arguments& a) {
   if (gaps != "poisson" && gaps != "constant")
     return usage("--request-distribution '%s'", gaps.c_str()).expecting("poisson or constant");
   t.poisson = gaps == "poisson";
+  for (const char* flag : {"--measurement-interval", "--stability-percentage", "--max-trials"})
+    if (a.has("--request-count") && a.has(flag))
+      return usage("%s is for windows, and --request-count measures as many requests", a.spelled(flag).c_str())
+          .advise("leave one of them out");
+  if (a.has("--warmup-request-count") && a.has("--warm-up"))
+    return usage("--warm-up and --warmup-request-count are two ways to warm up").advise("leave one of them out");
+  PERI_ASSIGN(t.count, a.number("--request-count", 1, int64_t{1} << 40, 0));
+  PERI_ASSIGN(t.warm_up_count, a.number("--warmup-request-count", 1, int64_t{1} << 40, 0));
   t.interval_ns = static_cast<int64_t>(interval * 1e6);
   t.stability = stability / 100;
   t.trials = static_cast<int>(trials);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <span>
 
 namespace peri::cli {
 
@@ -100,8 +101,11 @@ struct Elsewhere {
   std::string_view word, advice;
 };
 constexpr std::string_view kLeaveOut = "leave it out: it has no effect here";
+constexpr std::string_view kNoFields = "leave it out: models get tensors, and no header fields of requests";
+constexpr std::string_view kOnePort =
+    "leave it out: a port is one server's; give each its own, and a proxy that spreads requests before them";
 constexpr Elsewhere kOfTriton[] = {
-    {"--allow-http", "give --http-port -1 and a --http-socket for none"},
+    {"--allow-http", "give --http-port -1 for none"},
     {"--allow-grpc", "give --grpc-port -1 for none"},
     {"--allow-metrics", "give --metrics-port -1 for none"},
     {"--allow-gpu-metrics", kLeaveOut},
@@ -114,26 +118,66 @@ constexpr Elsewhere kOfTriton[] = {
     {"--cuda-memory-pool-byte-size", kLeaveOut},
     {"--disable-auto-complete-config", "leave it out: what a configuration does not say is the model's"},
     {"--exit-on-error", "leave it out: a model that fails leaves the server live and not ready"},
+    {"--grpc-header-forward-pattern", kNoFields},
     {"--grpc-restricted-protocol", "give --api-keys, and --management-socket"},
     {"--grpc-server-cert", "give --tls-certificate"},
     {"--grpc-server-key", "give --tls-key"},
     {"--grpc-use-ssl", "give --tls-certificate and --tls-key"},
+    {"--host-policy", "leave it out: --threads and numactl bound the server's threads"},
+    {"--http-header-forward-pattern", kNoFields},
     {"--http-restricted-api", "give --api-keys, and --management-socket"},
     {"--log-error", "it is on; --quiet turns the log off, POST /v2/logging a level of it"},
     {"--log-file", "send standard error where the log shall go"},
     {"--log-info", "it is on; --quiet turns the log off, POST /v2/logging a level of it"},
     {"--log-warning", "it is on; --quiet turns the log off, POST /v2/logging a level of it"},
+    {"--metrics-config", "leave it out: /metrics has counters, summaries and histograms as they are"},
     {"--metrics-interval-ms", kLeaveOut},
+    {"--model-load-gpu-limit", "leave it out: a model that a device has no memory for is refused when it is loaded"},
     {"--model-load-thread-count", kLeaveOut},
+    {"--model-namespacing", "leave it out: there is one repository, in which each name is one model"},
     {"--pinned-memory-pool-byte-size", kLeaveOut},
     {"--rate-limit",
      "leave it out: what a configuration's rate_limiter says holds; copies are set by --rate-limit-resource"},
     {"--response-cache-byte-size", "give --cache-mib"},
+    {"--reuse-grpc-port", kOnePort},
+    {"--reuse-http-port", kOnePort},
     {"--strict-model-config", "leave it out: what a configuration does not say is the model's"},
     {"--strict-readiness", "leave it out: the server is ready when every model is"},
     {"--trace-config", "give --otlp-endpoint, --trace-rate and --trace-count"},
     {"--trace-file", "give --otlp-endpoint"},
     {"--trace-level", "give --otlp-endpoint"},
+};
+// Flags of perf_analyzer likewise.
+constexpr std::string_view kInFlight =
+    "leave it out: as many requests as --concurrency-range says are in flight, without a thread for each";
+constexpr std::string_view kNoSequences = "leave it out: requests here are of no sequence";
+constexpr std::string_view kNoShared = "leave it out: tensors travel in the requests";
+constexpr Elsewhere kOfPerfAnalyzer[] = {
+    {"--async", kInFlight},
+    {"-a", kInFlight},
+    {"--sync", kInFlight},
+    {"--max-threads", "leave it out: one thread sends the requests of all connections"},
+    {"--streaming", "leave it out: each request has one answer; -i grpc keeps its connections open"},
+    {"--measurement-mode", "leave it out: windows are of a time, -p MS; --request-count N measures N requests"},
+    {"--measurement-request-count", "give --request-count N"},
+    {"-f", "give --json FILE"},
+    {"--verbose-csv", "give --json FILE"},
+    {"--profile-export-file", "give --json FILE"},
+    {"--collect-metrics", "peri top URL shows the server's metrics"},
+    {"--metrics-url", "peri top URL shows the server's metrics"},
+    {"--metrics-interval", "peri top URL shows the server's metrics"},
+    {"--binary-search", "give a --concurrency-range and -l MS: the range ends at the first load that is slower"},
+    {"--request-intervals", "give --request-rate-range A:B:S"},
+    {"--shared-memory", kNoShared},
+    {"--output-shared-memory-size", kNoShared},
+    {"--num-of-sequences", kNoSequences},
+    {"--sequence-id-range", kNoSequences},
+    {"--sequence-length", kNoSequences},
+    {"--sequence-length-variation", kNoSequences},
+    {"--serial-sequences", kNoSequences},
+    {"--service-kind", "leave it out: --endpoint URL is a server of KServe v2, such as peri serve or Triton"},
+    {"--string-data", "give --input-data FILE"},
+    {"--string-length", "give --input-data FILE"},
 };
 
 std::string with_hyphens(const std::string& word) {
@@ -153,10 +197,17 @@ bool has_flag(const Command& c, std::string_view name) {
 }  // namespace
 
 std::string_view advice_on(const Command& command, std::string_view word) {
-  if (command.name != "serve") return {};
-  for (const Elsewhere& e : kOfTriton)
-    if (e.word == word) return e.advice;
-  return {};
+  const auto in = [&](std::span<const Elsewhere> table) {
+    const auto at = std::find_if(table.begin(), table.end(), [&](const Elsewhere& e) { return e.word == word; });
+    return at == table.end() ? std::string_view() : at->advice;
+  };
+  return command.name == "serve" ? in(kOfTriton) : command.name == "bench" ? in(kOfPerfAnalyzer) : std::string_view();
+}
+
+std::string_view advice_on_twice(const Command& command, std::string_view flag) {
+  return command.name == "serve" && flag == "--model-repository"
+             ? "a server has one repository: link the folders of all models into one"
+             : std::string_view();
 }
 
 std::string_view advice_on_arguments(const Command& command) {

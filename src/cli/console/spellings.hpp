@@ -19,6 +19,9 @@ Spelt our_spelling(const Command& command, const std::string& word);
 // Advice for a flag that another program has for this command; empty: unknown flag.
 std::string_view advice_on(const Command& command, std::string_view word);
 
+// The remedy for a flag that is given twice and takes one value; empty: give it once.
+std::string_view advice_on_twice(const Command& command, std::string_view flag);
+
 // The remedy for a flag of another program that does not exist here; "": unknown flag.
 std::string advice_elsewhere(const std::string& word);
 // What to do in place of arguments that a command does not take; empty: its help says so.

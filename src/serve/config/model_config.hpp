@@ -94,6 +94,11 @@ struct WarmupConfig {
   std::vector<Input> inputs;
 };
 
+// Hints of `optimization` as they were stated; of them `urgency` of ModelConfig has an effect.
+struct OptimizationConfig {
+  std::optional<bool> graphs, pinned_input, pinned_output;
+};
+
 // Instances with the same placement.
 struct InstanceGroup {
   int64_t count = 1;          // per device
@@ -130,6 +135,7 @@ struct ModelConfig {
   RateLimit rate_limit;
   enum class Urgency : uint8_t { kUsual, kMost, kLeast } urgency = Urgency::kUsual;
   enum class Device : uint8_t { kAny, kCpu, kGpu } device = Device::kAny;
+  std::optional<OptimizationConfig> optimization;
   std::optional<BatchingConfig> batching;
   std::optional<SequenceConfig> sequences;
   std::vector<EnsembleStep> steps;  // of an ensemble; empty: not an ensemble

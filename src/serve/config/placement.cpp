@@ -78,22 +78,24 @@ Status read_instances(const TextMessage& m, ModelConfig* out) {
 
 // Hints that request what is done in any case are accepted.
 Status read_optimization(const TextMessage& m, ModelConfig* out) {
-  const auto enabled = [](const TextMessage& v) {
-    bool on = false;
-    return read_fields(v, "a buffer's optimization", {flag("enable", &on)});
+  OptimizationConfig& hints = out->optimization.emplace();
+  const auto enabled = [](std::optional<bool>* to) {
+    return [to](const TextMessage& v) {
+      return read_fields(v, "a buffer's optimization", {flag("enable", &to->emplace(false))});
+    };
   };
-  const auto cuda = [](const TextMessage& v) {
-    bool on = false;
+  const auto cuda = [&](const TextMessage& v) {
     return read_fields(
         v, "optimization's cuda",
-        {flag("graphs", &on), off("busy_wait_events"),
+        {flag("graphs", &hints.graphs.emplace(false)), off("busy_wait_events"),
          refuses("graph_spec", "take it out: steps are captured for the sizes that come"), off("output_copy_stream")});
   };
   const auto urgency = [=](size_t k) { out->urgency = static_cast<ModelConfig::Urgency>(k); };
   return read_fields(
       m, "optimization",
       {choice("priority", {"PRIORITY_DEFAULT", "PRIORITY_MAX", "PRIORITY_MIN"}, urgency), one("cuda", cuda),
-       inner("input_pinned_memory", enabled), inner("output_pinned_memory", enabled),
+       inner("input_pinned_memory", enabled(&hints.pinned_input)),
+       inner("output_pinned_memory", enabled(&hints.pinned_output)),
        off("eager_batching", "take it out: a batch is put together when it can run"),
        refuses("graph", "take it out: 'peri build' optimizes, its flags say how far"),
        refuses("execution_accelerators", "take it out: 'peri build --dtype f16' makes an engine of another precision"),

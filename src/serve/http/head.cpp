@@ -38,23 +38,50 @@ static int weight_of(std::string_view text) {
   return out <= 1000 ? out : 0;
 }
 
+// Calls `take` with the name and the weight of each item of a list. `parameters`: items may have others than the
+// weight.
+template <class Take>
+static void each_weighted(std::string_view list, bool parameters, const Take& take) {
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(','), list.size());
+    std::string_view item = list.substr(0, end);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    size_t semicolon = item.find(';');
+    const std::string_view name = trimmed(item.substr(0, semicolon));
+    int weight = 1000;
+    while (semicolon != std::string_view::npos) {
+      item.remove_prefix(semicolon + 1);
+      semicolon = item.find(';');
+      const std::string_view parameter = trimmed(item.substr(0, semicolon));
+      if (!parameters || same_field(parameter.substr(0, 2), "q=")) weight = weight_of(parameter);
+    }
+    take(name, weight);
+  }
+}
+
 std::string_view preferred_encoding(std::string_view list) {
   int best = 0;
   std::string_view out;
-  while (!list.empty()) {
-    const size_t end = std::min(list.find(','), list.size());
-    const std::string_view item = list.substr(0, end);
-    list.remove_prefix(std::min(end + 1, list.size()));
-    const size_t semicolon = item.find(';');
-    const std::string_view name = trimmed(item.substr(0, semicolon));
-    const int weight = semicolon == std::string_view::npos ? 1000 : weight_of(trimmed(item.substr(semicolon + 1)));
+  each_weighted(list, false, [&](std::string_view name, int weight) {
     for (const std::string_view known : {"gzip", "deflate"})
       if (same_field(name, known) && weight > best) {
         best = weight;
         out = known;
       }
-  }
+  });
   return out;
+}
+
+bool prefers_type(std::string_view list, std::string_view type, std::string_view other) {
+  const std::string any = std::string(other.substr(0, other.find('/'))) + "/*";
+  int wanted = 0, exact = -1, range = 0, all = 0;
+  each_weighted(list, true, [&](std::string_view name, int weight) {
+    if (same_field(name, type)) wanted = std::max(wanted, weight);
+    if (same_field(name, other)) exact = std::max(exact, weight);
+    if (same_field(name, any)) range = weight;
+    if (name == "*/*") all = weight;
+  });
+  return wanted > 0 && wanted >= (exact >= 0 ? exact : range > 0 ? range : all);
 }
 
 std::string percent_decoded(std::string_view text) {
@@ -93,6 +120,8 @@ bool RequestHead::take(std::string_view name, std::string_view value) {
     return same_field(value, "chunked");  // otherwise the body's end is unknown: request smuggling
   } else if (same_field(name, "accept-encoding")) {
     request.accept_encoding = value;
+  } else if (same_field(name, "accept")) {
+    if (request.accept.empty()) request.accept = value;
   } else if (same_field(name, "user-agent")) {
     request.user_agent = value;
   } else if (same_field(name, "traceparent")) {

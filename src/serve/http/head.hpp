@@ -19,6 +19,8 @@ struct RequestHead {
 
 // For a list like "br, gzip;q=0.5, *;q=0": which of gzip and deflate the client prefers; "": neither.
 std::string_view preferred_encoding(std::string_view list);
+// For a list of media types: whether it names `type`, and does not want `other` more.
+bool prefers_type(std::string_view list, std::string_view type, std::string_view other);
 // Whether two field names are equal, ignoring case.
 bool same_field(std::string_view a, std::string_view b);
 

@@ -41,7 +41,7 @@ class InferForm;
 struct HttpRequest {
   std::string_view method, target;  // "POST", "/v2/models/x/infer?a=b"
   bool head_alone = false;          // the method is HEAD, processed like GET; the reply's body is not sent
-  std::string_view content_type, content_encoding, accept_encoding, user_agent;
+  std::string_view content_type, content_encoding, accept_encoding, user_agent, accept;
   std::string_view authorization, traceparent;
   int64_t first_byte_ns = 0;           // arrival of the first byte; 0: unknown
   std::optional<uint64_t> json_bytes;  // Inference-Header-Content-Length

@@ -46,9 +46,15 @@ static bool asks_inference(const HttpRequest& r) {
          path != "/v2/logging";
 }
 
-static HttpReply unknown_key(std::string_view why) {
-  HttpReply out = error_reply(401, why);
-  out.authenticate = "Bearer";
+// In the form of errors that the path's clients read.
+static HttpReply not_admitted(std::string_view target, const Pass& pass) {
+  std::deque<std::string> decoded;
+  const auto path = split_path(target, &decoded);
+  const bool openai = !path.empty() && path[0] == "v1";
+  HttpReply out = openai ? openai_error(pass.status, pass.why, pass.status == 401 ? "invalid_api_key" : "")
+                         : error_reply(pass.status, pass.why);
+  if (pass.status == 401) out.authenticate = "Bearer";
+  if (pass.retry_after_ns > 0) out.retry_after_s = (pass.retry_after_ns + 999'999'999) / 1'000'000'000;
   return out;
 }
 
@@ -56,7 +62,7 @@ std::optional<HttpReply> Api::refusal(HttpRequest& request) const {
   if (!options_.access || asks_liveness(request.target)) return std::nullopt;
   request.key = options_.access->find(request.authorization);
   const Pass pass = options_.access->admit(*request.key, false, 0);
-  return pass.status == 200 ? std::nullopt : std::optional(unknown_key(pass.why));
+  return pass.status == 200 ? std::nullopt : std::optional(not_admitted(request.target, pass));
 }
 
 bool Api::admitted(Exchange& exchange, bool inference, uint32_t* tenant) const {
@@ -66,9 +72,7 @@ bool Api::admitted(Exchange& exchange, bool inference, uint32_t* tenant) const {
                           : options_.access->admit(r.authorization, inference, now_ns());
   *tenant = pass.tenant;
   if (pass.status == 200) return true;
-  HttpReply out = pass.status == 401 ? unknown_key(pass.why) : error_reply(pass.status, pass.why);
-  if (pass.retry_after_ns > 0) out.retry_after_s = (pass.retry_after_ns + 999'999'999) / 1'000'000'000;
-  exchange.reply(std::move(out));
+  exchange.reply(not_admitted(r.target, pass));
   return false;
 }
 
@@ -144,8 +148,8 @@ void Api::route(const std::shared_ptr<Work>& work) {
   if (!get && r.method != "POST")
     return reply(*work, wrong_method(methods_of(path), "only GET, HEAD and POST are known"));
   if (path.size() == 1)
-    return reply(*work,
-                 get ? text_reply(describe_server()) : wrong_method(kRead, "GET asks for the server's metadata"));
+    return reply(*work, get ? text_reply(describe_server(options_.id))
+                            : wrong_method(kRead, "GET asks for the server's metadata"));
   if (is(1, "health") && !get) return reply(*work, wrong_method(kRead, "health is asked for by GET"));
   if (is(1, "health") && is(2, "live") && path.size() == 3) return reply(*work, bare_reply(200));
   if (is(1, "health") && is(2, "ready") && path.size() <= 4) {

@@ -24,6 +24,7 @@ struct ApiOptions {
   TextLimits text;
   size_t expanded_bytes = size_t{64} << 20;       // limit of a decompressed body
   std::function<void(std::string*)> add_metrics;  // appends further metric families; may be null
+  std::string id = "peri";                        // the server's name in its metadata
   Observer* observer = nullptr;                   // outlives the Api; null: requests are not recorded
 };
 

@@ -24,6 +24,7 @@ bool ahead(const Tensor& t, int64_t a, int64_t b) {
   return x != y && !std::isnan(x) ? x > y : a < b;
 }
 
+// `batch`: each row of the first axis has classes of its own.
 Result<Tensor> classes_of(const Tensor& t, int64_t wanted, bool batch, const std::vector<std::string>& labels) {
   const int64_t rows = batch && t.rank() > 0 ? t.dims()[0] : 1;
   const int64_t each = rows > 0 ? t.numel() / rows : 0, count = std::min(wanted, each);
@@ -56,8 +57,11 @@ Status answer_classes(const Served& served, const std::vector<InferRequest::Want
     const std::string& name = ports[w.port].name;
     if (t.dtype() == DType::kString) return invalid("output '%s' is of texts, which have no classes", name.c_str());
     const auto labels = served.labels.find(name);
+    // Without max_batch_size too, a first axis of any size is rows, as long as these have more than an element.
+    const Shape& shape = ports[w.port].shape;
+    const bool rows = shape.size() > 1 && !shape[0].is_const();
     static const std::vector<std::string> kNone;
-    PERI_ASSIGN(t, classes_of(t, w.classes, served.config.max_batch_size > 0,
+    PERI_ASSIGN(t, classes_of(t, w.classes, served.config.max_batch_size > 0 || rows,
                               labels == served.labels.end() ? kNone : labels->second));
   }
   return Ok{};

@@ -7,9 +7,9 @@
 
 namespace peri::serve {
 
-std::string describe_server() {
+std::string describe_server(const std::string& name) {
   JsonWriter w;
-  w.begin_object().field("name", "peri").field("version", version()).key("extensions").begin_array();
+  w.begin_object().field("name", name).field("version", version()).key("extensions").begin_array();
   for (const char* e :
        {"classification", "sequence", "model_repository", "model_repository(unload_dependents)", "schedule_policy",
         "model_configuration", "binary_tensor_data", "parameters", "statistics", "trace", "logging"})
@@ -62,8 +62,8 @@ static void write_statistics(const Model& model, JsonWriter& w) {
   write_time(w, "compute_input", s.compute_input);
   write_time(w, "compute_infer", s.compute_infer);
   write_time(w, "compute_output", s.compute_output);
-  write_time(w, "cache_hit", {});
-  write_time(w, "cache_miss", {});
+  write_time(w, "cache_hit", s.cache_hits);
+  write_time(w, "cache_miss", s.cache_misses);
   w.end_object().key("batch_stats").begin_array();
   for (const auto& [rows, b] : s.batches) {
     w.begin_object().field("batch_size", rows);

@@ -8,7 +8,7 @@
 
 namespace peri::serve {
 
-std::string describe_server();
+std::string describe_server(const std::string& name);
 std::string describe_model(const Served& served, const std::vector<int64_t>& versions);
 std::string describe_config(const Served& served);
 std::string platform_of(const Served& served);

@@ -137,6 +137,37 @@ static void write_sequences(const SequenceConfig& s, JsonWriter& w) {
   w.end_object().end_object();
 }
 
+static void write_optimization(const ModelConfig& c, JsonWriter& w) {
+  constexpr std::string_view kPriorities[] = {"PRIORITY_DEFAULT", "PRIORITY_MAX", "PRIORITY_MIN"};
+  const auto hint = [&](const char* key, const char* inside, const std::optional<bool>& on) {
+    if (on) w.key(key).begin_object().field(inside, *on).end_object();
+  };
+  w.key("optimization").begin_object().field("priority", kPriorities[static_cast<size_t>(c.urgency)]);
+  hint("cuda", "graphs", c.optimization->graphs);
+  hint("input_pinned_memory", "enable", c.optimization->pinned_input);
+  hint("output_pinned_memory", "enable", c.optimization->pinned_output);
+  w.end_object();
+}
+
+static void write_warmups(const std::vector<WarmupConfig>& warmups, JsonWriter& w) {
+  w.key("model_warmup").begin_array();
+  for (const WarmupConfig& each : warmups) {
+    w.begin_object().field("name", each.name).field("batch_size", each.batch_size).key("inputs").begin_object();
+    for (const WarmupConfig::Input& in : each.inputs) {
+      w.key(in.port.name).begin_object();
+      if (!in.port.data_type.empty()) w.field("data_type", in.port.data_type);
+      write_numbers("dims", in.port.dims, w);
+      if (in.file.empty())
+        w.field(in.random ? "random_data" : "zero_data", true);
+      else
+        w.field("input_data_file", in.file);
+      w.end_object();
+    }
+    w.end_object().field("count", each.count).end_object();
+  }
+  w.end_array();
+}
+
 static void write_instances(const Served& served, JsonWriter& w) {
   const ModelConfig& c = served.config;
   w.key("instance_group").begin_array();
@@ -205,8 +236,11 @@ std::string describe_config(const Served& served) {
     write_instances(served, w);
   else
     write_ensemble(c, w);
+  if (c.optimization) write_optimization(c, w);
   if (c.batching) write_batching(served, w);
   if (c.sequences) write_sequences(*c.sequences, w);
+  if (c.response_cache) w.key("response_cache").begin_object().field("enable", true).end_object();
+  if (!c.warmups.empty()) write_warmups(c.warmups, w);
   w.key("parameters").begin_object();
   for (const auto& [key, value] : c.parameters) w.key(key).begin_object().field("string_value", value).end_object();
   std::string sizes;

@@ -61,9 +61,9 @@ void triton_families(Text& t) {
   plain_counter(t, "nv_inference_compute_output_duration_us", "Cumulative compute output duration",
                 [&](const Row& r) { return us(r.s.compute_output); });
   plain_counter(t, "nv_cache_num_hits_per_model", "Number of cache hits per model",
-                [](const Row& r) { return r.s.cache_hits; });
+                [](const Row& r) { return r.s.cache_hits.count; });
   plain_counter(t, "nv_cache_num_misses_per_model", "Number of cache misses per model",
-                [](const Row& r) { return r.s.cache_misses; });
+                [](const Row& r) { return r.s.cache_misses.count; });
   t.family("nv_inference_pending_request_count", "gauge", "Requests that wait for execution");
   for (const Row& r : t.rows())
     t.line("nv_inference_pending_request_count", r.labels, static_cast<uint64_t>(r.model->pending()));

@@ -91,7 +91,48 @@ std::string Endpoint::authority() const {
   return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + std::to_string(port);
 }
 std::string Endpoint::fields() const {
-  return "Host: " + authority() + "\r\n" + (key.empty() ? "" : "Authorization: Bearer " + key + "\r\n");
+  std::string out = "Host: " + authority() + "\r\n" + (key.empty() ? "" : "Authorization: Bearer " + key + "\r\n");
+  for (const auto& [name, value] : headers) out.append(name).append(": ").append(value).append("\r\n");
+  return out;
+}
+
+Status Endpoint::add_header(const std::string& text) {
+  constexpr size_t kMaxBytes = 8192;  // of all; a head has to fit into a frame of HTTP/2
+  constexpr std::string_view kSigns = "!#$%&'*+-.^_`|~";
+  constexpr std::string_view kOurs[] = {"host",
+                                        "connection",
+                                        "keep-alive",
+                                        "transfer-encoding",
+                                        "upgrade",
+                                        "te",
+                                        "trailer",
+                                        "content-length",
+                                        "content-type",
+                                        "content-encoding",
+                                        "accept-encoding",
+                                        "expect",
+                                        "inference-header-content-length"};
+  const size_t colon = text.find(':');
+  std::string name = text.substr(0, colon), value = colon == std::string::npos ? "" : text.substr(colon + 1);
+  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);  // as HTTP/2 wants them
+  value.erase(0, value.find_first_not_of(" \t"));
+  while (value.ends_with(' ') || value.ends_with('\t')) value.pop_back();
+  const auto in_name = [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || kSigns.find(c) != std::string_view::npos;
+  };
+  const auto in_value = [](char c) { return c == '\t' || (c >= ' ' && c <= '~'); };
+  if (colon == std::string::npos || name.empty() || !std::all_of(name.begin(), name.end(), in_name) ||
+      !std::all_of(value.begin(), value.end(), in_value))
+    return usage("this is not a header field").expecting("NAME:VALUE, of ASCII").but_found(text);
+  if (std::find(std::begin(kOurs), std::end(kOurs), name) != std::end(kOurs))
+    return usage("the requests have a field '%s' of their own", name.c_str()).advise("leave it out");
+  if (name == "authorization" && !key.empty())
+    return usage("the key is given, and a header field '%s'", name.c_str()).advise("give one of them");
+  size_t bytes = 0;
+  headers.emplace_back(std::move(name), std::move(value));
+  for (const auto& [n, v] : headers) bytes += n.size() + v.size() + 4;
+  if (bytes > kMaxBytes) return usage("the header fields take more than %zu bytes", kMaxBytes);
+  return Ok{};
 }
 
 Status Endpoint::read_key(const std::string& file) {

@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "base/file.hpp"
 #include "serve/http/tls.hpp"
@@ -13,9 +15,10 @@ namespace peri::serve {
 struct Endpoint {
   std::string host = "127.0.0.1";
   int port = 8000;
-  std::string unix_socket;  // instead of host and port
-  std::string path;         // of the URL, without a trailing slash
-  std::string key;          // sent as a bearer token; "": none
+  std::string unix_socket;                                   // instead of host and port
+  std::string path;                                          // of the URL, without a trailing slash
+  std::string key;                                           // sent as a bearer token; "": none
+  std::vector<std::pair<std::string, std::string>> headers;  // further fields of each request, of gRPC metadata
   bool grpc = false;
   bool secure = false;              // TLS
   std::shared_ptr<TlsContext> tls;  // the trusted authorities; null without TLS
@@ -25,10 +28,12 @@ struct Endpoint {
   static Result<Endpoint> parse(std::string_view url, int default_port, bool grpc_allowed = false);
   std::string text() const;       // "127.0.0.1:8000", for messages
   std::string authority() const;  // value of the field Host
-  std::string fields() const;     // Host and Authorization, each with its line end
+  std::string fields() const;     // Host, Authorization and `headers`, each with its line end
   // Reads the key from the first line of a file. Errors: kIo; kInvalid: it contains characters not allowed in a header
   // field.
   Status read_key(const std::string& file);
+  // "NAME: VALUE". Errors: kUsage: not of this form; a field that the requests have of their own; too many bytes.
+  Status add_header(const std::string& text);
 };
 
 // A non-blocking socket whose connection is in progress. Errors: kIo: unknown host, connection refused; kUsage: the

@@ -113,13 +113,18 @@ Result<WireMaker> grpc_wire(const LoadSubject& subject, int64_t* rows) {
   if (wire.answer().size() < kPrefix || wire.answer()[0] != 0)
     return invalid("the server's metadata of the model is not a message of gRPC").in_file(where);
   PERI_ASSIGN(const std::string json, metadata_json(std::string_view(wire.answer()).substr(kPrefix)));
-  auto tensors = tensors_of(subject, json);
-  if (!tensors.ok()) return std::move(tensors).error().in_file(where);
-  if (rows) *rows = rows_of(*tensors);
-  const auto request = call_of(subject.endpoint, "ModelInfer", infer_message(subject, *tensors));
-  if (request->message.size() > size_t{1} << 31) return usage("a request of more than 2 GiB: gRPC has none");
-  return WireMaker([request, at = subject.endpoint]() -> std::unique_ptr<Wire> {
-    auto made = std::make_unique<Http2Wire>(request, UINT64_MAX);
+  auto all = tensors_of(subject, json);
+  if (!all.ok() && !all.error().file.empty()) return std::move(all).error();
+  if (!all.ok()) return std::move(all).error().in_file(where);
+  if (rows) *rows = rows_of((*all)[0]);
+  std::vector<std::shared_ptr<const GrpcRequest>> requests;
+  for (const std::vector<LoadTensor>& tensors : *all) {
+    requests.push_back(call_of(subject.endpoint, "ModelInfer", infer_message(subject, tensors)));
+    if (requests.back()->message.size() > size_t{1} << 31) return usage("a request of more than 2 GiB: gRPC has none");
+  }
+  const auto turning = std::make_shared<Turning<std::shared_ptr<const GrpcRequest>>>(std::move(requests));
+  return WireMaker([turning, at = subject.endpoint]() -> std::unique_ptr<Wire> {
+    auto made = std::make_unique<Http2Wire>([turning] { return turning->next(); }, UINT64_MAX);
     return at.secure ? over_tls(std::move(made), at, "h2") : std::move(made);
   });
 }

@@ -146,6 +146,7 @@ GrpcRequest grpc_request(const Endpoint& where, std::string_view method, std::st
   put_field(58, "", "peri-bench", &out.headers);
   if (!where.key.empty()) put_field(23, "", "Bearer " + where.key, &out.headers);
   put_field(0, "te", "trailers", &out.headers);
+  for (const auto& [name, value] : where.headers) put_field(0, name, value, &out.headers);
   out.message.push_back('\0');
   put_u32(static_cast<uint32_t>(message.size()), &out.message);
   out.message += message;
@@ -182,6 +183,7 @@ void Http2Wire::frame(uint8_t type, uint8_t flags, uint32_t stream, std::string_
 }
 
 std::string_view Http2Wire::ask() {
+  request_ = next_();
   stream_ += stream_ == 0 ? 1 : 2;
   open_ = true;
   said_.clear();

@@ -6,7 +6,7 @@
 
 namespace peri::serve {
 
-// The content of every call of a run.
+// The content of a call.
 struct GrpcRequest {
   std::string headers;  // encoded with HPACK
   std::string message;  // with its gRPC prefix
@@ -17,7 +17,11 @@ GrpcRequest grpc_request(const Endpoint& where, std::string_view method, std::st
 class Http2Wire final : public Wire {
  public:
   // An answer of more than `most` bytes is an error.
-  Http2Wire(std::shared_ptr<const GrpcRequest> request, uint64_t most) : request_(std::move(request)), most_(most) {}
+  Http2Wire(std::shared_ptr<const GrpcRequest> request, uint64_t most)
+      : Http2Wire([request] { return request; }, most) {}
+  // `next`: the content of each call.
+  Http2Wire(std::function<std::shared_ptr<const GrpcRequest>()> next, uint64_t most)
+      : next_(std::move(next)), most_(most) {}
   void begin() override;
   std::string_view ask() override;
   Heard hear(std::string_view bytes) override;
@@ -39,7 +43,8 @@ class Http2Wire final : public Wire {
   bool read_block();
   void end_of_call();
 
-  const std::shared_ptr<const GrpcRequest> request_;
+  const std::function<std::shared_ptr<const GrpcRequest>()> next_;
+  std::shared_ptr<const GrpcRequest> request_;  // of the last call
   const uint64_t most_;
   bool keeps_ = false;
   std::string out_, sent_, in_, block_, answer_, failure_, said_;

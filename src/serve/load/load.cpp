@@ -31,6 +31,8 @@ double cpu_seconds() {
          1e-6 * static_cast<double>(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
+constexpr int64_t kNoCount = -1;  // a window of time
+
 class Loop {
  public:
   Loop(const Endpoint& where, const WireMaker& maker, const LoadTerms& terms)
@@ -62,7 +64,7 @@ class Loop {
   void watch(size_t k, uint32_t events, int operation);
   void check_timeouts(int64_t now);
   Status wait(int64_t now);
-  Status window(int64_t until);
+  Status window(int64_t length_ns, int64_t count = kNoCount);
   bool settled() const;
   LoadResult sum() const;
 
@@ -75,7 +77,8 @@ class Loop {
   std::vector<size_t> free_;
   std::deque<int64_t> due_;  // of a rate: the due time of each waiting request
   int64_t next_ns_ = 0, checked_ns_ = 0, retry_ns_ = 0;
-  uint64_t connected_ = 0, refused_ = 0;
+  uint64_t connected_ = 0, refused_ = 0, busy_ = 0;
+  int64_t left_ = kNoCount;  // requests to be sent in this window
   Window now_;
   std::vector<Window> windows_;
   std::map<std::string, std::string> said_;  // the server's words on the first failure of each class
@@ -94,13 +97,15 @@ void Loop::make_due(int64_t now) {
 }
 
 Status Loop::send_due(int64_t now) {
-  while (!free_.empty() && (!open_loop() || !due_.empty())) {
+  while (left_ != 0 && !free_.empty() && (!open_loop() || !due_.empty())) {
     const size_t k = free_.back();
     Talk& t = talks_[k];
     if (!t.fd.valid() && now < retry_ns_) return Ok{};
     if (!t.fd.valid()) PERI_TRY(open(k));
     free_.pop_back();
     t.busy = true;
+    ++busy_;
+    left_ -= left_ > 0 ? 1 : 0;
     t.due_ns = now;
     if (open_loop()) {
       t.due_ns = due_.front();
@@ -147,6 +152,7 @@ void Loop::push(size_t k) {
 void Loop::done(size_t k, int64_t now, const std::string& failure, bool answered) {
   Talk& t = talks_[k];
   t.busy = false;
+  --busy_;
   free_.push_back(k);
   if (!failure.empty()) {
     ++now_.errors[failure];
@@ -238,12 +244,13 @@ Status Loop::wait(int64_t now) {
   return Ok{};
 }
 
-// One window: the results between two times.
-Status Loop::window(int64_t until) {
+// One window: the results of a time, or of `count` requests; 0: of those that are under way.
+Status Loop::window(int64_t length_ns, int64_t count) {
   now_ = {};
   now_.begin_ns = now_ns();
   int64_t now = now_.begin_ns;
-  while (now < until) {
+  left_ = count;
+  while (count == kNoCount ? now < now_.begin_ns + length_ns : left_ > 0 || busy_ > 0) {
     if (terms_.stop && terms_.stop()) return Error(ErrorKind::kCancelled, "interrupted");
     make_due(now);
     const bool free_before = !free_.empty();
@@ -280,9 +287,9 @@ bool Loop::settled() const {
 
 LoadResult Loop::sum() const {
   LoadResult out;
-  out.stable = settled();
+  out.stable = terms_.count > 0 || settled();
   out.windows = static_cast<int>(windows_.size());
-  const size_t first = out.stable ? windows_.size() - 3 : 0;
+  const size_t first = out.stable && terms_.count == 0 ? windows_.size() - 3 : 0;
   for (size_t k = first; k < windows_.size(); ++k) {
     const Window& w = windows_[k];
     out.seconds += static_cast<double>(w.end_ns - w.begin_ns) * 1e-9;
@@ -298,7 +305,7 @@ LoadResult Loop::sum() const {
   if (!open_loop() && out.ok > 0)
     out.latency = out.latency.corrected(static_cast<int64_t>(
         out.seconds * 1e9 * static_cast<double>(terms_.concurrency) / static_cast<double>(out.ok)));
-  out.backlog = due_.size();
+  out.backlog = terms_.count > 0 ? 0 : due_.size();
   out.late_ns = late_.quantile(0.99);
   const double wall = static_cast<double>(now_ns() - wall_begin_) * 1e-9;
   out.client_cpu = wall > 0 ? (cpu_seconds() - cpu_begin_) / wall : 0;
@@ -309,12 +316,18 @@ Result<LoadResult> Loop::run() {
   if (!epoll_.valid()) return io_error("cannot make a set of sockets: %s", std::strerror(errno));
   if (terms_.stability <= 0 || terms_.trials < 1 || talks_.empty()) return usage("a load without windows or requests");
   next_ns_ = now_ns();
-  PERI_TRY(window(now_ns() + terms_.warm_up_ns));
+  PERI_TRY(window(terms_.warm_up_ns, terms_.warm_up_count > 0 ? terms_.warm_up_count : kNoCount));
+  if (terms_.count > 0) {  // of the requests before none is counted
+    PERI_TRY(window(0, 0));
+    due_.clear();
+    next_ns_ = now_ns();
+  }
   late_ = {};
   cpu_begin_ = cpu_seconds();
   wall_begin_ = now_ns();
-  for (int k = 0; k < terms_.trials && !settled(); ++k) {
-    PERI_TRY(window(now_ns() + terms_.interval_ns));
+  const int windows = terms_.count > 0 ? 1 : terms_.trials;
+  for (int k = 0; k < windows && !settled(); ++k) {
+    PERI_TRY(window(terms_.interval_ns, terms_.count > 0 ? terms_.count : kNoCount));
     windows_.push_back(now_);
   }
   return sum();

@@ -19,6 +19,8 @@ struct LoadTerms {
   double stability = 0.1;            // stable if three consecutive windows are within this fraction of their mean
   int trials = 10;                   // limit of windows
   int64_t warm_up_ns = 200000000;
+  int64_t count = 0;          // above 0: exactly as many requests, in one window, instead of windows until stable
+  int64_t warm_up_count = 0;  // above 0: as many requests before the first window, instead of warm_up_ns
   int64_t timeout_ns = 10000000000;  // per request
   int64_t threshold_ns = 0;          // answers within it count as goodput; 0: all
   double quantile = 0.99;            // the quantile that must be stable
@@ -47,7 +49,8 @@ struct LoadResult {
   uint64_t failed() const;
 };
 
-// Runs on the calling thread until stable or `trials` windows. Errors: kIo: no connection; kCancelled.
+// Runs on the calling thread until stable or `trials` windows, or until `count` requests are answered. Errors: kIo: no
+// connection; kCancelled.
 Result<LoadResult> run_load(const Endpoint& where, const WireMaker& maker, const LoadTerms& terms);
 
 }  // namespace peri::serve

@@ -54,23 +54,42 @@ struct LoadSubject {
   bool batch_given = false;                            // it is not a default: shapes that contradict it are refused
   std::map<std::string, std::vector<int64_t>> shapes;  // of inputs with free dims
   bool zeros = false;                                  // inputs are zeros instead of seeded random numbers
+  std::string data_file;                               // perf_analyzer's JSON of inputs; "": seeded, or zeros
   uint64_t seed = 1;
 };
-// Reads the model's metadata from the server and makes KServe v2 requests with seeded binary tensors; over TLS if the
-// endpoint uses it. `rows` receives the rows of a request. Errors: kIo; kInvalid: the server or model refuses; kUsage:
-// free dims without a value, a batch or shape that the metadata contradicts.
+// Reads the model's metadata from the server and makes KServe v2 requests with binary tensors, seeded or of a file,
+// which take turns; over TLS if the endpoint uses it. `rows` receives the rows of a request. Errors: kIo; kInvalid: the
+// server or model refuses, a file that is not as expected; kUsage: free dims without a value, a batch or shape that the
+// metadata contradicts.
 Result<WireMaker> http_wire(const LoadSubject& subject, int64_t* rows = nullptr);
 Result<WireMaker> grpc_wire(const LoadSubject& subject, int64_t* rows = nullptr);
-// For tests: the request for a model with the metadata `json`, and its body.
+// For tests: the requests for a model with the metadata `json`, and the tensors of each; at least one.
 struct LoadTensor {
   std::string name, type;
   std::vector<int64_t> dims;
   std::string bytes;
   bool batched = false;  // its first axis is free
 };
-Result<std::vector<LoadTensor>> tensors_of(const LoadSubject& subject, std::string_view json);
-Result<std::string> http_request(const LoadSubject& subject, std::string_view json, int64_t* rows = nullptr);
+Result<std::vector<std::vector<LoadTensor>>> tensors_of(const LoadSubject& subject, std::string_view json);
+Result<std::vector<std::string>> http_requests(const LoadSubject& subject, std::string_view json,
+                                               int64_t* rows = nullptr);
 // The rows of a request: the first axis of the first tensor that has a free one, else 1.
 int64_t rows_of(const std::vector<LoadTensor>& tensors);
+
+// Requests of all connections of a run, which take turns. Used by one thread.
+template <class T>
+class Turning {
+ public:
+  explicit Turning(std::vector<T> list) : list_(std::move(list)) {}
+  const T& next() {
+    const T& out = list_[at_];
+    at_ = (at_ + 1) % list_.size();
+    return out;
+  }
+
+ private:
+  const std::vector<T> list_;
+  size_t at_ = 0;
+};
 
 }  // namespace peri::serve

@@ -9,6 +9,8 @@ namespace peri::serve {
 
 // Replies to one request.
 void answer_pages(const Api& api, const std::shared_ptr<Exchange>& exchange);
+// OpenMetrics in Prometheus' text format: counters carry the names of their samples, and nothing ends the text.
+std::string prometheus_text(std::string_view openmetrics);
 // An HTML page that fetches nothing but dashboard/data, by relative path.
 extern const char* const kDashboard;
 

@@ -322,7 +322,7 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
       refuse(c, ran ? FailureReason::kBackend : reason_of(*a.error), *a.error, again);
       continue;
     }
-    if (options_.cache && !c->probe) options_.cache->put(cache_serial_, c->inputs, a.outputs);
+    if (options_.cache && !c->probe) keep_answer(*c, a.outputs);
     answer(c, std::move(a));
   }
 }

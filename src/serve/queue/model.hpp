@@ -128,6 +128,7 @@ class Model {
   std::optional<int64_t> wake_at(int64_t now) const;
   void grow_batches();
   bool answered_before(const CallPtr& call);
+  void keep_answer(const Call& call, std::span<const Tensor> outputs);
   Waiting waiting_of(const Call& call) const;
   Result<std::vector<Tensor>> joined(const std::vector<CallPtr>& calls) const;
   Result<std::vector<Form::Part>> parted(const Batch& batch, std::vector<Tensor> outputs) const;

@@ -127,11 +127,12 @@ void Model::grow_batches() {
 // True: the answer was cached and has been delivered.
 bool Model::answered_before(const CallPtr& call) {
   if (!options_.cache || call->probe) return false;
+  const int64_t began = now_ns();
   auto outputs = options_.cache->find(cache_serial_, call->inputs);
   const int64_t now = now_ns();
   {
     const std::lock_guard<std::mutex> lock(statistics_mutex_);
-    ++(outputs ? statistics_.cache_hits : statistics_.cache_misses);
+    (outputs ? statistics_.cache_hits : statistics_.cache_misses).add(now - began);
     if (outputs) {
       statistics_.success.add(now - call->arrived_ns);
       statistics_.last_inference_ms = wall_ns() / 1000000;
@@ -145,6 +146,13 @@ bool Model::answered_before(const CallPtr& call) {
   a.batch_rows = call->rows;
   answer(call, std::move(a));
   return true;
+}
+
+void Model::keep_answer(const Call& call, std::span<const Tensor> outputs) {
+  const int64_t began = now_ns();
+  options_.cache->put(cache_serial_, call.inputs, outputs);
+  const std::lock_guard<std::mutex> lock(statistics_mutex_);
+  statistics_.cache_misses.add(now_ns() - began, 0);
 }
 
 }  // namespace peri::serve

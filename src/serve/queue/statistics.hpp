@@ -29,8 +29,8 @@ struct ModelStatistics {
   CountedTime success, fail, queue, compute_input, compute_infer, compute_output;
   std::array<uint64_t, kFailureReasons> failures{};
   std::array<uint64_t, kCutReasons> cuts{};
-  uint64_t cache_hits = 0, cache_misses = 0;
-  uint64_t rerun_alone = 0;  // requests of batches that failed as a whole
+  CountedTime cache_hits, cache_misses;  // of lookups; a miss also takes the time of what is stored
+  uint64_t rerun_alone = 0;              // requests of batches that failed as a whole
   struct Batch {
     CountedTime compute_input, compute_infer, compute_output;
   };

@@ -67,8 +67,9 @@ std::vector<IndexRow> Repository::index() const {
     for (const auto& [version, served] : e.versions) {
       const auto failed = e.failed.find(version);
       const std::string trouble = served->model->trouble();
+      const std::string& why = failed == e.failed.end() ? e.reason : failed->second;  // of the last load
       out.push_back({name, std::to_string(version), trouble.empty() ? "READY" : "UNAVAILABLE",
-                     failed == e.failed.end() ? trouble : "the version before goes on: " + failed->second});
+                     why.empty() ? trouble : "the version before goes on: " + why});
     }
     for (const auto& [version, why] : e.failed)
       if (!e.versions.count(version)) out.push_back({name, std::to_string(version), "UNAVAILABLE", why});

@@ -9,6 +9,7 @@
 namespace peri::serve {
 
 constexpr int64_t kMaxConfigBytes = 1 << 20;
+constexpr int64_t kMaxLabelBytes = 64 << 20;
 
 static Result<ModelConfig> read_given(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t\r\n");
@@ -36,6 +37,33 @@ Result<ModelConfig> configuration_of(const FoundModel& found, const std::optiona
         .in_file(given ? "" : found.config_path);
   config.name = found.name;
   return config;
+}
+
+// One line per class.
+static Result<std::vector<std::string>> lines_of(const std::string& folder, const std::string& file) {
+  if (!plain_name(file)) return invalid("label_filename must be a plain file name").but_found(file);
+  PERI_ASSIGN(const std::string text, read_file(folder + "/" + file, kMaxLabelBytes));
+  std::vector<std::string> out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    out.push_back(text.substr(at, end - at));
+    if (out.back().ends_with('\r')) out.back().pop_back();
+    at = end + 1;
+  }
+  return out;
+}
+
+Result<plan::ClassNames> labels_of(const std::string& folder, const ModelConfig& config,
+                                   const std::map<std::string, std::string>& sections) {
+  plan::ClassNames out;
+  if (const auto own = sections.find(std::string(plan::kClassNamesSection)); own != sections.end()) {
+    PERI_ASSIGN(out, plan::read_class_names(own->second));
+  }
+  for (const PortConfig& p : config.outputs)
+    if (!p.labels.empty()) {
+      PERI_ASSIGN(out[p.name], lines_of(folder, p.labels));
+    }
+  return out;
 }
 
 }  // namespace peri::serve

@@ -13,8 +13,6 @@
 
 namespace peri::serve {
 
-constexpr int64_t kMaxLabelBytes = 64 << 20;
-
 Repository::Repository(RepositoryOptions options, Loader loader)
     : options_(std::move(options)), loader_(std::move(loader)) {}
 
@@ -38,6 +36,10 @@ Status Repository::start() {
   for (const std::string& name : misnamed_folders(options_.root))
     log({LogLevel::kWarning,
          "the folder '" + name + "' is not a model: expected a name of letters, digits, '.', '_', " + "'-' and '+'"});
+  for (const LooseModel& m : loose_models(options_.root))
+    log({LogLevel::kWarning, "the file '" + m.file +
+                                 "' is not served, since it is in no version's folder: move it to '" + m.belongs +
+                                 "'"});
   thread_ = std::thread([this] { work(); });
   return Ok{};
 }
@@ -224,20 +226,6 @@ bool Repository::is_ensemble(const FoundModel& found) const {
   return text.ok() && text->find("ensemble_scheduling") != std::string::npos;
 }
 
-// One line per class.
-static Result<std::vector<std::string>> labels_of(const std::string& folder, const std::string& file) {
-  if (!plain_name(file)) return invalid("label_filename must be a plain file name").but_found(file);
-  PERI_ASSIGN(const std::string text, read_file(folder + "/" + file, kMaxLabelBytes));
-  std::vector<std::string> out;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    out.push_back(text.substr(at, end - at));
-    if (out.back().ends_with('\r')) out.back().pop_back();
-    at = end + 1;
-  }
-  return out;
-}
-
 Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& version, const ModelConfig& config) {
   LoadOrder order;
   order.name = found.name;
@@ -266,10 +254,7 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
     PERI_ASSIGN(text::TextPipeline made, text::TextPipeline::from_sections(tokenizer->second, pipeline->second));
     served->text = std::make_shared<text::TextPipeline>(std::move(made));
   }
-  for (const PortConfig& p : config.outputs) {
-    if (p.labels.empty()) continue;
-    PERI_ASSIGN(served->labels[p.name], labels_of(found.folder, p.labels));
-  }
+  PERI_ASSIGN(served->labels, labels_of(found.folder, config, loaded.sections));
   served->memory_bytes = loaded.memory_bytes;
   served->stamp = version.stamp ^ found.config_stamp * 0x9e3779b97f4a7c15ull;
   ModelOptions options = options_of(config, loaded, options_);

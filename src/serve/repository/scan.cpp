@@ -147,8 +147,31 @@ Result<std::vector<FoundModel>> scan_repository(const std::string& root, const s
   return out;
 }
 
+constexpr size_t kTold = 10;
+
+// Adds the models among `files`; `name`: of the folder that each belongs to, "": the file's own.
+static void add_loose(const std::vector<fs::path>& files, const std::string& name, std::vector<LooseModel>* out) {
+  std::error_code ec;
+  for (const fs::path& p : files) {
+    const std::string end = p.extension().string();
+    if (out->size() == kTold || (end != ".onnx" && end != ".engine") || !fs::is_regular_file(p, ec)) continue;
+    const std::string file = p.filename().string();
+    out->push_back(
+        {name.empty() ? file : name + "/" + file, (name.empty() ? p.stem().string() : name) + "/1/model" + end});
+  }
+}
+
+std::vector<LooseModel> loose_models(const std::string& root) {
+  std::vector<LooseModel> out;
+  const auto files = entries_of(root);
+  if (files.ok()) add_loose(*files, "", &out);
+  const auto models = scan_repository(root);
+  for (const FoundModel& m : models.ok() ? *models : std::vector<FoundModel>())
+    if (const auto inside = entries_of(m.folder); m.versions.empty() && inside.ok()) add_loose(*inside, m.name, &out);
+  return out;
+}
+
 std::vector<std::string> misnamed_folders(const std::string& root) {
-  constexpr size_t kTold = 10;
   std::vector<std::string> out;
   std::error_code ec;
   const auto folders = entries_of(root);
@@ -172,7 +195,7 @@ Result<std::string> model_path(const FoundVersion& version, const std::string& w
   std::string list;
   for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
   if (wanted.empty()) list += ", or the files of a Hugging Face folder";
-  return io_error("the version's folder holds no model").expecting(list).in_file(version.folder);
+  return io_error("the folder '%s' holds no model", version.folder.c_str()).expecting(list);
 }
 
 }  // namespace peri::serve

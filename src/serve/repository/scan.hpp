@@ -39,6 +39,12 @@ std::string without_root(std::string text, const std::string& root);
 Result<std::vector<FoundModel>> scan_repository(const std::string& root, const std::string& config_name = "");
 // Names of folders that are not valid model names, the first few; hidden folders are ignored.
 std::vector<std::string> misnamed_folders(const std::string& root);
+// Where a model lies that is not in a version's folder: in the repository itself, or directly in a model's folder,
+// which has no version. The first few, with the place that each belongs to.
+struct LooseModel {
+  std::string file, belongs;  // relative to the repository: "m.onnx", "m/1/model.onnx"
+};
+std::vector<LooseModel> loose_models(const std::string& root);
 // One model. Errors: kInvalid (not a plain name), kIo (no such folder), kMemory (as above).
 Result<FoundModel> scan_model(const std::string& root, std::string_view name, const std::string& config_name = "");
 // The file or Hugging Face folder that a version is loaded from; a folder with the file's name contains the file and

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,14 +17,28 @@
 
 namespace peri::serve {
 
+constexpr int kHighFd = 64;
+
+// The error of a descriptor above kHighFd that could not be made: usually there may be none.
+static Error too_few_files(const std::string& program) {
+  const int code = errno;
+  Error e = os_error("start the worker", program);
+  rlimit most{};
+  if ((code != EINVAL && code != EMFILE) || getrlimit(RLIMIT_NOFILE, &most) != 0) return e;
+  return Error(ErrorKind::kIo, "cannot start the worker: this process may have too few open files")
+      .expecting(format("a limit of at least %d (RLIMIT_NOFILE)", 4 * kHighFd))
+      .but_found(format("%llu", static_cast<unsigned long long>(most.rlim_cur)))
+      .advise("raise it: ulimit -n 1024; LimitNOFILE=1024 of a systemd unit");
+}
+
 Result<WorkerProcess> start_process(const std::string& program, const std::vector<std::string>& arguments, int memory) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return os_error("make a socket", program);
   WorkerProcess out;
   out.socket = Fd(ends[0]);
   const Fd near(ends[1]);
-  const Fd theirs(fcntl(near.get(), F_DUPFD_CLOEXEC, 64)), shared(fcntl(memory, F_DUPFD_CLOEXEC, 64));
-  if (!theirs.valid() || !shared.valid()) return os_error("start the worker", program);
+  const Fd theirs(fcntl(near.get(), F_DUPFD_CLOEXEC, kHighFd)), shared(fcntl(memory, F_DUPFD_CLOEXEC, kHighFd));
+  if (!theirs.valid() || !shared.valid()) return too_few_files(program);
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&files);

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""What `peri serve` tells of itself: why a reload failed, a configuration whole, what a cache did, models that lie in no version's folder."""
+import json
+import re
+import resource
+import shutil
+import subprocess
+
+import numpy
+import onnx
+import tritonclient.grpc
+import tritonclient.http
+from onnx import TensorProto, helper
+
+from served import Served
+from typed import PERI, main
+
+
+class Told(Served):
+    def value(self):
+        status, said = self.infer("add", self.rows([[0, 0, 0, 0]]))
+        return said["outputs"][0]["data"][0] if status == 200 else status
+
+    def test_what_a_failed_reload_says(self):
+        """The version before goes on, and the index has the reason, for a configuration that cannot be read as for a model."""
+        self.put("add", config="max_batch_size: 4\n")
+        self.serve("--model-control-mode", "poll", "--repository-poll-secs", 0.1)
+
+        def row():
+            return json.loads(self.ask("POST", "/v2/repository/index")[1])[0]
+        self.assertEqual((row()["state"], row().get("reason")), ("READY", None))
+        (self.repository / "add/config.pbtxt").write_text("max_batch_sise: 4\n")
+        self.wait_for(lambda: "reason" in row())
+        self.assertEqual(row()["state"], "READY")
+        self.assertIn("the version before goes on", row()["reason"])
+        self.assertIn("max_batch_sise", row()["reason"])
+        self.assertEqual(self.value(), 1.0)
+        (self.repository / "add/config.pbtxt").write_text("max_batch_size: 8\n")
+        self.wait_for(lambda: "reason" not in row())
+
+    def test_a_configuration_is_told_whole(self):
+        """What it asks for besides ports and batches, over HTTP and gRPC; a cache's hits and misses with it."""
+        self.put("add", config="""max_batch_size: 4
+response_cache { enable: true }
+optimization { priority: PRIORITY_MAX cuda { graphs: true } input_pinned_memory { enable: false } }
+model_warmup [ { name: "w" batch_size: 2 count: 3 inputs { key: "x" value { data_type: TYPE_FP32 dims: [ 4 ] random_data: true } } } ]
+""")
+        self.serve("--model-control-mode", "explicit", "--load-model", "add")
+        http = tritonclient.http.InferenceServerClient(f"127.0.0.1:{self.port}")
+        grpc = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}")
+        self.addCleanup(http.close)
+        self.addCleanup(grpc.close)
+        found = http.get_model_config("add")
+        self.assertEqual(found["response_cache"], {"enable": True})
+        self.assertEqual(found["optimization"], {"priority": "PRIORITY_MAX", "cuda": {"graphs": True}, "input_pinned_memory": {"enable": False}})
+        self.assertEqual(found["model_warmup"], [{"name": "w", "batch_size": 2, "count": 3, "inputs": {"x": {"data_type": "TYPE_FP32", "dims": [4], "random_data": True}}}])
+        told = grpc.get_model_config("add").config
+        self.assertEqual((told.response_cache.enable, told.optimization.priority, told.optimization.cuda.graphs, told.optimization.HasField("input_pinned_memory")), (True, 1, True, True))
+        self.assertEqual((told.model_warmup[0].name, told.model_warmup[0].count, told.model_warmup[0].inputs["x"].random_data), ("w", 3, True))
+        http.load_model("add", config=json.dumps(found))
+        self.assertEqual([self.value() for _ in range(3)], [1.0] * 3)
+        stats = http.get_inference_statistics("add")["model_stats"][0]["inference_stats"]
+        self.assertEqual((stats["cache_hit"]["count"], stats["cache_miss"]["count"]), (2, 1), stats)
+        self.assertGreater(stats["cache_miss"]["ns"], 0)
+
+    def test_models_outside_a_folder_of_a_version_are_told(self):
+        model = self.put("add", engine=False)
+        shutil.copy(model, self.repository / "loose.onnx")
+        (self.repository / "half").mkdir()
+        shutil.copy(model, self.repository / "half/model.onnx")
+        self.serve(ready=False)
+        self.assertIn("the file 'loose.onnx' is not served, since it is in no version's folder: move it to 'loose/1/model.onnx'", self.log.read_text())
+        self.assertIn("the file 'half/model.onnx' is not served, since it is in no version's folder: move it to 'half/1/model.onnx'", self.log.read_text())
+        self.assertEqual(self.log.read_text().count("is not served"), 2)
+
+    def test_what_stops_a_start_is_told_once(self):
+        (self.repository / "none/1").mkdir(parents=True)
+        self.serve(ready=False)
+        self.wait_for(lambda: "cannot load none" in self.log.read_text())
+        reason = json.loads(self.ask("POST", "/v2/repository/index")[1])[0]["reason"]
+        self.assertTrue(reason.startswith("the folder '1' holds no model"), reason)
+        self.stop()
+        r = self.peri("serve", "--model-repository", self.repository, "--http-port", 0, "--grpc-port", -1, "--metrics-port", -1,
+                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32)))
+        self.assertEqual(r.returncode, 1, r.stderr.decode())
+        self.assertIn("RLIMIT_NOFILE), found 32; raise it: ulimit -n 1024", r.stderr.decode())
+
+    def test_classes_of_rows_without_a_batch_size(self):
+        self.put("add", config='output { name: "y" label_filename: "labels" }\n')
+        (self.repository / "add/labels").write_text("a\nb\nc\nd\n")
+        self.serve()
+        status, said = self.infer("add", self.rows([[1, 4, 2, 3], [9, 8, -9, 7]]) | {"outputs": [{"name": "y", "parameters": {"classification": 2}}]})
+        self.assertEqual((status, said["outputs"][0]["shape"]), (200, [2, 2]), said)
+        self.assertEqual(said["outputs"][0]["data"], ["5.000000:1:b", "4.000000:3:d", "10.000000:0:a", "9.000000:1:b"])
+
+    def test_classes_that_the_model_names(self):
+        """Of ZipMap, in the order of the columns: in answers of a server, where no label_filename names others, and by run and inspect."""
+        value, node = helper.make_tensor_value_info, helper.make_node
+        graph = helper.make_graph([node("Softmax", ["x"], ["p"]), node("ZipMap", ["p"], ["y"], domain="ai.onnx.ml", classlabels_strings=["setosa", "b:c", "virginica", "a"])], "g",
+                                  [value("x", TensorProto.FLOAT, ["n", 4])], [helper.make_value_info("y", helper.make_sequence_type_proto(helper.make_map_type_proto(
+                                      TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, []))))])
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)], ir_version=8)
+        for name, config in (("iris", None), ("named", 'max_batch_size: 8 output { name: "y" label_filename: "labels" }\n')):
+            (self.repository / name / "1").mkdir(parents=True)
+            onnx.save(made, self.repository / name / "1/model.onnx")
+            if config:
+                (self.repository / name / "config.pbtxt").write_text(config)
+        (self.repository / "named/labels").write_text("k\nl\nm\nn\n")
+        self.serve()
+        row = self.rows([[0, 0, 0, 9], [9, 0, 0, 0]]) | {"outputs": [{"name": "y", "parameters": {"classification": 1}}]}
+        for name, want in (("iris", ["0:a", "2:setosa"]), ("named", ["0:k", "2:m"])):
+            status, said = self.infer(name, row)
+            self.assertEqual(status, 200, said)
+            self.assertEqual([text.split(":", 1)[1] for text in said["outputs"][0]["data"]], want)
+        self.stop()
+        engine = self.folder / "iris.engine"
+        self.ends(0, "build", self.repository / "iris/1/model.onnx", "-o", engine, "--no-tune", "--quiet")
+        self.assertIn("classes of y: a, b:c, setosa, virginica", self.peri("inspect", engine).stdout.decode())
+        self.assertEqual(json.loads(self.peri("inspect", engine, "--json", "-").stdout)["class_names"], {"y": ["a", "b:c", "setosa", "virginica"]})
+        numpy.save(self.folder / "x.npy", numpy.array([[0, 9, 0, 0]], numpy.float32))
+        said = json.loads(self.peri("run", engine, "-i", "x=x.npy", "--top-k", "2", "--json", "-").stdout)["answers"]["y"]["top"][0]
+        self.assertEqual([(c["index"], c["label"]) for c in said], [(1, "b:c"), (0, "a")])
+        (self.folder / "own").write_text("p\nq\nr\ns\n")
+        self.assertIn("[1] q", self.peri("run", engine, "-i", "x=x.npy", "--top-k", "1", "--labels", "own").stdout.decode())
+
+    def test_a_server_of_grpc_alone(self):
+        self.put("add")
+        self.log = self.folder / "serve.log"
+        words = ("serve", "--model-repository", self.repository, "--http-port", "-1", "--metrics-port", "-1", "--no-tune")
+        self.assertIn("nothing to listen on", self.ends(2, *words, "--grpc-port", "-1"))
+        with open(self.log, "w") as log:
+            self.server = subprocess.Popen([PERI, *words, "--grpc-port", "0"], cwd=self.folder, env=self.environment, stdout=log, stderr=log)
+        port = self.wait_for(lambda: re.search(r"listening on gRPC at 127.0.0.1:(\d+)", self.log.read_text()))[1]
+        client = self.closed(tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{port}"))
+        self.wait_for(client.is_server_ready)
+        x = tritonclient.grpc.InferInput("x", [1, 4], "FP32")
+        x.set_data_from_numpy(numpy.zeros((1, 4), numpy.float32))
+        self.assertEqual(client.infer("add", [x]).as_numpy("y").tolist(), [[1.0] * 4])
+        self.assertIn("PASSED", self.stop())
+
+
+if __name__ == "__main__":
+    main()
