@@ -97,14 +97,15 @@ Result<Problem> parse_region(std::string_view head, std::string_view graph_text)
 
 // Types as the ops infer them; those that were stated must be the same.
 Status infer(ir::Graph* g) {
-  std::vector<ir::Type> stated;
-  for (const ir::Value* v : g->outputs) stated.push_back(v->type);
+  std::vector<std::pair<const ir::Value*, ir::Type>> stated;
+  for (const auto& v : g->values())
+    if (v->type.known()) stated.emplace_back(v.get(), v->type);
   PERI_TRY(ops::infer_graph(*g));
-  for (size_t k = 0; k < stated.size(); ++k)
-    if (stated[k].known() && !(stated[k] == g->outputs[k]->type))
-      return invalid("output '%s' does not have the type it states", g->outputs[k]->name.c_str())
-          .expecting(ir::type_text(g->outputs[k]->type))
-          .but_found(ir::type_text(stated[k]));
+  for (const auto& [v, type] : stated)
+    if (!(type == v->type))
+      return invalid("'%s' does not have the type it states", v->name.c_str())
+          .expecting(ir::type_text(v->type))
+          .but_found(ir::type_text(type));
   return Ok{};
 }
 }  // namespace

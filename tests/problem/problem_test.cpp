@@ -111,6 +111,9 @@ TEST(Problem, WhatIsNoProblemSaysWhy) {
            {"region weights=x0", "without its graph"},
            {"region colour=3 graph { input x0: f32[2]; t1 = relu(x0); output t1 }", "not understood"},
            {"region graph { input x0: f32[2]; t1: f32[3] = relu(x0); output t1 }", "type it states"},
+           {"region graph { input x0: f32[2]; t1: f32[3] = relu(x0); t2: f32[2] = neg(t1); output t2 }",
+            "'t1' does not have the type it states"},
+           {"region graph { input x0: f32[14]; t1: f32[1,8,4,4]@0231 = relayout(x0);}", "type it states"},
        }) {
     const auto p = parse(given);
     ASSERT_FALSE(p.ok()) << given;
