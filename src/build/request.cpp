@@ -17,6 +17,7 @@
 #include "build/model_files.hpp"
 #include "build/open.hpp"
 #include "build/proof.hpp"
+#include "build/reference_why.hpp"
 #include "compile/backends.hpp"
 #include "compile/interface_types.hpp"
 #include "passes/pipeline.hpp"
@@ -200,6 +201,15 @@ Result<compile::Options> options_of(const Request& request) {
 int64_t Made::reference_steps() const {
   const auto steps = lower::all_reports(built.compiled.steps);
   return std::count_if(steps.begin(), steps.end(), [](const auto* s) { return s->chosen == "reference"; });
+}
+
+bool Made::short_of_memory() const {
+  const auto steps = lower::all_reports(built.compiled.steps);
+  return std::any_of(steps.begin(), steps.end(), [](const auto* s) {
+    std::vector<std::string> reasons;
+    for (const auto& [kernel, reason] : s->refusals) reasons.push_back(reason);
+    return s->chosen == "reference" && reference_why(reasons) == ReferenceWhy::kNoMemory;
+  });
 }
 
 std::string Made::verdict() const {
