@@ -232,8 +232,8 @@ std::string Made::verdict() const {
     return why.starts_with("not run ") ? "the engine was " + why : "the engine was not run: " + why;
   if (sizes == 0) return "the engine was not run";
   std::string text = format("right at %s, %s judged", counted(sizes, "size").c_str(), counted(steps, "step").c_str());
-  if (by_definition > 0) text += format(", %lld right by definition", static_cast<long long>(by_definition));
   if (built.verdict.earlier) text += " by an earlier build";
+  if (by_definition > 0) text += format(", %lld right by definition", static_cast<long long>(by_definition));
   if (!built.refused.empty()) text += ", " + counted(std::ssize(built.refused), "choice") + " refused by it";
   return text;
 }
