@@ -52,7 +52,9 @@ class Columns(Served):
         for word in ("size_dim_0=4", "age_dim_0=4,fare_dim_0=4", "batch=4", "fare.0=4"):
             self.ends(0, "run", "c.engine", *seeded, "--dims", word, "--output-dir", "out")
             self.assertEqual(numpy.load(self.folder / "out/probabilities.npy").shape, (4, 2), word)
-            self.ends(0, "bench", "c.engine", "--dims", word, "--seconds", "0.1")
+            r = self.peri("bench", "c.engine", "--dims", word, "--seconds", "0.1", "--json", "-")
+            self.assertIn(r.returncode, (0, 5), r.stderr)  # 5: a busy machine, whose times are not stable
+            self.assertIn(b"at age_dim_0=4:", r.stderr)
         for model in ("columns.onnx", "c.engine"):
             self.ends(0, "verify", model, "--dims", "size_dim_0=6")
 
