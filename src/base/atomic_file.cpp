@@ -1,4 +1,5 @@
-// Writing whole files: the bytes go to a file without a name, reach the disk, then take the name in one step.
+// Writing whole files: the bytes go to a file without a name, reach the disk, then take the name in one step. Where a
+// file system has no nameless files, or there is no /proc to name one by, to a hidden file beside it.
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -17,10 +18,18 @@ namespace {
 
 constexpr size_t kMinStartBytes = size_t{1} << 20;  // bytes of one write that the disk is told of at once
 
+std::string path_of(const Fd& fd) { return format("/proc/self/fd/%d", fd.get()); }
+
 std::string hidden_name(const std::string& path) {
   static constinit std::atomic<unsigned> count{0};
   const std::string folder = folder_of(path);
   return format("%s/.peri-%ld-%u.partial", folder.c_str(), static_cast<long>(::getpid()), count++);
+}
+
+// A file that is open can be named only through /proc, which a container or a chroot may lack.
+bool can_be_named(const Fd& fd) {
+  struct stat st;
+  return ::stat(path_of(fd).c_str(), &st) == 0;
 }
 
 }  // namespace
@@ -38,8 +47,10 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
   out.path_ = path;
   const std::string folder = folder_of(path);
   out.fd_ = Fd(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
-  if (out.fd_.valid()) return out;
-  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) return os_error("write into the folder", folder);
+  if (out.fd_.valid() && can_be_named(out.fd_)) return out;
+  if (!out.fd_.valid() && errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
+    return os_error("write into the folder", folder);
+  out.fd_ = Fd();
   for (int tries = 0; tries < 100 && !out.fd_.valid(); ++tries) {
     out.temp_ = hidden_name(path);
     out.fd_ = Fd(::open(out.temp_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666));
@@ -89,7 +100,7 @@ Status AtomicFile::write_at(uint64_t offset, const void* data, size_t size) {
 Status AtomicFile::commit() {
   if (::fsync(fd_.get()) != 0) return os_error("write to the disk", path_);
   if (temp_.empty()) {
-    const std::string nameless = format("/proc/self/fd/%d", fd_.get());
+    const std::string nameless = path_of(fd_);
     std::string name;
     int done = -1;
     for (int tries = 0; tries < 100 && done != 0; ++tries) {

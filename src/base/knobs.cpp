@@ -84,6 +84,11 @@ Status check_knobs() {
   return Ok{};
 }
 
+bool terminal_is_dumb() {
+  const char* const name = std::getenv("TERM");
+  return !name || !*name || std::string_view(name) == "dumb";
+}
+
 std::string cache_folder() {
   if (auto own = knob(Knob::kCache)) return *own;
   if (const std::string xdg = absolute("XDG_CACHE_HOME"); !xdg.empty()) return xdg + "/peri";

@@ -34,4 +34,7 @@ Status check_knobs();
 // set or PERI_CACHE is set to "" (then nothing is cached).
 std::string cache_folder();
 
+// Whether TERM says that a terminal cannot move its cursor and erase: it is not set, empty, or "dumb".
+bool terminal_is_dumb();
+
 }  // namespace peri

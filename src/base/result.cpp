@@ -1,6 +1,8 @@
 // Implementation of errors: names, exit codes, the one-line text and printf-style makers.
 #include "base/result.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <clocale>
 #include <cstdarg>
 #include <cstdio>
@@ -38,6 +40,38 @@ int exit_code(ErrorKind kind) {
 }
 
 namespace {
+constexpr size_t kMaxQuotedBytes = 300, kQuotedShown = 100;  // of a value in quotation marks
+constexpr size_t kMaxPartBytes = 8000;                       // of a part of an error, which may be a list
+
+std::string beginning(std::string_view text, size_t bytes) {
+  size_t end = std::min(bytes, text.size());
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + format("... (%zu bytes)", text.size());
+}
+
+bool is_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+// The one rule for values that an error quotes: names, categories and words of a file may be of any length.
+std::string with_short_values(std::string_view text) {
+  std::string out;
+  bool closes = true;  // some quotation mark from here on
+  for (size_t at = 0; at < text.size();) {
+    const bool opens = closes && text[at] == '\'' && (at == 0 || !is_letter(text[at - 1]));
+    size_t end = opens ? text.find('\'', at + 1) : std::string_view::npos;
+    while (end != std::string_view::npos && end + 1 < text.size() && is_letter(text[end + 1]))
+      end = text.find('\'', end + 1);  // an apostrophe
+    if (end == std::string_view::npos) {
+      closes = closes && !opens;
+      out += text[at++];
+      continue;
+    }
+    const std::string_view value = text.substr(at + 1, end - at - 1);
+    out += '\'' + (value.size() > kMaxQuotedBytes ? beginning(value, kQuotedShown) : std::string(value)) + '\'';
+    at = end + 1;
+  }
+  return out.size() > kMaxPartBytes ? beginning(out, kMaxPartBytes) : out;
+}
+
 void set_once(std::string& field, std::string_view v) {
   if (field.empty()) field = v;
 }
@@ -79,11 +113,11 @@ Error&& Error::at_node(std::string_view v) && {
   return std::move(*this);
 }
 Error&& Error::expecting(std::string_view v) && {
-  set_once(expected, v);
+  set_once(expected, with_short_values(v));
   return std::move(*this);
 }
 Error&& Error::but_found(std::string_view v) && {
-  set_once(found, v);
+  set_once(found, with_short_values(v));
   return std::move(*this);
 }
 Error&& Error::advise(std::string_view v) && {
@@ -94,8 +128,8 @@ Error&& Error::advise(std::string_view v) && {
 std::string Error::text() const {
   std::string out;
   if (!file.empty()) out += file + ": ";
-  if (!node.empty()) out += "'" + node + "': ";
-  out += message;
+  if (!node.empty()) out += with_short_values("'" + node + "'") + ": ";
+  out += with_short_values(message);
   if (!expected.empty()) out += ": expected " + expected;
   if (!found.empty()) out += (expected.empty() ? ": found " : ", found ") + found;
   if (!remedy.empty()) out += "; " + remedy;

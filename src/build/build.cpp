@@ -222,6 +222,7 @@ Result<Built> choose_and_judge(compile::Compilation* compilation, const Options&
   KnownVerdicts known(*compilation, kRunSeed, judged_iterations(options));
   for (int round = 0; round < kMaxRounds; ++round) {
     PERI_ASSIGN(out.compiled, compilation->lower(refused));
+    if (round == 0) PERI_TRY(plan::plan_arena(out.compiled.program, sizes));  // a value that nothing can hold
     if (stop && stop()) return out;
     engines.device = out.compiled.program.devices.size() > 1 ? options.compile.device : "";
     if (round == 0 && options.compile.progress) options.compile.progress(0, 0, "the whole graph");

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/json.hpp"
+#include "build/reference_why.hpp"
 #include "lower/variants.hpp"
 
 namespace peri::build {
@@ -22,7 +23,13 @@ tune::Evidence evidence_of(const Json& object) {
 std::string chosen_text(const Json& step, const Why& why, const std::string& next, double next_ms) {
   const tune::Evidence own = evidence_of(step);
   if (proof_word(step, "chosen") == "sized") return "the data decides its sizes: they are bound while it runs";
-  if (proof_word(step, "chosen") == "reference") return "no kernel takes it: it runs on the slow reference";
+  if (proof_word(step, "chosen") == "reference") {
+    std::vector<std::string> reasons;
+    for (const Json& o : proof_items(step, "refusals")) reasons.push_back(proof_word(o, "reason"));
+    const ReferenceWhy reference = reference_why(reasons);
+    return reference_text(reference, "it") + ": it runs on the slow reference" +
+           (reference == ReferenceWhy::kNoMemory ? "; " + std::string(kMoreMemory) : "");
+  }
   if (proof_word(step, "key").empty()) return "a copy between devices or layouts";
   const size_t right = why.slower.size() + 1;
   std::string out;

@@ -6,7 +6,7 @@
 
 #include "base/thread_pool.hpp"
 #include "build/build.hpp"
-#include "compile/pinned.hpp"
+#include "compile/own_names.hpp"
 #include "device/open.hpp"
 #include "exec/ahead.hpp"
 #include "exec/entry.hpp"
@@ -102,8 +102,7 @@ std::optional<Untuned> untuned(const plan::Program& program, const DimBinding& d
 Result<DimBinding> program_dims(const plan::Program& program, const std::map<std::string, int64_t>& given,
                                 const DimBinding& known) {
   std::map<std::string, int64_t> free = given;
-  if (const plan::Section* pinned = program.section(compile::kPinnedSection))
-    PERI_TRY(compile::leave_out_pinned(pinned->bytes, &free));
+  PERI_TRY(compile::to_own_names(program.sections, &free));
   ir::Graph interface_graph;
   for (const plan::Port& p : program.inputs) interface_graph.add_input(p.name, ir::Type(p.dtype, p.shape));
   DimBinding others = known;

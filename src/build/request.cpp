@@ -17,6 +17,7 @@
 #include "build/model_files.hpp"
 #include "build/open.hpp"
 #include "build/proof.hpp"
+#include "build/reference_why.hpp"
 #include "compile/backends.hpp"
 #include "compile/interface_types.hpp"
 #include "passes/pipeline.hpp"
@@ -202,6 +203,15 @@ int64_t Made::reference_steps() const {
   return std::count_if(steps.begin(), steps.end(), [](const auto* s) { return s->chosen == "reference"; });
 }
 
+bool Made::short_of_memory() const {
+  const auto steps = lower::all_reports(built.compiled.steps);
+  return std::any_of(steps.begin(), steps.end(), [](const auto* s) {
+    std::vector<std::string> reasons;
+    for (const auto& [kernel, reason] : s->refusals) reasons.push_back(reason);
+    return s->chosen == "reference" && reference_why(reasons) == ReferenceWhy::kNoMemory;
+  });
+}
+
 std::string Made::verdict() const {
   int64_t sizes = 0, steps = 0, by_definition = 0;
   for (const judge::SizeEvidence& e : built.verdict.sizes)
@@ -222,8 +232,8 @@ std::string Made::verdict() const {
     return why.starts_with("not run ") ? "the engine was " + why : "the engine was not run: " + why;
   if (sizes == 0) return "the engine was not run";
   std::string text = format("right at %s, %s judged", counted(sizes, "size").c_str(), counted(steps, "step").c_str());
-  if (by_definition > 0) text += format(", %lld right by definition", static_cast<long long>(by_definition));
   if (built.verdict.earlier) text += " by an earlier build";
+  if (by_definition > 0) text += format(", %lld right by definition", static_cast<long long>(by_definition));
   if (!built.refused.empty()) text += ", " + counted(std::ssize(built.refused), "choice") + " refused by it";
   return text;
 }

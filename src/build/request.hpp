@@ -61,6 +61,7 @@ struct Made {
   std::string proof;         // the text of the proof, if any
 
   int64_t reference_steps() const;  // on the slow reference executor
+  bool short_of_memory() const;     // one of these since memory was short to try its kernels
   std::string verdict() const;      // about the whole engine, in a few words
 };
 // Builds, judges and writes the files of the request, each completely or not at all: that they can be written is

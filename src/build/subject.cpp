@@ -5,6 +5,7 @@
 
 #include "build/open.hpp"
 #include "compile/backends.hpp"
+#include "compile/own_names.hpp"
 #include "device/open.hpp"
 #include "exec/entry.hpp"
 #include "judge/source.hpp"
@@ -40,8 +41,9 @@ Result<judge::Subject> open_subject(const Request& request, bool reference, bool
   if (!imported.ok()) return std::move(imported).error().in_file(request.model);
   s.reference = std::move(imported->graph);
   s.check_files = std::move(imported->check_files);
-  if (affordable)
-    if (const auto sizes = compile::possible_dims(s.reference, request.dims, request.at_hand); sizes.ok())
+  std::map<std::string, int64_t> dims = request.dims;
+  if (affordable && compile::to_own_names(imported->sections, &dims).ok())
+    if (const auto sizes = compile::possible_dims(s.reference, dims, request.at_hand); sizes.ok())
       if (Status few = judge::check_affordable(s.reference, *sizes); !few.ok())
         return std::move(few).error().in_file(request.model);
   PERI_ASSIGN(compile::Compiled compiled, compile_model(request));

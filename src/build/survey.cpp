@@ -8,6 +8,7 @@
 #include "base/json.hpp"
 #include "build/proof.hpp"
 #include "compile/other_files.hpp"
+#include "compile/own_names.hpp"
 #include "compile/pinned.hpp"
 #include "hf/import.hpp"
 #include "judge/sizes.hpp"
@@ -129,6 +130,20 @@ void mark_from_zero(const std::vector<plan::Port>& inputs, Survey* f) {
         for (Dim& d : *port.type.shape) d = d.substitute(from_zero);
 }
 
+// Dimensions that a node requires to be equal are one, as in an engine.
+void join_same(const std::vector<plan::Section>& sections, Survey* f) {
+  std::map<std::string, Dim, std::less<>> same;
+  for (const auto& [name, axes] : f->symbols)
+    if (const std::string own = compile::own_name(sections, name); own != name) same.emplace(name, Dim::symbol(own));
+  if (same.empty()) return;
+  for (auto* const ports : {&f->inputs, &f->outputs})
+    for (onnx::PortInfo& port : *ports)
+      if (port.type.shape)
+        for (Dim& d : *port.type.shape) d = d.substitute(same);
+  f->symbols.clear();
+  add_symbols(f);
+}
+
 // Outputs of which the model declares no tensor, such as maps of scores or a sequence, are those that the graph makes.
 void take_outputs(const std::vector<plan::Port>& outputs, Survey* f) {
   if (std::none_of(f->outputs.begin(), f->outputs.end(),
@@ -150,6 +165,7 @@ Status try_lowering(const Request& request, Survey* f) {
   PERI_TRY(plan::check_program(compiled->program, UINT64_MAX));  // as each load of the engine does
   f->lowered = true;
   take_outputs(compiled->program.outputs, f);
+  join_same(compiled->program.sections, f);
   mark_from_zero(compiled->program.inputs, f);
   add_held(compilation->graph(), f);
   std::set<uint64_t> seen;

@@ -88,6 +88,7 @@ Result<Outcome> run(const Arguments& arguments) {
   Outcome out;
   out.summary = path + ", " + build::steps_text(std::ssize(compiled.program.steps), in_bodies) +
                 (reference ? ", " + std::to_string(reference) + " of them on the slow reference" : "") +
+                (made.short_of_memory() ? std::string(", since memory was short") : "") +
                 format(", %.1f s", made.built.seconds) + "; " + made.verdict() + host_text(compiled) +
                 (compiled.tuned.untried > 0 && !made.stopped
                      ? "; --budget was over before " + counted(compiled.tuned.untried, "problem") + " could be tried"

@@ -78,8 +78,14 @@ void print_head(const Page& page, const build::Explanation& e, const std::string
         "loops, branches and steps on the reference: in the fastest of some runs of the engine on made-up inputs");
   page.line("ms: %s; floor: hardware minimum (roofline); peak: at sustained rates; effic.: peak ms / ms",
             std::string(tune::kTimeInWords).c_str());
+}
+
+void print_rows(const Page& page, const build::Explanation& e, size_t top, bool full) {
   page.line("%9s %6s %9s %9s %6s %9s %9s  step [chosen]", "ms", "share", "floor ms", "peak ms", "effic.", "MFLOP",
             "MB");
+  for (size_t k = 0; k < e.steps.size() && k < top; ++k) print_row(page, e.steps[k], e.ms, full);
+  if (e.steps.size() > top)
+    page.line("and %zu more: --top N shows them, --full shows candidates and refusals", e.steps.size() - top);
 }
 
 Result<Outcome> run(const Arguments& arguments) {
@@ -101,7 +107,6 @@ Result<Outcome> run(const Arguments& arguments) {
   progress.clear();
   auto explained = build::explain(proof, compare);
   if (!explained.ok()) return std::move(explained).error().in_file(path);
-  const std::vector<build::ExplainedStep>& rows = explained->steps;
   const Page page(arguments);
   std::string other, cut;
   if (arguments.has("--proof")) {
@@ -121,11 +126,7 @@ Result<Outcome> run(const Arguments& arguments) {
     page.line("on the host: %s, copies for it %.4f ms: %s", build::proof_word(h, "name").c_str(), copies,
               build::proof_word(h, "reason").c_str());
   }
-  for (size_t k = 0; k < rows.size() && k < static_cast<size_t>(top); ++k)
-    print_row(page, rows[k], explained->ms, arguments.has("--full"));
-  if (rows.size() > static_cast<size_t>(top))
-    page.line("and %zu more: --top N shows them, --full shows candidates and refusals",
-              rows.size() - static_cast<size_t>(top));
+  print_rows(page, *explained, static_cast<size_t>(top), arguments.has("--full"));
   if (arguments.has("--html"))
     PERI_TRY(write_named_file(arguments.get("--html"), build::explanation_page(path, proof, *explained)));
   Outcome out;

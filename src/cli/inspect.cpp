@@ -7,6 +7,7 @@
 #include "base/plural.hpp"
 #include "build/proof.hpp"
 #include "build/survey.hpp"
+#include "cli/console/columns.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
 #include "exec/entry.hpp"
@@ -22,6 +23,7 @@
 
 namespace peri::cli {
 namespace {
+constexpr size_t kNameColumns = 24;
 
 // The operator as it is listed; with its opset where functions of a model use it by several.
 std::string listed(const onnx::OpUse& use, const std::vector<onnx::OpUse>& all) {
@@ -42,12 +44,14 @@ std::string first_of(const std::vector<std::string>& names) {
 
 void print_model(const Page& page, const build::Survey& f) {
   page.line("%s: %s, %s", f.path.c_str(), f.kind.c_str(), f.origin.c_str());
-  for (const auto& p : f.inputs) page.line("  input   %-24s %s", p.name.c_str(), ir::type_text(p.type).c_str());
-  for (const auto& p : f.outputs) page.line("  output  %-24s %s", p.name.c_str(), ir::type_text(p.type).c_str());
+  for (const auto& p : f.inputs)
+    page.line("  input   %s %s", in_columns(p.name, kNameColumns).c_str(), ir::type_text(p.type).c_str());
+  for (const auto& p : f.outputs)
+    page.line("  output  %s %s", in_columns(p.name, kNameColumns).c_str(), ir::type_text(p.type).c_str());
   for (const auto& [name, axes] : f.symbols) {
     std::string list;
     for (const std::string& a : axes) list += (list.empty() ? "" : ", ") + a;
-    page.line("  symbol  %-24s %s", name.c_str(), list.c_str());
+    page.line("  symbol  %s %s", in_columns(name, kNameColumns).c_str(), list.c_str());
   }
   page.line("  %s:", counted(f.nodes, "node").c_str());
   for (const onnx::OpUse& u : f.ops)
@@ -215,11 +219,11 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
             p.backend.c_str(), std::string(dtype_name(p.precision)).c_str(),
             bytes_text(static_cast<double>(e.file->size())).c_str());
   for (const plan::Port& port : p.inputs)
-    page.line("  input   %-24s %s%s", port.name.c_str(), std::string(dtype_name(port.dtype)).c_str(),
-              shape_text(port.shape).c_str());
+    page.line("  input   %s %s%s", in_columns(port.name, kNameColumns).c_str(),
+              std::string(dtype_name(port.dtype)).c_str(), shape_text(port.shape).c_str());
   for (const plan::Port& port : p.outputs)
-    page.line("  output  %-24s %s%s", port.name.c_str(), std::string(dtype_name(port.dtype)).c_str(),
-              shape_text(port.shape).c_str());
+    page.line("  output  %s %s%s", in_columns(port.name, kNameColumns).c_str(),
+              std::string(dtype_name(port.dtype)).c_str(), shape_text(port.shape).c_str());
   for (const auto& [name, value] : p.tuned_for)
     page.line("  tuned   %s=%lld", name.c_str(), static_cast<long long>(value));
   for (const std::string& name : p.dims)

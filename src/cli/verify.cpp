@@ -10,6 +10,7 @@
 #include "base/plural.hpp"
 #include "base/thread_pool.hpp"
 #include "build/subject.hpp"
+#include "cli/console/columns.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
 #include "compile/backends.hpp"
@@ -93,13 +94,14 @@ Result<judge::VerifyTerms> terms_of(const Arguments& arguments, const std::strin
 
 // `given`: the inputs are no seed's.
 void print(const Page& page, const judge::Verification& v, bool given) {
+  constexpr size_t kOutputColumns = 14;
   if (!v.outputs.empty())
-    page.line("%-4s %-14s %9s %9s %9s %9s %9s %9s %10s", "seed", "output", "l0", "l1", "l2", "lInf", "of range",
-              "of change", "cosine");
+    page.line("%-4s %s %9s %9s %9s %9s %9s %9s %10s", "seed", in_columns("output", kOutputColumns).c_str(), "l0", "l1",
+              "l2", "lInf", "of range", "of change", "cosine");
   for (const judge::OutputVerdict& o : v.outputs) {
     const judge::Difference& d = o.difference;
-    page.line("%-4s %-14s %9.3g %9.3g %9.3g %9.3g %9.3g %9s %10.7f%s", given ? "-" : std::to_string(o.seed).c_str(),
-              o.output.c_str(), d.l0, d.l1, d.l2, d.linf, d.relative,
+    page.line("%-4s %s %9.3g %9.3g %9.3g %9.3g %9.3g %9s %10.7f%s", given ? "-" : std::to_string(o.seed).c_str(),
+              in_columns(o.output, kOutputColumns).c_str(), d.l0, d.l1, d.l2, d.linf, d.relative,
               o.of_change ? format("%.3g", *o.of_change).c_str() : "-", d.cosine,
               !o.inside      ? "  OUTSIDE"
               : d.count == 0 ? "  empty: no value"

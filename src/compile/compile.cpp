@@ -11,6 +11,7 @@
 #include "compile/interface_types.hpp"
 #include "compile/locks.hpp"
 #include "compile/other_files.hpp"
+#include "compile/own_names.hpp"
 #include "compile/pinned.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
@@ -58,6 +59,7 @@ Result<Imported> import_any(const std::string& model, const std::map<std::string
   if (!pinned.sizes.empty()) {
     out.notes.push_back("sizes that the structure of the model depends on are fixed: " + pinned_list(pinned));
   }
+  if (!imported.same.empty()) out.sections.push_back({std::string(kSameSection), same_text(imported.same)});
   std::string lines;
   for (const auto& [name, value] : fixed) lines += name + "=" + value + "\n";
   if (!fixed.empty()) out.sections.push_back({std::string(kFixedSection), lines});
@@ -253,10 +255,8 @@ Result<Compiled> Compilation::lower(const lower::RefusedChoices& refused, bool s
 Status Compilation::State::begin(Options given, Imported model) {
   options = std::move(given);
   imported = std::move(model);
-  for (const plan::Section& s : imported.sections)
-    if (s.name == kPinnedSection)
-      for (auto* dims : {&options.dims, &options.min_dims, &options.max_dims})
-        PERI_TRY(leave_out_pinned(s.bytes, dims));
+  for (auto* dims : {&options.dims, &options.min_dims, &options.max_dims})
+    PERI_TRY(to_own_names(imported.sections, dims));
   if (options.lock)
     if (Status same = obey_lock(&options); !same.ok())
       return std::move(same).error().advise("ask for what the lock was made for, or build with --lock again");

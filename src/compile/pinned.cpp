@@ -126,7 +126,8 @@ Result<onnx::ImportedModel> import_pinned(const std::string& model, const std::m
     kept = std::move(fewer);
   }
   for (const auto& [key, value] : sizes.dims)
-    if (value != kShapeEnds && !kept.contains(key) && !resolve_dims(best->graph, {{key, value}}).ok())
+    if (value != kShapeEnds && !kept.contains(key) && !best->same.contains(key) &&
+        !resolve_dims(best->graph, {{key, value}}).ok())
       pinned->also.emplace(key, value);
   pinned->sizes = std::move(kept);
   return best;

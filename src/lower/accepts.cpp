@@ -2,8 +2,11 @@
 #include "lower/accepts.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <unordered_map>
 
 #include "exec/region/region_payload.hpp"
+#include "problem/problem.hpp"
 
 namespace peri::lower {
 
@@ -13,28 +16,49 @@ bool has_own(const tune::Candidates& all, const Placement& placement) {
                      [&](const tune::Candidate& c) { return c.kernel->executor == placement.executor; });
 }
 
-// At the tuned dims and at the others.
-bool everywhere(const Terms& terms, const Region& r, bool own) {
-  const auto at = [&](const DimBinding& dims) {
-    const auto concrete = exec::bind_region(region_graph(r), dims);
-    if (!concrete.ok()) return false;
-    return own ? has_own(terms.tuner.offers(*concrete, constant_inputs(r)), terms.backend.placement)
-               : terms.tuner.accepted(*concrete, constant_inputs(r));
-  };
-  return at(terms.tuned_for) && std::all_of(terms.also.begin(), terms.also.end(), at);
-}
+// Answers about regions, by their text: a chain is cut anew with each node that joins it, and long models repeat
+// theirs.
+class Asked {
+ public:
+  explicit Asked(const Terms& terms) : terms_(terms) {}
+  // At the tuned dims and at the others.
+  bool everywhere(const Region& r, bool own) {
+    const ir::Graph graph = region_graph(r);
+    const std::vector<bool> constant = constant_inputs(r);
+    std::string key = (own ? "own " : "any ") + problem::identity(graph, constant);
+    for (const ir::Value* v : graph.inputs)  // of which the text has only the type
+      if (v->content) key += "; " + v->name + " holds " + shape_text(*v->content);
+    const auto [known, fresh] = known_.emplace(std::move(key), false);
+    if (fresh) known->second = ask(graph, constant, own);
+    return known->second;
+  }
+  bool everywhere_or_first(const Region& r) {
+    if (!terms_.backend.placement.own_only) return everywhere(r, false);
+    if (everywhere(r, true)) return true;
+    Region first;
+    first.nodes = {r.nodes.front()};
+    close_region(terms_.graph, &first);
+    return !everywhere(first, true) && everywhere(r, false);
+  }
 
+ private:
+  bool ask(const ir::Graph& graph, const std::vector<bool>& constant, bool own) const {
+    const auto at = [&](const DimBinding& dims) {
+      const auto concrete = exec::bind_region(graph, dims);
+      if (!concrete.ok()) return false;
+      return own ? has_own(terms_.tuner.offers(*concrete, constant), terms_.backend.placement)
+                 : terms_.tuner.accepted(*concrete, constant);
+    };
+    return at(terms_.tuned_for) && std::all_of(terms_.also.begin(), terms_.also.end(), at);
+  }
+
+  const Terms& terms_;
+  std::unordered_map<std::string, bool> known_;
+};
 }  // namespace
 
 Accepts accepts_of(const Terms& terms) {
-  return [&terms](const Region& r) {
-    if (!terms.backend.placement.own_only) return everywhere(terms, r, false);
-    if (everywhere(terms, r, true)) return true;
-    Region first;
-    first.nodes = {r.nodes.front()};
-    close_region(terms.graph, &first);
-    return !everywhere(terms, first, true) && everywhere(terms, r, false);
-  };
+  return [asked = std::make_shared<Asked>(terms)](const Region& r) { return asked->everywhere_or_first(r); };
 }
 
 }  // namespace peri::lower

@@ -88,14 +88,19 @@ Status fix_inputs(const ImportOptions& options, Survey* survey) {
 }
 
 void fix_sizes(const ImportOptions& options, Survey* survey) {
-  std::map<std::string, Dim, std::less<>> from_zero;
-  for (const std::string& name : options.from_zero) from_zero.emplace(name, Dim::symbol_from_zero(name));
+  std::map<std::string, Dim, std::less<>> same, from_zero;
+  for (const auto& [name, to] : options.same) same.emplace(name, Dim::symbol(to.name));
+  for (const std::string& name : options.from_zero) {
+    const auto it = options.same.find(name);
+    const std::string& kept = it == options.same.end() ? name : it->second.name;
+    from_zero.emplace(kept, Dim::symbol_from_zero(kept));
+  }
   for (auto* const list : {&survey->report.inputs, &survey->report.outputs})
     for (PortInfo& p : *list)
       for (size_t axis = 0; p.type.shape && axis < p.type.shape->size(); ++axis) {
         Dim& d = (*p.type.shape)[axis];
         if (list == &survey->report.inputs) d = d.substitute(options.sizes);
-        d = d.substitute(from_zero);
+        d = d.substitute(same).substitute(from_zero);
       }
 }
 

@@ -8,6 +8,7 @@
 #include "base/plural.hpp"
 #include "onnx/build_graph.hpp"
 #include "onnx/complete_graph.hpp"
+#include "onnx/equal_sizes.hpp"
 #include "onnx/fixed.hpp"
 #include "onnx/joined_sizes.hpp"
 #include "onnx/survey.hpp"
@@ -97,15 +98,23 @@ Result<ImportedModel> import_bytes(std::string_view bytes, std::shared_ptr<const
     out.files.push_back(file);
   }
   if (!done.ok()) return std::move(done).error().in_file(path);
-  if (auto joined = joined_sizes(out.graph); !joined.empty()) {
+  if (const SameSizes same = equal_sizes(out.graph); !same.empty()) {
     ImportOptions again = options;
-    again.from_zero.merge(joined);
+    again.same = merged(options.same, same);
+    auto unified = import_bytes(bytes, keep, path, dir, again);
+    if (unified.ok()) return unified;
+  }
+  if (auto open = joined_sizes(out.graph); !open.empty()) {
+    ImportOptions again = options;
+    again.from_zero.merge(open);
     auto from_zero = import_bytes(bytes, std::move(keep), path, dir, again);
     if (from_zero.ok()) return from_zero;
   }
   for (const auto& [name, container] : survey.containers)
     out.lengths.emplace(name, static_cast<int64_t>(container.elements.size()));
   out.symbols = symbols_of(out.graph);
+  out.same = options.same;
+  for (std::string& note : same_notes(out.same)) survey.report.notes.push_back(std::move(note));
   out.report = std::move(survey.report);
   out.metadata.insert(survey.model.metadata.begin(), survey.model.metadata.end());
   return out;

@@ -53,11 +53,18 @@ struct Symbol {
   std::vector<std::string> axes;
 };
 
+// Dimensions of inputs under several names, which a node requires to be equal: each name to the one that stays.
+struct SameSize {
+  std::string name, node;
+};
+using SameSizes = std::map<std::string, SameSize, std::less<>>;
+
 struct ImportedModel {
   ir::Graph graph;
   ImportReport report;
   std::vector<Symbol> symbols;
   std::map<std::string, std::string> metadata;
+  SameSizes same;      // names that the graph has no more
   DimBinding lengths;  // of ImportOptions::lengths, those that name a sequence or optional
   // Mapped files that constants of the graph are views of. The tensors keep them alive.
   std::vector<std::shared_ptr<const MappedFile>> files;
@@ -75,6 +82,7 @@ struct ImportOptions {
   // Dimensions of inputs that may be 0. Others are taken to be at least 1, but for those that join an input to
   // something else, as a decoder joins its past: these may always be 0.
   std::set<std::string, std::less<>> from_zero = {};
+  SameSizes same = {};  // names of dimensions that are replaced; those that follow from the graph always are
   // For inputs that are sequences the number of elements, each of which becomes an input NAME.K; for optional ones
   // whether they are present, which is the default.
   DimBinding lengths = {};

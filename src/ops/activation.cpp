@@ -34,16 +34,11 @@ Status shrink(RefCall& call) {
   return integer_pointwise(call, [=](int64_t x) { return int_from(t, f(int_value(t, x))); });
 }
 
+// ONNX lets only the slope be broadcast; runtimes broadcast the input too, and so does this.
 Status infer_prelu(InferContext& c) {
-  PERI_ASSIGN(const Shape s, broadcast(c.shape(0), c.shape(1)));
-  bool stretched = s.size() != c.rank(0);  // the input, which stays as it is
-  for (size_t d = 0; !stretched && d < s.size(); ++d)
-    stretched = s[d].is_const() && c.shape(0)[d].is_const() && !(s[d] == c.shape(0)[d]);
-  if (stretched)
-    return invalid("the slope of prelu does not broadcast to its input")
-        .expecting(shape_text(c.shape(0)))
-        .but_found(shape_text(c.shape(1)));
-  return infer_same(c);
+  PERI_ASSIGN(Shape s, broadcast(c.shape(0), c.shape(1)));
+  c.set(0, c.dtype(0), std::move(s));
+  return Ok{};
 }
 Status prelu(RefCall& call) {
   if (!call.in[0]->floating()) {
@@ -108,6 +103,8 @@ const Entry activation_entry{{
      .samples = {"graph { input x: f32[2,3,5]; input s: f32[3,1]; y = prelu(x, s); output y }",
                  "graph { input x: f32[2,3]; const s: f32[] = [0.25]; y = prelu(x, s); output y }",
                  "graph { input x: i32[2,3]; const s: i32[1] = [2]; y = prelu(x, s); output y }",
-                 "graph { input x: f16[0,3]; input s: f16[3]; y = prelu(x, s); output y }"}},
+                 "graph { input x: f16[0,3]; input s: f16[3]; y = prelu(x, s); output y }",
+                 "graph { input x: f32[2,1,3]; input s: f32[4,1,5,1]; y = prelu(x, s); output y }",
+                 "graph { input x: f32[1,3]; const s: f32[2,1] = [0.25, 3]; y = prelu(x, s); output y }"}},
 }};
 }  // namespace peri::ops

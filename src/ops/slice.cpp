@@ -33,13 +33,15 @@ std::optional<Dim> sliced_length(const Dim& d, const Dim& start, const Dim& end,
 struct Range {
   int64_t start = 0, step = 1;
 };
+constexpr int64_t kMaxStep = int64_t{1} << 62;  // beyond it no sum wraps; a step beyond an axis takes its first element
 // Concrete start and step of every axis, clamped as the definition says. REQUIRES concrete input dims.
 Result<std::vector<Range>> ranges_of(const std::vector<int64_t>& dims, const std::vector<int64_t>& starts,
                                      const std::vector<int64_t>& axes, const std::vector<int64_t>& steps) {
   std::vector<Range> out(dims.size());
   for (size_t k = 0; k < starts.size(); ++k) {
     PERI_ASSIGN(const int64_t axis, normalize_axis(axes.empty() ? static_cast<int64_t>(k) : axes[k], dims.size()));
-    const int64_t d = dims[static_cast<size_t>(axis)], step = steps.empty() ? 1 : steps[k];
+    const int64_t d = dims[static_cast<size_t>(axis)], most = std::max<int64_t>(d, 1);
+    const int64_t step = steps.empty() ? 1 : std::clamp(steps[k], -most, most);
     const int64_t s = starts[k] < 0 ? std::max<int64_t>(starts[k], -d - 1) + d : starts[k];
     out[static_cast<size_t>(axis)] = {
         step > 0 ? std::clamp<int64_t>(s, 0, d) : std::clamp<int64_t>(s, 0, std::max<int64_t>(d - 1, 0)), step};
@@ -72,8 +74,10 @@ Result<Wanted> axes_and_steps(InferContext& c, size_t count) {
   for (int64_t& a : w.axes) {
     PERI_ASSIGN(a, normalize_axis(a, c.rank(0)));
   }
-  for (int64_t s : w.steps)
-    if (s == 0 || s == INT64_MIN) return invalid("slice has a step of %s", s == 0 ? "0" : "-2^63");
+  for (int64_t& s : w.steps) {
+    if (s == 0) return invalid("slice has a step of 0");
+    s = std::clamp(s, -kMaxStep, kMaxStep);
+  }
   return w;
 }
 
@@ -166,7 +170,10 @@ const Entry slice_entry{{
      .cost = cost_move,
      .moves = true,
      .samples =
-         {"graph { input x: f32[5,7]; const s: i64[2] = [1, 0]; const e: i64[2] = [4, 6]; y = slice(x, s, e); output y "
+         {"graph { input x: f32[5,7]; const s: i64[2] = [1, 6]; const e: i64[2] = [9223372036854775807, -9]; const a: "
+          "i64[2] = [0, 1]; const t: i64[2] = [9223372036854775807, -9223372036854775808]; y = slice(x, s, e, a, t); "
+          "output y }",
+          "graph { input x: f32[5,7]; const s: i64[2] = [1, 0]; const e: i64[2] = [4, 6]; y = slice(x, s, e); output y "
           "}",
           "graph { input x: f32[5,7]; const s: i64[1] = [-3]; const e: i64[1] = [9223372036854775807]; const a: i64[1] "
           "= [-1]; y = slice(x, s, e, a); output y }",

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/fault.hpp"
+#include "tune/rejection.hpp"
 
 namespace peri::tune {
 
@@ -30,7 +31,7 @@ void judge_contained(Judge& judge, const ir::Graph& region, const std::vector<bo
     });
     if (done.ok()) return;
     Verdict refused;
-    refused.evidence.rejected = done.error().message;
+    refused.evidence.rejected = rejection(done.error());
     refused.lasting = done.error().kind == ErrorKind::kInternal;
     const std::vector<size_t> now = at ? std::vector<size_t>{*at} : left;  // before any was tried: it holds for all
     for (const size_t k : now) {
@@ -43,7 +44,7 @@ void judge_contained(Judge& judge, const ir::Graph& region, const std::vector<bo
 SampleVerdict samples_contained(Judge& judge, const kernels::Kernel& kernel, const std::function<void()>& before) {
   Result<SampleVerdict> made = contained([&]() -> Result<SampleVerdict> { return judge.samples(kernel, before); });
   if (made.ok()) return std::move(made).value();
-  return {0, made.error().message, made.error().kind == ErrorKind::kInternal};
+  return {0, rejection(made.error()), made.error().kind == ErrorKind::kInternal};
 }
 
 }  // namespace peri::tune

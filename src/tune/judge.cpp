@@ -11,6 +11,7 @@
 #include "exec/cuda_code.hpp"
 #include "tune/apart.hpp"
 #include "tune/peers.hpp"
+#include "tune/rejection.hpp"
 #include "tune/rivals.hpp"
 #include "tune/samples.hpp"
 #include "tune/trial.hpp"
@@ -79,6 +80,10 @@ std::string too_large(const ir::Graph& region) {
   for (const ir::Node* n : region.nodes) flops += ops::cost_of(*n).flops;
   if (flops > kMaxTrialFlops) return format("one run of it takes %.0f Gflop: too much to try", flops / 1e9);
   return lacks_memory("to try it", trial_bytes(region));
+}
+
+std::string cannot_be_judged(const Error& error) {
+  return (error.kind == ErrorKind::kMemory ? "" : "cannot be judged: ") + rejection(error);
 }
 
 // One problem, while its candidates are judged.
@@ -159,7 +164,7 @@ struct Case {
       const ErrorKind kind = trial.error().kind;
       v.lasting = kind != ErrorKind::kMemory;
       const bool says_all = kind == ErrorKind::kMemory || kind == ErrorKind::kInternal || kind == ErrorKind::kAccuracy;
-      v.evidence.rejected = (says_all ? "" : "it refuses when it is made: ") + trial.error().text();
+      v.evidence.rejected = (says_all ? "" : "it refuses when it is made: ") + rejection(trial.error());
       return v;
     }
     told(index, nullptr);
@@ -169,7 +174,7 @@ struct Case {
       spent->checks += lap(&since);
       if (!error.ok()) {
         v.lasting = error.error().kind != ErrorKind::kMemory;
-        v.evidence.rejected = error.error().text();
+        v.evidence.rejected = rejection(error.error());
         return v;
       }
       v.evidence.shapes = 1;
@@ -186,7 +191,7 @@ struct Case {
       const Status timed = time(c, **trial, &v.evidence);
       if (!timed.ok()) {
         v.lasting = timed.error().kind != ErrorKind::kMemory;
-        v.evidence.rejected = timed.error().text();
+        v.evidence.rejected = rejection(timed.error());
         return v;
       }
     }
@@ -281,10 +286,10 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
   }
   int64_t since = now_ns();
   auto arguments = make_arguments(region, terms.seed);
-  if (!arguments.ok()) return all("cannot be judged: " + arguments.error().text());
+  if (!arguments.ok()) return all(cannot_be_judged(arguments.error()));
   auto given = Given::make(std::move(*arguments), constant);
   state_->spent.arguments += lap(&since);
-  if (!given.ok()) return all("cannot be judged: " + given.error().text());
+  if (!given.ok()) return all(cannot_be_judged(given.error()));
   Case one{region,
            constant,
            terms,
@@ -307,7 +312,7 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
     else if (expected.error().kind == ErrorKind::kRefused)
       one.too_expensive = expected.error().text();
     else
-      return all("cannot be judged: " + expected.error().text());
+      return all(cannot_be_judged(expected.error()));
   }
   state_->spent.reference += lap(&since);
   one.trials.resize(candidates.size());

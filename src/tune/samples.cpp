@@ -8,6 +8,7 @@
 
 #include "exec/cuda_code.hpp"
 #include "problem/problem.hpp"
+#include "tune/rejection.hpp"
 #include "tune/sample_regions.hpp"
 #include "tune/trial.hpp"
 
@@ -180,8 +181,10 @@ SampleVerdict check_samples(const kernels::Kernel& kernel, const TrialPlace& pla
     if (before) before();
     const Status right = check_problem(kernel, place, &p, n, &share, pool, &v, &unmade);
     if (right.ok()) continue;
-    v.failed = "wrong on a sample: " + right.error().text() + " in " + problem::text(p.region, p.constant);
-    v.lasting = right.error().kind != ErrorKind::kMemory;
+    const bool short_of_memory = right.error().kind == ErrorKind::kMemory;
+    v.failed = (short_of_memory ? "" : "wrong on a sample: ") + rejection(right.error()) + " in " +
+               problem::text(p.region, p.constant);
+    v.lasting = !short_of_memory;
   }
   if (v.failed.empty() && v.samples == 0)
     v.failed = "no sample of it ran: nothing is known of it" + (unmade.empty() ? "" : "; " + unmade);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +28,11 @@ namespace peri::tune {
 
 namespace {
 constexpr double kReferencePatienceS = 1800;  // expected answers of a large problem, before any candidate runs
+
+bool address_space_is_limited() {
+  rlimit limit = {};
+  return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
 
 // How a worker ended.
 struct Death {
@@ -68,8 +74,11 @@ struct Process {
     if (!WIFSIGNALED(status)) return {format("ended with status %d", WEXITSTATUS(status)), false, false};
     const int n = WTERMSIG(status);
     const char* name = sigabbrev_np(n);
-    const bool ours = n == SIGSEGV || n == SIGILL || n == SIGBUS || n == SIGFPE;
-    return {std::string("died of SIG") + (name ? name : std::to_string(n)), ours,
+    const bool fault = n == SIGSEGV || n == SIGILL || n == SIGBUS || n == SIGFPE;
+    // A library may not look whether it got the memory that it asked for.
+    const bool limited = fault && address_space_is_limited();
+    const std::string why = limited ? ", with its memory limited (ulimit -v)" : "";
+    return {std::string("died of SIG") + (name ? name : std::to_string(n)) + why, fault && !limited,
             n == SIGKILL || n == SIGTERM || n == SIGINT};
   }
 };

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -236,6 +238,33 @@ TEST_F(FileTest, WritesWholeOrNotAtAll) {
   EXPECT_FALSE(write_file_atomic(dir_ + "/", "x").ok());
   EXPECT_FALSE(write_file_atomic("", "x").ok());
   EXPECT_FALSE(write_file_atomic("/dev/null", "x").ok());
+}
+
+// In a child that sees an empty /proc, as in a chroot. Such a process cannot name a file that has no name.
+TEST_F(FileTest, WritesWithoutProc) {
+  constexpr int kNotAllowed = 77;
+  const std::string path = dir_ + "/out";
+  put(path, "old");
+  const size_t before = entries();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool hidden = ::unshare(::geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
+                        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                        ::mount("none", "/proc", "tmpfs", 0, nullptr) == 0;
+    if (!hidden) ::_exit(kNotAllowed);
+    {
+      AtomicFile dropped = AtomicFile::create(path).value();
+      if (!dropped.write("half").ok()) ::_exit(1);
+    }
+    if (entries() != before || read_file(path, 10).value() != "old") ::_exit(2);
+    ::_exit(write_file_atomic(path, "new").ok() ? 0 : 3);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotAllowed) GTEST_SKIP() << "no mount namespace";
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(read_file(path, 10).value(), "new");
+  EXPECT_EQ(entries(), before);
 }
 
 TEST_F(FileTest, WritingReplacesALinkAndNotItsTarget) {

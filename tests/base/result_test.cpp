@@ -47,6 +47,22 @@ TEST(Error, NamesAreEscapedAsInTables) {
   EXPECT_EQ(error.text(), "a\\x0ab.onnx: 'c\\x09d': no input 'x\\x0ay': found 'z\\x09'");
 }
 
+TEST(Error, LongValuesAreShortenedWhereverTheyAreQuoted) {
+  const std::string value(100000, 'x');
+  const std::string shown = "'" + std::string(100, 'x') + "... (100000 bytes)'";
+  const Error error = invalid("no word '%s' in the model's list", value.c_str())
+                          .at_node(value)
+                          .expecting("'a', '" + value + "' and 3 more")
+                          .but_found("'" + value + "'");
+  EXPECT_EQ(error.text(), shown + ": no word " + shown + " in the model's list: expected 'a', " + shown +
+                              " and 3 more, found " + shown);
+  EXPECT_EQ(error.found, shown);
+  EXPECT_LT(invalid("%s", value.c_str()).text().size(), 9000u) << "of no value in quotation marks";
+  const std::string umlauts = invalid("'%s'", ("x" + std::string(300, '\xc3') + "").c_str()).text();
+  EXPECT_LT(umlauts.size(), 1000u);
+  EXPECT_EQ(invalid("the step's '%s' isn't the engine's", std::string(200, 'y').c_str()).text().size(), 200u + 32u);
+}
+
 TEST(Error, InnermostPlaceIsKept) {
   Error error = invalid("x").in_file("inner");
   EXPECT_EQ(std::move(error).in_file("outer").file, "inner");

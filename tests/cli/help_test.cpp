@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "cli/console/arguments.hpp"
+#include "cli/console/columns.hpp"
 #include "cli/console/terminal.hpp"
 
 namespace peri::cli {
@@ -65,6 +66,19 @@ TEST(Help, RowsHangFromTheirColumn) {
   EXPECT_EQ(help_row("  --long-one", "one two", 8, 0), "  --long-one  one two\n");
   EXPECT_EQ(help_row("", "one two three", 0, 8), "one two\nthree\n");
   EXPECT_EQ(help_row("  -x", "unbreakable-word", 8, 16), "  -x    unbreakable-word\n");
+}
+
+TEST(Columns, NamesInAnyScriptLineUp) {
+  EXPECT_EQ(columns_of("caf\xc3\xa9"), 4u);
+  EXPECT_EQ(columns_of("cafe\xcc\x81"), 4u) << "a mark over the letter";
+  EXPECT_EQ(columns_of("\xe5\x85\xa5\xe5\x8a\x9b"), 4u) << "two wide characters";
+  EXPECT_EQ(in_columns("caf\xc3\xa9", 6), "caf\xc3\xa9  ");
+  EXPECT_EQ(in_columns("\xe5\x85\xa5", 5), "\xe5\x85\xa5   ");
+  EXPECT_EQ(in_columns("a\n", 6), "a\\x0a ") << "as it is printed";
+  EXPECT_EQ(in_columns("abc", 2), "abc");
+  EXPECT_EQ(cut_to_columns("abcdef", 6), "abcdef");
+  EXPECT_EQ(cut_to_columns("abcdefg", 6), "abcd..");
+  EXPECT_EQ(cut_to_columns("\xe5\x85\xa5\xe5\x8a\x9b\xe5\x85\xa5", 5), "\xe5\x85\xa5..") << "half of one does not fit";
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ TEST(Refusals, BadShapesAxesAndAttributes) {
            "y }",
            "graph { input x: f32[2,3]; input y: f32[4]; z = add(x, y); output z }",
            "graph { input x: f32[2,3]; input y: i32[3]; z = add(x, y); output z }",
-           "graph { input x: f32[3]; input s: f32[2,3]; y = prelu(x, s); output y }",
+           "graph { input x: f32[3]; input s: f32[2]; y = prelu(x, s); output y }",
            "graph { input x: u8[3]; y = neg(x); output y }",
            "graph { input x: f32[3]; y = cast(x) {to=99}; output y }",
            "graph { input x: f32[3]; y = cast(x); output y }",

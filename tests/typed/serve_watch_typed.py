@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """`peri serve` to those who look on: peri top, the dashboard, logs that rotate, traces; loaded by peri bench, tuned, by profile, drained."""
+import fcntl
 import html.parser
 import http.server
 import json
 import os
+import pty
 import re
 import signal
 import socket
+import struct
 import subprocess
+import termios
 import threading
 import time
 
@@ -58,7 +62,18 @@ class Watch(Served):
         r = self.peri("top", self.metrics_url(), "--once")
         self.assertEqual(r.returncode, 0, r.stderr)
         lines = r.stdout.decode().splitlines()
-        self.assertLessEqual(max(map(len, lines)), 60)
+        table = [line for line in lines if line.startswith(("model ", "add/1 ", "a-name-that-is-longer-than-any-column-of-the-page/1 "))]
+        self.assertEqual((len(table), len(set(map(len, table)))), (3, 1), lines)
+        reason = next(m for m in json.loads(self.peri("top", self.metrics_url(), "--once", "--json", "-").stdout)["not_served"] if m.startswith("broken"))
+        self.assertIn(reason, lines, "as a whole where nothing limits it")
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+        self.assertEqual(self.peri("top", self.metrics_url(), "--once", capture_output=False, stdout=theirs, stderr=subprocess.DEVNULL).returncode, 0)
+        narrow = os.read(ours, 65536).decode().splitlines()
+        self.assertLessEqual(max(map(len, narrow)), 60)
+        self.assertTrue(any(line.startswith("a-name-that-is-l.. ") for line in narrow), narrow)
+        os.close(ours)
+        os.close(theirs)
         self.assertNotIn("\x1b", r.stdout.decode())
         for want in ("not ready, up ", "memory ", "model ", "add/1 ", "  rows 1 100%", "  cut delay 100%", "broken: UNAVAILABLE"):
             self.assertTrue(any(line.startswith(want) for line in lines), (want, lines))

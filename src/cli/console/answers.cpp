@@ -7,6 +7,7 @@
 #include "base/file.hpp"
 #include "base/plural.hpp"
 #include "base/utf8.hpp"
+#include "cli/console/columns.hpp"
 
 namespace peri::cli {
 
@@ -167,7 +168,7 @@ Status show_output(const Page& page, JsonWriter& w, const std::string& name, con
       w.key("min").null().key("max").null().key("mean").null();
     w.field("nan", none.nan).field("inf", none.infinite);
   }
-  page.line("%-16s %s%s  %s", name.c_str(), type.c_str(), numbers.c_str(), first_of(t).c_str());
+  page.line("%s %s%s  %s", in_columns(name, 16).c_str(), type.c_str(), numbers.c_str(), first_of(t).c_str());
   if (shown.top > 0) PERI_TRY(show_largest(page, w, name, t, shown));
   if (shown.print) {
     print_all(page, t);

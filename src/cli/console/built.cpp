@@ -10,6 +10,7 @@
 #include "base/shell_word.hpp"
 #include "build/outside_fates.hpp"
 #include "build/proof.hpp"
+#include "build/reference_why.hpp"
 #include "lower/variants.hpp"
 
 namespace peri::cli {
@@ -80,13 +81,29 @@ std::string operators_of(const lower::StepReport& step) {
   return out.empty() ? out : out + ")";
 }
 
+std::vector<std::string> reasons_of(const lower::StepReport& step) {
+  std::vector<std::string> out;
+  for (const auto& [kernel, reason] : step.refusals) out.push_back(reason);
+  return out;
+}
+
+std::string list_of(const std::set<std::string>& names) {
+  constexpr size_t kMaxBytes = 160;  // of names in a line
+  std::string out;
+  for (const std::string& name : names) {
+    if (out.size() > kMaxBytes) return out + ", ...";
+    out += (out.empty() ? "" : ", ") + name;
+  }
+  return out;
+}
+
 void show_steps(const Page& page, const compile::Compiled& c) {
   const plan::Program& p = c.program;
   int64_t device = 0;
-  std::map<std::string, int64_t> slow;  // operators that run on the reference
+  std::map<build::ReferenceWhy, std::set<std::string>> slow;  // operators that run on the reference
   for (const plan::Step& s : p.steps) device += s.device != plan::kHost;
   for (const lower::StepReport* s : lower::all_reports(c.steps))
-    if (s->chosen == "reference") ++slow[s->name + operators_of(*s)];
+    if (s->chosen == "reference") slow[build::reference_why(reasons_of(*s))].insert(s->name + operators_of(*s));
   const int64_t in_bodies = build::body_steps(c);
   page.line("steps      %zu%s%s", p.steps.size(),
             in_bodies > 0
@@ -99,16 +116,10 @@ void show_steps(const Page& page, const compile::Compiled& c) {
     page.line("on host    '%s', copies for it %.4f ms: %s", c.on_host[k].name.c_str(), c.on_host[k].copies_ms,
               c.on_host[k].reason.c_str());
   if (c.on_host.size() > kShown) page.line("           and %zu more: peri explain ENGINE", c.on_host.size() - kShown);
-  if (slow.empty()) return;
-  std::string names;
-  for (const auto& [name, count] : slow) {
-    names += (names.empty() ? "" : ", ") + name;
-    if (names.size() > 160) {
-      names += ", ...";
-      break;
-    }
+  for (const auto& [why, steps] : slow) {
+    page.line("reference  %s, they are slow: %s", build::reference_text(why, "these").c_str(), list_of(steps).c_str());
+    if (why == build::ReferenceWhy::kNoMemory) page.line("           %s", std::string(build::kMoreMemory).c_str());
   }
-  page.line("reference  no kernel takes these, they are slow: %s", names.c_str());
 }
 // "3 of 5 steps verified individually, 1 right by definition, 1 in runs of the engine".
 std::string verified_text(const build::StepsDone& done) {

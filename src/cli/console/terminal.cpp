@@ -16,6 +16,7 @@
 
 #include "base/clock.hpp"
 #include "base/file_uses.hpp"
+#include "base/knobs.hpp"
 #include "base/result.hpp"
 #include "base/utf8.hpp"
 #include "base/version.hpp"
@@ -67,6 +68,9 @@ void on_alarm(int) {
   if (!g_seen) end_now();
 }
 constexpr size_t kMinColumns = 20;  // narrower terminals wrap by themselves
+
+// A terminal that can move the cursor and erase.
+bool redraws(int file) { return isatty(file) == 1 && !terminal_is_dumb(); }
 
 // 80 for a terminal that does not report its width.
 size_t terminal_columns(int file) {
@@ -162,14 +166,16 @@ void log_line(std::string_view line) {
   to_file(line);
 }
 
-void clear_screen() { std::fputs("\x1b[H\x1b[2J", stdout); }
+void clear_screen() {
+  if (redraws(1)) std::fputs("\x1b[H\x1b[2J", stdout);
+}
 
 void say(std::string_view line) {
   std::fprintf(stderr, "%s\n", printable(line).c_str());
   to_file(line);
 }
 
-Progress::Progress(bool quiet) : quiet_(quiet), terminal_(isatty(2) == 1), start_ns_(now_ns()) {
+Progress::Progress(bool quiet) : quiet_(quiet), terminal_(redraws(2)), start_ns_(now_ns()) {
   last_ns_ = start_ns_ - kPlainLineEveryNs + kFirstPlainLineNs;
 }
 Progress::~Progress() { clear(); }
@@ -207,7 +213,7 @@ void Progress::clear() {
 
 void watch_interrupt(std::string_view command, bool stops) {
   g_stops = stops;
-  const std::string line = format("%sFAILED %s: interrupted%s\n", isatty(2) == 1 ? "\r\033[K" : "",
+  const std::string line = format("%sFAILED %s: interrupted%s\n", redraws(2) ? "\r\033[K" : "",
                                   std::string(command).c_str(), stops ? " before it could end in order" : "");
   g_last_size = command.empty() ? 0 : line.copy(g_last_line, sizeof g_last_line);
   struct sigaction action = {};

@@ -22,7 +22,7 @@ size_t output_columns();
 // spaces to this many columns (0: not wrapped).
 std::string help_row(const std::string& left, std::string_view text, size_t indent, size_t columns);
 
-// Clears the terminal at standard output.
+// Clears the terminal at standard output, if it is one that can be cleared.
 void clear_screen();
 // A line wrapped at spaces to this many columns (0: not wrapped); continuation lines are indented.
 std::string wrapped(std::string_view line, size_t columns);

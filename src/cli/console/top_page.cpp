@@ -5,12 +5,13 @@
 #include <map>
 
 #include "base/utf8.hpp"
+#include "cli/console/columns.hpp"
 #include "cli/console/page.hpp"
 
 namespace peri::cli {
 namespace {
 
-constexpr size_t kColumns = 60;
+constexpr size_t kMinNameColumns = 18, kNumberColumns = 42;  // with these a row fits 60 columns
 
 using Counts = std::map<std::string, int64_t>;
 
@@ -157,13 +158,13 @@ Result<Look> look_at(const Json& now, const Json* before) {
   return out;
 }
 
-// Truncates the line at a character boundary.
-std::string fitted(const std::string& line) {
-  std::string out = printable(line);
-  if (out.size() <= kColumns) return out;
-  size_t end = kColumns;
-  while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xc0) == 0x80) --end;
-  return out.substr(0, end);
+std::string title_of(const ModelRow& m) { return printable(m.name + "/" + m.version); }
+
+// Of the column of names: what the longest takes, as far as a row fits the terminal.
+size_t name_columns(const std::vector<ModelRow>& models, size_t terminal) {
+  size_t out = kMinNameColumns;
+  for (const ModelRow& m : models) out = std::max(out, columns_of(title_of(m)));
+  return terminal == 0 ? out : std::max(kMinNameColumns, std::min(out, terminal - std::min(terminal, kNumberColumns)));
 }
 
 // "1 10%, 4 90%": the most frequent values, in ascending order.
@@ -198,11 +199,10 @@ void add_sequences(const ModelRow& m, std::vector<std::string>* out) {
   out->push_back(line + over);
 }
 
-void add_model(const ModelRow& m, double seconds, std::vector<std::string>* out) {
+void add_model(const ModelRow& m, size_t columns, double seconds, std::vector<std::string>* out) {
   const double rate = seconds > 0 ? static_cast<double>(m.success) / seconds : 0;
-  std::string name = printable(m.name + "/" + m.version);
-  if (name.size() > 18) name = name.substr(0, 16) + "..";
-  out->push_back(format("%-18s %8.1f %5lld %5.1f %9.3f %9.3f", name.c_str(), rate, static_cast<long long>(m.pending),
+  const std::string name = in_columns(cut_to_columns(title_of(m), columns), columns);
+  out->push_back(format("%s %8.1f %5lld %5.1f %9.3f %9.3f", name.c_str(), rate, static_cast<long long>(m.pending),
                         rows_of_batch(m), quantile_ms(m, 0.5), quantile_ms(m, 0.99)));
   if (m.memory > 0) out->push_back("  memory " + bytes_text(static_cast<double>(m.memory)));
   if (const std::string list = shares(m.batches); !list.empty()) out->push_back("  rows " + list);
@@ -215,17 +215,18 @@ void add_model(const ModelRow& m, double seconds, std::vector<std::string>* out)
 }
 }  // namespace
 
-Result<std::vector<std::string>> top_lines(const Json& now, const Json* before) {
+Result<std::vector<std::string>> top_lines(const Json& now, const Json* before, size_t terminal) {
   PERI_ASSIGN(const Look look, look_at(now, before));
   std::vector<std::string> out;
   out.push_back(format("%s, up %.0f s, %lld open, %.2f processors", look.state.c_str(), look.up_s,
                        static_cast<long long>(look.open), look.cpu));
   out.push_back("memory " + bytes_text(static_cast<double>(look.resident)) + ", at most " +
                 bytes_text(static_cast<double>(look.peak)) + ", of " + bytes_text(static_cast<double>(look.machine)));
-  out.push_back(format("%-18s %8s %5s %5s %9s %9s", "model", "done/s", "queue", "batch", "p50 ms", "p99 ms"));
-  for (const ModelRow& m : look.models) add_model(m, look.seconds, &out);
-  for (const std::string& other : look.others) out.push_back(other);
-  for (std::string& line : out) line = fitted(line);
+  const size_t columns = name_columns(look.models, terminal);
+  out.push_back(format("%s %8s %5s %5s %9s %9s", in_columns("model", columns).c_str(), "done/s", "queue", "batch",
+                       "p50 ms", "p99 ms"));
+  for (const ModelRow& m : look.models) add_model(m, columns, look.seconds, &out);
+  for (const std::string& other : look.others) out.push_back(printable(other));
   return out;
 }
 

@@ -1,4 +1,4 @@
-// The lines of `peri top`: the activity of a server between two samples, in 60 columns.
+// The lines of `peri top`: the activity of a server between two samples, as wide as the terminal.
 #pragma once
 
 #include "base/json.hpp"
@@ -6,8 +6,9 @@
 
 namespace peri::cli {
 
-// `before`: null: since the models were loaded. Errors: not the status of a peri server.
-Result<std::vector<std::string>> top_lines(const Json& now, const Json* before);
+// `before`: null: since the models were loaded. `terminal`: its columns; 0: none, names are as long as they are.
+// Errors: not the status of a peri server.
+Result<std::vector<std::string>> top_lines(const Json& now, const Json* before, size_t terminal);
 // The same data as a JSON object.
 Result<std::string> top_json(const Json& now, const Json* before);
 

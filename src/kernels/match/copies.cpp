@@ -76,7 +76,8 @@ Result<std::vector<Copy>> slice(const ir::Node& n, const Placed& x, const Placed
     first =
         steps[k] > 0 ? std::clamp<int64_t>(first, 0, d) : std::clamp<int64_t>(first, 0, std::max<int64_t>(d - 1, 0));
     c.shape.from_offset += first * x.strides[a];
-    c.shape.from_strides[a] = x.strides[a] * steps[k];
+    const int64_t most = std::max<int64_t>(d, 1);  // a step beyond the axis takes one element
+    c.shape.from_strides[a] = x.strides[a] * std::clamp(steps[k], -most, most);
   }
   return std::vector<Copy>{std::move(c)};
 }

@@ -81,7 +81,8 @@ Result<Dim> WindowSpec::extent(size_t axis, const Dim& in, bool ceil, const Dim&
   if (slack.is_const() && slack.value() < least)
     return invalid("the window is larger than the padded input")
         .expecting(format("at least %s elements along spatial axis %zu", (reach + least).text().c_str(), axis))
-        .but_found(padded.text());
+        .but_found(padded.text())
+        .advise("give a larger input, or export the model with a smaller window or more padding");
   if (!ceil) return floordiv(slack, stride) + 1;
   return min(ceildiv(slack, stride) + 1, ceildiv(in + window.pad_begin[axis], stride));
 }

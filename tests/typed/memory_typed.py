@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+"""A build with little memory says that memory was the reason, and what to do; nothing of it is kept against a kernel."""
+import resource
+
+from typed import DIGITS, Typed, main
+
+
+class Memory(Typed):
+    def test_memory_that_is_short_is_not_taken_for_a_lack_of_kernels(self):
+        def little():
+            resource.setrlimit(resource.RLIMIT_AS, (150_000 << 10, 150_000 << 10))
+
+        words = ("build", DIGITS, "-o", "a.engine", "--no-tune", "--force")
+        r = self.peri(*words, preexec_fn=little)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        page, last = r.stdout.decode(), r.stderr.decode().strip().split("\n")[-1]
+        self.assertIn("reference  memory was short to try the kernels that take these, they are slow: ", page)
+        self.assertIn("give it more memory (ulimit -v, or the limit of the container) and build again", page)
+        self.assertNotIn("no kernel takes", page)
+        self.assertIn("of them on the slow reference, since memory was short", last)
+        self.ends(0, "explain", "a.engine", "--html", "e.html", "--quiet")
+        self.assertIn("memory was short to try the kernels that take it: it runs on the slow reference", (self.folder / "e.html").read_text())
+        self.assertNotIn("slow reference", self.ends(0, *words))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Sizes and steps at the ends of what numbers hold: as ONNX Runtime has it, or refused with node and remedy."""
+import numpy
+import onnx
+from onnx import parser
+
+from typed import Typed, main
+
+
+class Wide(Typed):
+    def save(self, text):
+        onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}'), self.folder / "m.onnx")
+
+    def answer(self, **given):
+        self.ends(0, "build", "m.onnx", "-o", "a.engine", "--no-tune", "--quiet", "--force")
+        for name, x in given.items():
+            numpy.save(self.folder / f"{name}.npy", x)
+        self.ends(0, "run", "a.engine", *[w for name in given for w in ("-i", f"{name}={name}.npy")], "--output-dir", "out")
+        return numpy.load(self.folder / "out/y.npy")
+
+    def test_a_size_that_nothing_can_hold_is_refused_alike(self):
+        self.save("g (float[n,s] x) => (float[n,s] y) { z = Relu(x) y = Exp(z) }")
+        sizes = ("--dims", "n=1000000000,s=100000")
+        for words in (("inspect", "m.onnx"), ("build", "m.onnx", "-o", "a.engine"), ("build", "m.onnx", "-o", "a.engine", "--no-verify", "--no-tune")):
+            self.assertIn("'x': a value would take 400000000000000 bytes: expected at most 4 TiB; give smaller sizes", self.ends(1, *words, *sizes))
+        self.assertFalse((self.folder / "a.engine").exists())
+
+    def test_a_slope_broadcasts_both_ways(self):
+        x = numpy.arange(-3, 3, dtype=numpy.float32).reshape(2, 3)
+        for given, slope in ((x, numpy.full((2, 1, 3), 0.5)), (x[:1], numpy.arange(6).reshape(2, 3)), (x[:, :1], numpy.array([[1, 2, 3]]))):
+            self.save("g (float[n,m] x, float[...] s) => (float[...] y) { y = PRelu(x, s) }".replace("...", ",".join("abc"[:slope.ndim])))
+            numpy.testing.assert_array_equal(self.answer(x=given, s=slope.astype(numpy.float32)), numpy.where(given < 0, given * slope, numpy.broadcast_to(given, (given + slope).shape)))
+
+    def test_a_window_larger_than_its_input_is_refused_with_a_remedy(self):
+        self.save("g (float[1,1,2] x) => (float[1,1,m] y) { y = MaxPool<kernel_shape = [5]>(x) }")
+        self.assertIn("'y': the window is larger than the padded input: expected at least 5 elements along spatial axis 0, found 2; "
+                      "give a larger input, or export the model with a smaller window or more padding", self.ends(1, "build", "m.onnx"))
+
+    def test_a_step_beyond_every_axis_takes_the_first_element(self):
+        x = numpy.arange(5, dtype=numpy.float32)
+        for step in (2**63 - 1, 2**62, -(2**63) + 1, -(2**63)):
+            first, end = (1, 2**63 - 1) if step > 0 else (3, -(2**63))
+            for size in ("5", "n"):
+                self.save(f"g (float[{size}] x) => (float[m] y) <int64[1] s = {{{first}}}, int64[1] e = {{{end}}}, int64[1] a = {{0}}, int64[1] p = {{{step}}}> {{ y = Slice(x, s, e, a, p) }}")
+                numpy.testing.assert_array_equal(self.answer(x=x), [first], f"{step} {size}")
+
+
+if __name__ == "__main__":
+    main()
