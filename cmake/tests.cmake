@@ -62,7 +62,7 @@ function(peri_tests module)
       target_link_libraries(test_${name} PRIVATE peri_${other})
     endforeach()
   endif()
-  if(module STREQUAL "onnx")
+  if(module STREQUAL "onnx" OR module STREQUAL "api")
     target_link_libraries(test_${name} PRIVATE peri_onnx_proto)  # writes the files that the reader reads
   endif()
   target_link_libraries(test_${name} PRIVATE peri_test_main)

@@ -57,6 +57,8 @@ constexpr peri_dtype dtype_of() {
     return PERI_U32;
   else if constexpr (std::is_same_v<T, uint64_t>)
     return PERI_U64;
+  else if constexpr (std::is_same_v<T, peri_string>)
+    return PERI_STRING;
   else
     return PERI_DTYPE_INVALID;
 }
@@ -95,6 +97,19 @@ struct View {
     return {static_cast<const T*>(data), bytes / sizeof(T)};
   }
 };
+
+// Texts as the elements of a tensor, for View::of(); valid as long as `texts` are unchanged.
+inline std::vector<peri_string> strings_of(std::span<const std::string> texts) {
+  std::vector<peri_string> out;
+  for (const std::string& text : texts) out.push_back({text.data(), text.size()});
+  return out;
+}
+// A copy of the texts of an input or output; empty if its elements are of another type.
+inline std::vector<std::string> texts_of(const View& strings) {
+  std::vector<std::string> out;
+  for (const peri_string& s : strings.as<peri_string>()) out.emplace_back(s.data ? s.data : "", s.bytes);
+  return out;
+}
 
 namespace detail {
 // The dims and memory belong to the views.

@@ -7,6 +7,7 @@
 #ifndef PERI_PERI_H
 #define PERI_PERI_H
 
+#include <peri/tensor.h>
 #include <peri/version.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,46 +53,6 @@ peri_error_kind peri_error_get_kind(const peri_error* error);
 const char* peri_error_get(const peri_error* error, peri_error_part part);
 /* NULL is allowed. */
 void peri_error_free(peri_error* error);
-
-/* ---- tensors --------------------------------------------------------------------------------------------------- */
-
-typedef enum peri_dtype {
-  PERI_DTYPE_INVALID = 0,
-  PERI_F32 = 1,
-  PERI_F64 = 2,
-  PERI_F16 = 3,
-  PERI_BF16 = 4,
-  PERI_I8 = 11,
-  PERI_I16 = 12,
-  PERI_I32 = 13,
-  PERI_I64 = 14,
-  PERI_U8 = 15,
-  PERI_U16 = 16,
-  PERI_U32 = 17,
-  PERI_U64 = 18,
-  PERI_BOOL = 23, /* one byte, 0 or 1 */
-  PERI_STRING = 24
-} peri_dtype;
-/* "f32", "i64", ...; "" for an invalid dtype. Numbers not listed above are formats without a C type. */
-const char* peri_dtype_name(peri_dtype dtype);
-
-typedef enum peri_device {
-  PERI_DEVICE_HOST = 0, /* pinned memory too */
-  PERI_DEVICE_CUDA = 1,
-  PERI_DEVICE_NULL = 100 /* a device without hardware, for tests */
-} peri_device;
-
-/* A tensor in memory of the caller: dense, row-major. All elements of an array have the same struct_size. */
-typedef struct peri_tensor {
-  size_t struct_size; /* sizeof(peri_tensor) */
-  peri_dtype dtype;
-  peri_device device;
-  const int64_t* dims; /* `rank` entries */
-  size_t rank;
-  void* data; /* not written for inputs */
-  size_t bytes;
-  int32_t device_index; /* index among devices of this kind; 0 on the host */
-} peri_tensor;
 
 /* ---- hooks ----------------------------------------------------------------------------------------------------- */
 
@@ -335,8 +296,8 @@ peri_error* peri_session_output_memory(peri_session* session, size_t index, peri
  * Outputs: if data is NULL, the output is in memory of the session; else it is written to data, which must have exactly
  * the output's size and its dtype or PERI_DTYPE_INVALID, and dims are not read. After success every output has its
  * dtype, dims, rank, data and bytes; dims and memory of the session are valid until the next run or the end of the
- * session. Data-dependent outputs must have data NULL. On the host, an input whose memory overlaps an output's is
- * copied first.
+ * session. Data-dependent outputs and those of PERI_STRING must have data NULL. On the host, an input whose memory
+ * overlaps an output's is copied first. Texts of inputs are copied.
  *
  * Devices: if peri_session_device() is a device, each tensor may be in its memory, as `device` and `device_index` say.
  * An output there whose data is NULL is in the session's own memory. Memory of the caller is accessed in place from the
@@ -349,8 +310,8 @@ peri_error* peri_session_output_memory(peri_session* session, size_t index, peri
  * peri_session_wait() returns the errors of such runs. Otherwise `stream` must be NULL.
  *
  * A session serves one thread at a time: a concurrent call is USAGE. Errors: USAGE (counts, device, stream, sizes,
- * overlapping outputs, busy), INVALID (a dtype or dim that does not match, named; data out of range), UNSUPPORTED
- * (string tensors). After an error the contents of outputs are undefined; the session can run again. */
+ * overlapping outputs, busy), INVALID (a dtype or dim that does not match, named; data out of range; a text that is not
+ * UTF-8). After an error the contents of outputs are undefined; the session can run again. */
 peri_error* peri_session_run(peri_session* session, const peri_tensor* in, size_t in_count, peri_tensor* out,
                              size_t out_count, void* stream);
 

@@ -72,7 +72,8 @@ struct peri_report {
 
 // The results of the last run; empty until a run succeeds, and once the next one begins.
 struct peri_last_run {
-  std::vector<peri::Tensor> outputs;  // in memory of the host; undefined where the output is on a device
+  std::vector<peri::Tensor> outputs;              // in memory of the host; undefined where the output is on a device
+  std::vector<std::vector<peri_string>> strings;  // by output: what a caller reads of one of strings; else empty
   // For runs on a device: the outputs returned to the caller, and the dims that they point to.
   std::vector<peri_tensor> left;
   std::vector<std::vector<int64_t>> dims;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "api/session_device.hpp"
+#include "api/strings.hpp"
 #include "base/plural.hpp"
 #include "build/open.hpp"
 #include "build/request.hpp"
@@ -10,15 +11,24 @@
 namespace peri::api {
 
 namespace {
-// The caller's input as a tensor without a copy, or with one where it is not aligned to its elements.
+// The caller's input as a tensor without a copy, or with one of texts and where it is not aligned to its elements.
 Result<Tensor> input_of(const peri_tensor& t, const plan::Port& port) {
   if (static_cast<int>(t.dtype) <= 0 || static_cast<int>(t.dtype) >= kDTypeCount)
     return usage("dtype %d is none", static_cast<int>(t.dtype)).at_node(port.name);
   const DType dtype = static_cast<DType>(t.dtype);
-  if (dtype == DType::kString) return unsupported("string tensors do not pass the C interface").at_node(port.name);
+  if (dtype != port.dtype)
+    return invalid("another element type")
+        .at_node(port.name)
+        .expecting(std::string(dtype_name(port.dtype)))
+        .but_found(std::string(dtype_name(dtype)));
   if (t.rank > 64 || (t.rank && !t.dims)) return usage("a tensor of rank %zu without dims", t.rank).at_node(port.name);
   if (t.bytes && !t.data) return usage("a tensor of %zu bytes without data", t.bytes).at_node(port.name);
   std::vector<int64_t> dims(t.dims, t.dims + t.rank);
+  if (dtype == DType::kString) {
+    auto texts = strings_of(t, std::move(dims));
+    if (!texts.ok()) return std::move(texts).error().at_node(port.name);
+    return texts;
+  }
   auto view = Tensor::view(dtype, dims, {static_cast<const std::byte*>(t.data), t.bytes}, nullptr);
   if (!view.ok()) return std::move(view).error().at_node(port.name);
   const size_t align = static_cast<size_t>(std::max(1, dtype_size(dtype)));
@@ -31,7 +41,10 @@ Result<Tensor> input_of(const peri_tensor& t, const plan::Port& port) {
 // Where the caller wants output `k`: its dims follow from the inputs' unless they depend on data.
 Result<runtime::View> output_of(const peri_tensor& t, const plan::Port& port, const DimBinding& binding) {
   if (!t.data) return runtime::View{};
-  if (port.dtype == DType::kString) return unsupported("string tensors do not pass the C interface").at_node(port.name);
+  if (port.dtype == DType::kString)
+    return usage("this output is of strings, which lie in memory of the session")
+        .at_node(port.name)
+        .advise("leave its data NULL");
   if (t.dtype != PERI_DTYPE_INVALID && static_cast<DType>(t.dtype) != port.dtype)
     return invalid("this output has another element type")
         .at_node(port.name)
@@ -52,12 +65,18 @@ Result<runtime::View> output_of(const peri_tensor& t, const plan::Port& port, co
   return runtime::View{port.dtype, std::move(dims).value(), t.data};
 }
 
-peri_tensor given(const Tensor& made, peri_tensor out) {
+peri_tensor given(const Tensor& made, std::vector<peri_string>* strings, peri_tensor out) {
   out.dtype = static_cast<peri_dtype>(made.dtype());
   out.device = PERI_DEVICE_HOST;
   out.device_index = 0;
   out.dims = made.dims().data();
   out.rank = made.dims().size();
+  if (made.dtype() == DType::kString) {
+    *strings = described_strings(made);
+    out.data = strings->data();
+    out.bytes = strings->size() * sizeof(peri_string);
+    return out;
+  }
   if (!out.data) out.data = const_cast<void*>(made.data());
   out.bytes = made.bytes().size();
   return out;
@@ -73,9 +92,6 @@ Status check_call(const plan::Program& program, size_t in_count, size_t out_coun
     return usage("a run with another number of outputs")
         .expecting(std::to_string(program.outputs.size()))
         .but_found(std::to_string(out_count));
-  for (const plan::Port& port : program.outputs)
-    if (port.dtype == DType::kString)
-      return unsupported("string tensors do not pass the C interface").at_node(port.name);
   return Ok{};
 }
 
@@ -130,13 +146,7 @@ Result<std::vector<Tensor>> inputs_of(const plan::Program& program, const Tensor
     const peri_tensor one = given[k];
     if (one.device != PERI_DEVICE_HOST)
       return usage("this input lies on a device").at_node(port.name).expecting("memory of the host");
-    PERI_ASSIGN(Tensor t, input_of(one, port));
-    if (t.dtype() != port.dtype)
-      return invalid("another element type")
-          .at_node(port.name)
-          .expecting(std::string(dtype_name(port.dtype)))
-          .but_found(std::string(dtype_name(t.dtype())));
-    out.push_back(std::move(t));
+    PERI_ASSIGN(out.emplace_back(), input_of(one, port));
   }
   return out;
 }
@@ -162,7 +172,8 @@ Status run_session(peri_session* s, const TensorArray& in, const TensorArray& ou
     for (const std::string& note : exec::take_packed_notes()) PERI_TRY(s->log.tell(PERI_LOG_WARNING, note));
   if (!made.ok()) return std::move(made).error();
   s->last.outputs = std::move(made).value();
-  for (size_t k = 0; k < out.size(); ++k) out.set(k, given(s->last.outputs[k], out[k]));
+  s->last.strings.resize(out.size());
+  for (size_t k = 0; k < out.size(); ++k) out.set(k, given(s->last.outputs[k], &s->last.strings[k], out[k]));
   return note_untuned(s, program, binding);
 }
 

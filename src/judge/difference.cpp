@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/plural.hpp"
+#include "base/utf8.hpp"
+
 namespace peri::judge {
 
 namespace {
@@ -19,7 +22,8 @@ void add_float(double w, double g, int64_t at, Tolerance t, Sums* s, Difference*
   double e = same ? 0 : std::fabs(w - g);
   if (std::isnan(e)) e = INFINITY;
   if (!same && !(e <= t.atol + t.rtol * std::fabs(w))) {
-    if (s->outside++ == 0) d->first = format("element %lld: %.9g for %.9g", static_cast<long long>(at), g, w);
+    if (s->outside++ == 0)
+      d->first = format("element %lld: expected %.9g, found %.9g", static_cast<long long>(at), w, g);
   }
   if (e > d->linf) {
     d->linf = e;
@@ -38,9 +42,16 @@ void add_float(double w, double g, int64_t at, Tolerance t, Sums* s, Difference*
   s->both += w * g;
 }
 
+constexpr size_t kMaxText = 64;  // bytes of a text that are printed
+
 std::string element(const Tensor& t, int64_t at) {
-  if (t.dtype() == DType::kString) return "'" + t.string_values()[static_cast<size_t>(at)] + "'";
-  return std::to_string(t.i64(at));
+  if (t.dtype() == DType::kU64) return std::to_string(static_cast<uint64_t>(t.i64(at)));
+  if (t.dtype() != DType::kString) return std::to_string(t.i64(at));
+  const std::string& text = t.string_values()[static_cast<size_t>(at)];
+  if (text.size() <= kMaxText) return "'" + printable(text) + "'";
+  size_t end = kMaxText;
+  while (end > kMaxText - 3 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // at a whole character
+  return "'" + printable(text.substr(0, end)) + format("...' (%zu bytes)", text.size());
 }
 bool equal_element(const Tensor& a, const Tensor& b, int64_t at) {
   if (a.dtype() == DType::kString)
@@ -69,8 +80,8 @@ Result<Difference> difference(const Tensor& want, const Tensor& got, Tolerance t
       const double e = number ? std::fabs(static_cast<double>(want.i64(k)) - static_cast<double>(got.i64(k))) : 1;
       if (s.outside++ == 0)
         d.first = number || want.dtype() == DType::kString
-                      ? format("element %lld: %s for %s", static_cast<long long>(k), element(got, k).c_str(),
-                               element(want, k).c_str())
+                      ? format("element %lld: expected %s, found %s", static_cast<long long>(k),
+                               element(want, k).c_str(), element(got, k).c_str())
                       : format("element %lld", static_cast<long long>(k));
       if (e > d.linf) {
         d.linf = e;
@@ -92,6 +103,13 @@ Result<Difference> difference(const Tensor& want, const Tensor& got, Tolerance t
                cov = s.both - s.want * s.got / m;
   if (var_w > 0 && var_g > 0) d.cosine = cov / std::sqrt(var_w * var_g);
   return d;
+}
+
+std::string unequal(const Difference& d) {
+  if (d.l0 == 0) return "";
+  const auto outside = static_cast<int64_t>(std::llround(d.l0 * static_cast<double>(d.count)));
+  return d.first + format("; %lld of %s differ%s", static_cast<long long>(outside), counted(d.count, "element").c_str(),
+                          outside == 1 ? "s" : "");
 }
 
 void write_difference(JsonWriter& w, const Difference& d) {

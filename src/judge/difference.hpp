@@ -19,7 +19,7 @@ struct Difference {
   double cosine = 1;      // after subtracting each side's mean
   int64_t both_nan = 0;   // elements that are NaN on both sides, which count as equal here
   int64_t worst_at = -1;  // flat position of linf, or of the first element that differs
-  std::string first;      // "element 7: 1.5 for 1.25"; empty if none is outside
+  std::string first;      // "element 7: expected 1.25, found 1.5"; empty if none is outside
 };
 
 struct Tolerance {
@@ -28,6 +28,8 @@ struct Tolerance {
 
 // NaN equals NaN, infinities equal themselves. kAccuracy if dtype or dims differ.
 Result<Difference> difference(const Tensor& want, const Tensor& got, Tolerance tolerance);
+// Of elements other than floats: the first that differs and how many do; "" if none does.
+std::string unequal(const Difference& d);
 void write_difference(JsonWriter& w, const Difference& d);  // fields of an open object
 
 // How many elements of a tensor of a float type are NaN; 0 of others.

@@ -192,11 +192,11 @@ Status follow_answer(const Subject& s, const VerifyTerms& terms, const Runs& r, 
 // What of a budget an answer does not keep; "": it keeps all. `allowed`: of its range.
 std::string breach(const OutputVerdict& o, double allowed, const Budget& b, DType type) {
   const Difference& d = o.difference;
-  if (is_float(type) ? !(d.relative <= allowed) : d.l0 != 0)
-    return format("error %.3g of its range, allowed %.3g", d.relative, allowed);
+  if (!is_float(type)) return unequal(d);
+  if (!(d.relative <= allowed)) return format("error %.3g of its range, allowed %.3g", d.relative, allowed);
   const Budget usual = peer_budget();                       // by others, that were given, the smallest change counts
   const bool tiny = d.relative <= 4 * unit_roundoff(type);  // two roundings of each side
-  if (is_float(type) && !(d.cosine >= b.min_cosine) && !(tiny && b.min_cosine == usual.min_cosine))
+  if (!(d.cosine >= b.min_cosine) && !(tiny && b.min_cosine == usual.min_cosine))
     return format("its cosine is 1 - %.3g, allowed is 1 - %.3g", 1 - d.cosine, 1 - b.min_cosine);
   if (o.of_change.value_or(0) > b.max_change && !(tiny && b.max_change == usual.max_change))
     return format("error %.3g of the change between two seeds, allowed %.3g", *o.of_change, b.max_change);

@@ -1,6 +1,7 @@
 // Compress and non_zero: the number of elements depends on the data, so the length of the result is a new dimension.
 #include "ops/reference/elements.hpp"
 #include "ops/shape/content.hpp"
+#include "ops/shape/kept.hpp"
 
 namespace peri::ops {
 namespace {
@@ -30,10 +31,7 @@ Status compress(RefCall& call) {
   for (size_t k = 0; k < call.in[1]->i.size(); ++k)
     if (call.in[1]->i[k]) kept.push_back(static_cast<int64_t>(k));
   const int64_t length = dims[a];
-  if (!kept.empty() && kept.back() >= length)
-    return invalid("compress keeps an element beyond its axis")
-        .expecting(format("fewer than %ld", length))
-        .but_found(std::to_string(kept.back()));
+  if (!kept.empty()) PERI_TRY(check_kept(kept.back(), length));
   int64_t inner = 1;
   for (size_t k = a + 1; k < dims.size(); ++k) inner *= dims[k];
   dims[a] = static_cast<int64_t>(kept.size());

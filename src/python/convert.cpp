@@ -77,10 +77,18 @@ View of_capsule(PyObject* capsule, const std::string& name) {
   e.text = "'" + name + "': " + e.text;
   raise(e);
 }
-}  // namespace
 
-View view_of(nb::handle array) {
+View view_of(nb::handle array, std::vector<std::vector<peri_string>>* strings) {
+  if (array.is_none()) return {};
   const auto parts = nb::cast<nb::tuple>(array);
+  if (nb::isinstance<nb::list>(parts[1])) {
+    std::vector<peri_string>& texts = strings->emplace_back();
+    for (nb::handle text : nb::cast<nb::list>(parts[1])) {
+      const auto bytes = nb::cast<nb::bytes>(text);
+      texts.push_back({bytes.c_str(), bytes.size()});
+    }
+    return View::of(std::span(texts), nb::cast<std::vector<int64_t>>(parts[0]));
+  }
   if (parts.size() == 2) return of_capsule(nb::object(parts[0]).ptr(), nb::cast<std::string>(parts[1]));
   View out;
   out.dtype = static_cast<peri_dtype>(nb::cast<int>(parts[0]));
@@ -90,7 +98,6 @@ View view_of(nb::handle array) {
   return out;
 }
 
-namespace {
 // A NumPy array; bfloat16, which NumPy lacks, is passed as raw 16 bits.
 nb::object numpy_array(void* data, const DLTensor& t, nb::handle owner) {
   const std::vector<size_t> shape(t.shape, t.shape + t.ndim);
@@ -100,7 +107,16 @@ nb::object numpy_array(void* data, const DLTensor& t, nb::handle owner) {
 }
 }  // namespace
 
-nb::object array_of(Session& session, size_t index) {
+Views::Views(const nb::list& arrays) {
+  for (nb::handle array : arrays) all.push_back(view_of(array, &strings_));
+}
+
+nb::object array_of(Session& session, size_t index, const View& made) {
+  if (made.dtype == PERI_STRING) {
+    nb::list texts;
+    for (const peri_string& text : made.as<peri_string>()) texts.append(nb::bytes(text.data, text.bytes));
+    return nb::make_tuple(nb::cast(made.dims), texts);
+  }
   DLManagedTensor* const managed = take(session.output_to_dlpack(index));
   const nb::capsule owner(managed, [](void* p) noexcept {
     auto* const tensor = static_cast<DLManagedTensor*>(p);

@@ -45,11 +45,17 @@ struct Log {
   static void tell(void* user, peri_log_level level, const char* message);
 };
 
-// A view of an array: (dtype, shape, address, bytes), or (DLPack capsule, name of the port). Both stay alive during the
-// call.
-View view_of(nb::handle array);
-// Output `index` of the last run as a NumPy array that shares its memory.
-nb::object array_of(Session& session, size_t index);
+// Views of arrays, each (dtype, shape, address, bytes), (DLPack capsule, name of the port), or of texts (shape, list of
+// bytes); None gives an empty view. Arrays and texts stay alive during the call.
+struct Views {
+  explicit Views(const nb::list& arrays);
+  std::vector<View> all;
+
+ private:
+  std::vector<std::vector<peri_string>> strings_;  // that views of texts point to
+};
+// Output `index` of the last run: a NumPy array that shares its memory; (shape, list of bytes) of texts.
+nb::object array_of(Session& session, size_t index, const View& made);
 // A copy of the session's memory.
 nb::object copy_of(const View& view);
 

@@ -126,12 +126,6 @@ Outcome outcome(Result<Report> made) {
   return {report.passed, text(report.outside), text(report.json)};
 }
 
-std::vector<View> views_of(const nb::list& arrays) {
-  std::vector<View> out;
-  for (nb::handle array : arrays) out.push_back(view_of(array));
-  return out;
-}
-
 Outcome verify(const LoggedEngine& e, const nb::dict& given, const nb::list& inputs, nb::object progress,
                nb::object stop) {
   Callbacks calls(std::move(progress), std::move(stop));
@@ -149,7 +143,8 @@ Outcome verify(const LoggedEngine& e, const nb::dict& given, const nb::list& inp
                                                                                           {"rtol", &o.rtol},
                                                                                           {"atol", &o.atol}})
     take_option(given, name, value);
-  o.inputs = views_of(inputs);
+  const Views views(inputs);
+  o.inputs = views.all;
   o.progress = [&calls](size_t done, size_t total, const char* what) { calls.progress(done, total, what); };
   o.stop = [&calls] { return calls.stop(); };
   Result<Report> made = unlocked([&] { return e.engine.verify(o); });
@@ -169,7 +164,8 @@ nb::object bench(const LoggedEngine& e, const nb::dict& given, const nb::list& i
   take_option(given, "seconds", &o.seconds);
   take_option(given, "warm_up", &o.warm_up);
   take_option(given, "tolerance", &o.tolerance);
-  o.inputs = views_of(inputs);
+  const Views views(inputs);
+  o.inputs = views.all;
   o.progress = [&calls](size_t done, size_t total, const char* what) { calls.progress(done, total, what); };
   o.stop = [&calls] { return calls.stop(); };
   Result<std::string> made = unlocked([&] { return e.engine.bench(o); });
@@ -187,18 +183,17 @@ nb::object measure_steps(const LoggedEngine& e, const Dims& dims) {
   return text(take(std::move(made)));
 }
 
-// NumPy arrays for the outputs for which `outputs` has None, None for the others. Empty `outputs`: arrays for all.
+// For the outputs for which `outputs` has None: NumPy arrays, or (shape, list of bytes) of texts; None for the others.
+// Empty `outputs`: arrays for all.
 nb::list run(Session& s, const nb::list& inputs, const nb::list& outputs) {
-  std::vector<View> in, out;
-  for (nb::handle array : inputs) in.push_back(view_of(array));
-  for (nb::handle array : outputs) out.push_back(array.is_none() ? View{} : view_of(array));
+  const Views in(inputs), out(outputs);
   const Interruptible heard(s);
-  Result<std::vector<View>> made = unlocked([&] { return s.run(in, out); });
+  Result<std::vector<View>> made = unlocked([&] { return s.run(in.all, out.all); });
   heard.check();
-  const size_t count = take(std::move(made)).size();
+  const std::vector<View> views = take(std::move(made));
   nb::list arrays;
-  for (size_t k = 0; k < count; ++k)
-    arrays.append(out.empty() || !out[k].data ? array_of(s, k) : nb::object(nb::none()));
+  for (size_t k = 0; k < views.size(); ++k)
+    arrays.append(out.all.empty() || !out.all[k].data ? array_of(s, k, views[k]) : nb::object(nb::none()));
   return arrays;
 }
 

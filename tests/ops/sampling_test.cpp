@@ -86,6 +86,35 @@ TEST(Det, KnownValues) {
   expect_values(run_text("graph { input x: f32[2,3,3]; y = det(x); output y }", in)[0], {0, -5});
 }
 
+TEST(Solve, KnownValues) {
+  // Without an exchange of rows the first pivot would be 0.
+  const std::vector<RefTensor> in = {floats({2, 2}, {0, 2, 4, 1}), floats({2, 3}, {2, 0, 4, 6, 4, 0})};
+  expect_values(run_text("graph { input a: f32[2,2]; input y: f32[2,3]; x = solve(a, y); output x }", in)[0],
+                {1.25, 1, -0.5, 1, 0, 2});
+  expect_values(
+      run_text("graph { input a: f32[2,2]; input y: f32[2,3]; x = solve(a, y) {transposed=1}; output x }", in)[0],
+      {2.75, 2, -0.5, 0.5, 0, 1});
+  for (const char* text : {"graph { input a: f32[2,3]; input y: f32[2]; x = solve(a, y); output x }",
+                           "graph { input a: f32[2,2,2]; input y: f32[2]; x = solve(a, y); output x }",
+                           "graph { input a: f32[2,2]; input y: f32[3]; x = solve(a, y); output x }",
+                           "graph { input a: f32[2,2]; input y: f32[]; x = solve(a, y); output x }"})
+    EXPECT_NE(refusal(text), "") << text;
+}
+
+// Where the matrix may be singular within its own error, every answer may be right; where it is regular, a solution of
+// another order of elimination lies within the radius.
+TEST(Solve, RadiiHoldWhatElementsMayBe) {
+  const char* text = "graph { input a: f32[2,2]; input y: f32[2]; x = solve(a, y); output x }";
+  std::vector<RefTensor> in = {floats({2, 2}, {1, 1, 1, 1 + 0x1p-12}), floats({2}, {1, 2})};
+  RefOptions options;
+  options.u = 0x1p-24;
+  const RefTensor regular = run_text(text, in, options)[0];
+  EXPECT_GT(regular.radius[0], 1) << "x is 4097 to 24 bits of a matrix whose determinant has 12";
+  EXPECT_LT(regular.radius[0], 256);
+  in[0].f[3] = 1 + 0x1p-24;
+  EXPECT_TRUE(std::isinf(run_text(text, in, options)[0].radius[0]));
+}
+
 TEST(Unique, SlicesOrderAndNan) {
   const std::vector<RefTensor> in = {floats({3, 2}, {2, 1, NAN, 0, 2, 1})};
   const auto out = run_text(

@@ -8,15 +8,23 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
+
+import onnx
+from onnx import TensorProto, helper
 
 PREFIX, SOURCE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-F32, INVALID, USAGE = 1, 2, 1
+F32, STRING, INVALID, USAGE = 1, 24, 2, 1
 P, Z = ctypes.c_void_p, ctypes.c_size_t
 
 
 class Tensor(ctypes.Structure):
     _fields_ = [("struct_size", Z), ("dtype", ctypes.c_int), ("device", ctypes.c_int), ("dims", P), ("rank", Z), ("data", P),
                 ("bytes", Z), ("device_index", ctypes.c_int32)]  # fmt: skip
+
+
+class String(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_char_p), ("bytes", Z)]
 
 
 class BuildOptions(ctypes.Structure):  # as far as no_tune: an older caller's
@@ -39,6 +47,33 @@ def declared(headers):
         text = re.sub(r"\{[^{}]*\}", "", text.replace('extern "C" {', ""))
         names |= set(re.findall(r"\b(peri_\w+)\(", text))
     return names
+
+
+def check_texts(peri, ok, model):
+    """Words [n] in, the same in upper case out: pointers and lengths alone."""
+    engine, session = P(), P()
+    options = BuildOptions(ctypes.sizeof(BuildOptions), 1, None, 0, None, 1, None)
+    ok(peri.peri_engine_build(str(model).encode(), ctypes.byref(options), ctypes.byref(engine)))
+    ok(peri.peri_session_create(engine, 1, ctypes.byref(session)))
+    words = ["a", "", "gr\u00fcn\0b"]
+    dims, raw = (ctypes.c_int64 * 1)(3), (String * 3)(*[(word.encode(), len(word.encode())) for word in words])
+    given = Tensor(ctypes.sizeof(Tensor), STRING, 0, ctypes.cast(dims, P), 1, ctypes.cast(raw, P), ctypes.sizeof(raw), 0)
+    made = Tensor(struct_size=ctypes.sizeof(Tensor))
+    ok(peri.peri_session_run(session, ctypes.byref(given), Z(1), ctypes.byref(made), Z(1), None))
+    assert made.dtype == STRING and made.bytes == ctypes.sizeof(raw), made.bytes
+    fields = ctypes.cast(made.data, ctypes.POINTER(P))
+    upper = [ctypes.string_at(fields[2 * k], fields[2 * k + 1] or 0).decode() for k in range(3)]
+    assert upper == [word.upper() for word in words], upper
+    peri.peri_session_free(session)
+    peri.peri_engine_free(engine)
+
+
+def upper_model(path):
+    ports = [helper.make_tensor_value_info(name, TensorProto.STRING, ["n"]) for name in ("words", "upper")]
+    node = helper.make_node("StringNormalizer", ["words"], ["upper"], case_change_action="UPPER")
+    graph = helper.make_graph([node], "g", ports[:1], ports[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
 
 
 def main():
@@ -77,6 +112,8 @@ def main():
     peri.peri_error_free(P(error))
     peri.peri_session_free(session)
     peri.peri_engine_free(engine)
+    with tempfile.TemporaryDirectory() as folder:
+        check_texts(peri, ok, upper_model(pathlib.Path(folder) / "upper.onnx"))
     print(f"{len(names)} functions, an engine and its answer by ctypes")
 
 

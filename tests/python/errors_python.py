@@ -128,7 +128,8 @@ class Errors(Package):
         self.raises(peri.UsageError, lambda: engine.run({}), "image")
         self.raises(peri.UsageError, lambda: engine.run(IMAGES, outputs={"logits": np.zeros((10, 8), np.float32).T}), "logits")
         self.raises(peri.UsageError, lambda: engine.run(IMAGES, outputs={"logits": np.zeros(3, np.float32)}), "logits")
-        self.raises(peri.UnsupportedError, lambda: engine.run(np.array(["a"])), "image")
+        self.raises(peri.UnsupportedError, lambda: engine.run(np.array([1], np.complex64)), "image")
+        self.raises(peri.InvalidError, lambda: engine.run(np.array(["a"])), "image")
         self.raises(peri.UsageError, lambda: engine.embed(["words"]), "tokenizer")
         self.raises(peri.Error, lambda: engine.run(IMAGES[:, :, :7]), "image")
         with self.assertRaises(TypeError):

@@ -17,9 +17,10 @@ import peri
 
 from errors_python import Closing, Errors  # run with those below
 from shared import DATA, DIGITS, IMAGES, QUICK, SOURCE, Foreign, Package
+from strings_python import Strings
 from values_python import Lives, Texts, Values
 
-assert Closing and Errors and Lives and Texts and Values
+assert Closing and Errors and Lives and Strings and Texts and Values
 
 
 class Runs(Package):

@@ -87,6 +87,40 @@ class Exported(Typed):
         for words in ((), ("--provider", "reference")):
             self.assertEqual(self.answer(numpy.float32([[-1], [1]]), *words).tolist(), [[1], [2]])
 
+    def test_a_condition_that_is_longer_than_its_axis(self):
+        """As in NumPy: it may keep nothing there; an element beyond is an error that says what others make of it."""
+        x, value = numpy.arange(6, dtype=numpy.float32).reshape(2, 3), helper.make_tensor_value_info
+        for axis, inside, beyond, said in (
+            (1, [0, 1, 0, 0, 0], [1, 0, 0, 1], "expected none from 3 on, found 3"),
+            (None, [1, 0, 0, 0, 0, 1, 0], [1, 0, 0, 0, 0, 0, 0, 1], "expected none from 6 on, found 7"),
+        ):
+            node = helper.make_node("Compress", ["x", "keep"], ["y"], name="node", **({} if axis is None else {"axis": axis}))
+            graph = helper.make_graph([node], "g", [value("x", TensorProto.FLOAT, ["n", 3]), value("keep", TensorProto.BOOL, ["k"])], [value("y", TensorProto.FLOAT, None)])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
+            for provider in ((), ("--provider", "reference")):
+                numpy.save(self.folder / "keep.npy", numpy.array(inside, bool))
+                numpy.testing.assert_array_equal(self.answer(x, "-i", "keep=keep.npy", *provider), numpy.compress(inside, x, axis))
+                numpy.save(self.folder / "keep.npy", numpy.array(beyond, bool))
+                told = self.ends(1, "run", "m.onnx", "-i", "x=x.npy", "-i", "keep=keep.npy", *QUICK, *provider)
+                self.assertIn(f"keeps an element beyond its axis: {said}; cut the condition to the axis: ONNX Runtime leaves such elements out", told)
+
+    def test_a_gaussian_process_ends_in_a_solution(self):
+        """As skl2onnx writes GaussianProcessClassifier: equations of a constant matrix; of one that has no solution it is said."""
+        rng = numpy.random.default_rng(1)
+        a, x = (rng.standard_normal((5, 5)) + 5 * numpy.eye(5)).astype(numpy.float32), rng.standard_normal((5, 3)).astype(numpy.float32)
+        value = helper.make_tensor_value_info
+        for matrix, transposed in ((a, 0), (a, 1), (numpy.ones((5, 5), numpy.float32), 0)):
+            node = helper.make_node("Solve", ["a", "x"], ["y"], name="node", domain="com.microsoft", lower=0, transposed=transposed)
+            graph = helper.make_graph([node], "g", [value("x", TensorProto.FLOAT, [5, "n"])], [value("y", TensorProto.FLOAT, [5, "n"])], [numpy_helper.from_array(matrix, "a")])
+            opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+            onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), self.folder / "m.onnx")
+            if matrix is a:
+                numpy.testing.assert_allclose(self.answer(x), numpy.linalg.solve(a.T if transposed else a, x), rtol=1e-5)
+                self.ends(0, "verify", "m.onnx", *QUICK)
+            else:
+                numpy.save(self.folder / "x.npy", x)
+                self.assertIn("the matrix of a solve is singular", self.ends(1, "run", "m.onnx", "-i", "x=x.npy", *QUICK))
+
     def test_an_operator_of_two_opsets_is_listed_with_them(self):
         text = """<ir_version: 10, opset_import: ["" : 20, "f" : 1]> g (float[n,4] x) => (float[n,4] y) { a = Relu(x)  b = f.half(a)  y = Exp(b) }
         <domain: "f", opset_import: ["" : 18]> half (a) => (c) { b = Relu(a)  c = Relu(b) }"""

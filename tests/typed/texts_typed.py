@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Text vectorisers as skl2onnx writes them: texts in lower case are divided into words or characters, counted, and told apart."""
+import json
 import re
 
 import numpy
@@ -52,6 +53,23 @@ class Texts(Typed):
         numpy.testing.assert_allclose(self.answer(model, TEXTS), counts / numpy.maximum(counts.sum(1, keepdims=True), 1), rtol=1e-6)
         self.ends(0, "build", model, "-o", "c.engine", "--quiet")
         self.ends(0, "verify", "c.engine", "--dims", "n=5")
+
+    def test_a_wrong_answer_is_named(self):
+        """Of texts and of labels: which element, what was expected and what was found; there is no range of which it is a share."""
+        upper = helper.make_node("StringNormalizer", ["x"], ["y"], case_change_action="UPPER")
+        number = helper.make_node("LabelEncoder", ["x"], ["y"], domain="ai.onnx.ml", keys_strings=["a", "b"], values_int64s=[1, 2])
+        cases = ((upper, TensorProto.STRING, numpy.array(["A", "x\x1b", "y"]), "element 1: expected 'x\\x1b', found 'B'; 2 of 3 elements differ"),
+                 (upper, TensorProto.STRING, numpy.array(["A", "B", "é" * 40]), f"element 2: expected '{'é' * 32}...' (80 bytes), found 'C'; 1 of 3 elements differs"),
+                 (number, TensorProto.INT64, numpy.array([1, 2, 0]), "element 2: expected 0, found -1; 1 of 3 elements differs"))  # fmt: skip
+        for node, kind, wanted, said in cases:
+            model = self.save("w.onnx", [node], kind)
+            numpy.save(self.folder / "x.npy", numpy.array(["a", "b", "c"]))
+            (self.folder / "wanted").mkdir(exist_ok=True)
+            numpy.save(self.folder / "wanted/y.npy", wanted)
+            told = self.ends(3, "verify", model, "-i", "x=x.npy", "--reference-dir", "wanted", "--no-tune", "--no-cache", "--json", "w.json")
+            self.assertIn(f"output 'y' is outside its budget: {said}", told)
+            self.assertNotIn("of its range", told)
+            self.assertIn(json.loads((self.folder / "w.json").read_text())["outputs"][0]["first_outside"], said)
 
     def test_a_division_that_says_nothing_is_an_error(self):
         for division, said in (({}, "neither separators nor tokenexp"), ({"tokenexp": "("}, "not a regular expression"), ({"tokenexp": ".", "mincharnum": 2}, "mincharnum")):

@@ -10,6 +10,7 @@
 
 #include "exec/sized/suppress.hpp"
 #include "ops/shape/broadcast.hpp"
+#include "ops/shape/kept.hpp"
 
 namespace peri::exec {
 
@@ -98,10 +99,7 @@ Status compress(const SelectionCall& c) {
   std::vector<int64_t> kept;
   for (int64_t k = 0; k < asked; ++k)
     if (condition[k]) kept.push_back(k);
-  if (!kept.empty() && kept.back() >= length)
-    return invalid("compress keeps an element beyond its axis")
-        .expecting(format("fewer than %lld", static_cast<long long>(length)))
-        .but_found(std::to_string(kept.back()));
+  if (!kept.empty()) PERI_TRY(ops::check_kept(kept.back(), length));
   const int64_t outer = count_of(std::span(dims).first(a)), inner = count_of(std::span(dims).subspan(a + 1));
   const auto bytes = static_cast<size_t>(inner) * static_cast<size_t>(dtype_bits(node.in(0)->type.dtype)) / 8;
   dims[a] = static_cast<int64_t>(kept.size());

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .errors import UnsupportedError, wrong_usage
+from . import strings
+from .errors import InvalidError, UnsupportedError, wrong_usage
 
 # By the library's type name: its number and NumPy's type name; bfloat16 is defined by the package ml_dtypes.
 _TYPES = {
@@ -19,6 +20,8 @@ _NUMBERS = {name: number for number, name in _TYPES.values()}
 
 def numpy_type(dtype: str, name: str) -> np.dtype:
     """NumPy's type of one of the library's, "f32", for the input or output of this name."""
+    if dtype == "string":
+        return np.dtype(object)
     if dtype not in _TYPES:
         message, remedy = f"arrays of {dtype} are not taken or given here", "the program takes and writes them as files: peri run ENGINE"
         raise UnsupportedError(f"'{name}': {message}; {remedy}", message, node=name, found=dtype, remedy=remedy)
@@ -32,8 +35,13 @@ def numpy_type(dtype: str, name: str) -> np.dtype:
     return np.dtype(ml_dtypes.bfloat16)
 
 
-def of_memory(array: np.ndarray, dtype: str, name: str) -> np.ndarray:
-    """An output of the library as an array of its dtype; bfloat16 is returned as raw 16 bits."""
+def of_output(array: Any, dtype: str, name: str, place: Any) -> Any:
+    """An output of the library as an array of its dtype: what it was written to, else a new one. The native part returns bfloat16 as
+    raw 16 bits, and texts as bytes."""
+    if dtype == "string":
+        return strings.of_output(array, name, place)
+    if place is not None:
+        return place
     return array.view(numpy_type(dtype, name)) if dtype == "bf16" else array
 
 
@@ -46,7 +54,11 @@ def _number_of(array: np.ndarray, name: str) -> int:
     return number
 
 
-def _described(array: np.ndarray, name: str) -> tuple[int, tuple[int, ...], int, int]:
+def _described(array: np.ndarray, name: str, dtype: str) -> tuple[Any, ...]:
+    if dtype == "string" and strings.are_in(array):
+        return strings.given(array, name)
+    if array.dtype.kind in "UST":
+        raise InvalidError(f"'{name}': another element type: expected {dtype}, found string", "another element type", "", name, dtype, "string")
     return _number_of(array, name), array.shape, array.__array_interface__["data"][0], math.prod(array.shape) * array.itemsize
 
 
@@ -113,11 +125,11 @@ def _of_numbers(value: Any, target: np.dtype) -> np.ndarray:
 
 def given(value: Any, name: str, dtype: str) -> tuple[Any, Any]:
     """(description for the native part, object to keep alive during the call) of an input. Arrays that are not contiguous are
-    copied; numbers and lists get the input's type; arrays are never cast."""
+    copied; numbers, texts and lists get the input's type; arrays are never cast."""
     if isinstance(value, np.ndarray):
         _check_mask(value, name)
         array = value if value.flags.c_contiguous else value.copy(order="C")
-        return _described(array, name), array
+        return _described(array, name, dtype), array
     if hasattr(value, "__dlpack__"):
         if getattr(value, "requires_grad", False):
             value = value.detach()
@@ -125,22 +137,31 @@ def given(value: Any, name: str, dtype: str) -> tuple[Any, Any]:
             value = value.contiguous()
         return _capsule_of(value, name)
     try:
-        array = np.asarray(value, order="C") if _has_type(value) else _of_numbers(value, numpy_type(dtype, name))
+        if _has_type(value):
+            array = np.asarray(value, order="C")
+        elif dtype == "string":
+            array = np.array(value, dtype=object)
+        else:
+            array = _of_numbers(value, numpy_type(dtype, name))
     except (OverflowError, TypeError, ValueError) as error:
         raise wrong_usage("no array can be made of it", node=name, expected=f"numbers of {dtype}", found=f"{type(value).__name__} ({error})") from error
-    return _described(array, name), array
+    return _described(array, name, dtype), array
 
 
-def place(value: Any, name: str, shape: tuple[int, ...], dims: tuple[str, ...]) -> tuple[Any, Any]:
-    """The same for memory that receives an output of this shape (-1: any size), with these dimension names."""
+def place(value: Any, name: str, dtype: str, shape: tuple[int, ...], dims: tuple[str, ...]) -> tuple[Any, Any]:
+    """The same for memory that receives an output of this type and shape (-1: any size), with these dimension names; None for the native
+    part where it is of texts, which of_output() puts there."""
     found = tuple(getattr(value, "shape", shape))
     if len(found) != len(shape) or any(want not in (-1, have) for want, have in zip(shape, found)):
         raise wrong_usage("this output has another shape", node=name, expected=f"[{','.join(dims)}]", found=f"[{','.join(map(str, found))}]")
+    if dtype == "string":
+        strings.check_place(value, name)
+        return None, value
     if isinstance(value, np.ndarray):
         _check_mask(value, name)
         if not (value.flags.c_contiguous and value.flags.writeable):
             raise wrong_usage("the memory of this output is not contiguous and writable", node=name)
-        return _described(value, name), value
+        return _described(value, name, dtype), value
     if not hasattr(value, "__dlpack__"):
         raise wrong_usage("an output goes to an array", node=name, found=type(value).__name__)
     if hasattr(value, "is_contiguous") and not value.is_contiguous():

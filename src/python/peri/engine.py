@@ -173,21 +173,19 @@ class Engine:
             ports = shown(", ".join(f"{port.name} {port.dtype}[{','.join(port.dims)}]" for port in self._inputs))
             raise TypeError(f"a run takes its inputs, by name: {{name: array}}; they are {ports}; None is no input")
         taken = self._taken(inputs)
-        put = [arrays.place(places[port.name], port.name, port.shape, port.dims) if port.name in places else (None, None) for port in self._outputs]
+        put = [arrays.place(places[p.name], p.name, p.dtype, p.shape, p.dims) if p.name in places else (None, None) for p in self._outputs]
         for port in self._outputs:
             if port.name not in places:
                 arrays.numpy_type(port.dtype, port.name)  # checked before the run
         made = session.run([t[0] for t in taken], [p[0] for p in put])
-        return {
-            port.name: places[port.name] if port.name in places else arrays.of_memory(array, port.dtype, port.name)
-            for port, array in zip(self._outputs, made)
-        }
+        return {port.name: arrays.of_output(array, port.dtype, port.name, places.get(port.name)) for port, array in zip(self._outputs, made)}
 
     def run(self, inputs: Any, outputs: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
         """Returns the outputs by name, for inputs by name (or in the engine's order, or a single one).
 
         Arrays of NumPy, of PyTorch and of other libraries with DLPack are read in place. An output is a new array, owned by the
-        caller; an output listed in `outputs` is written to the given array. Arrays are never cast."""
+        caller; an output listed in `outputs` is written to the given array. Arrays are never cast. Texts are arrays of str or
+        bytes (objects, <U, <S) and lists; outputs of texts are object arrays of str."""
         return self._with_session(lambda session: self._run_on(session, inputs, outputs))
 
     __call__ = run
