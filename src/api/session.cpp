@@ -13,9 +13,9 @@ namespace peri::api {
 namespace {
 // The caller's input as a tensor without a copy, or with one of texts and where it is not aligned to its elements.
 Result<Tensor> input_of(const peri_tensor& t, const plan::Port& port) {
-  if (static_cast<int>(t.dtype) <= 0 || static_cast<int>(t.dtype) >= kDTypeCount)
-    return usage("dtype %d is none", static_cast<int>(t.dtype)).at_node(port.name);
-  const DType dtype = static_cast<DType>(t.dtype);
+  const int number = dtype_number(t);
+  if (number <= 0 || number >= kDTypeCount) return usage("dtype %d is none", number).at_node(port.name);
+  const DType dtype = static_cast<DType>(number);
   if (dtype != port.dtype)
     return invalid("another element type")
         .at_node(port.name)
@@ -45,11 +45,13 @@ Result<runtime::View> output_of(const peri_tensor& t, const plan::Port& port, co
     return usage("this output is of strings, which lie in memory of the session")
         .at_node(port.name)
         .advise("leave its data NULL");
-  if (t.dtype != PERI_DTYPE_INVALID && static_cast<DType>(t.dtype) != port.dtype)
+  const int number = dtype_number(t);
+  if (number != PERI_DTYPE_INVALID && number != static_cast<int>(port.dtype))
     return invalid("this output has another element type")
         .at_node(port.name)
         .expecting(std::string(dtype_name(port.dtype)))
-        .but_found(peri_dtype_name(t.dtype));
+        .but_found(number > 0 && number < kDTypeCount ? std::string(dtype_name(static_cast<DType>(number)))
+                                                      : "dtype " + std::to_string(number));
   auto dims = eval(port.shape, binding);
   if (!dims.ok())
     return usage("the size of this output depends on the data").at_node(port.name).advise("leave its data NULL");

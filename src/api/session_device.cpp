@@ -40,7 +40,7 @@ Status check_place(const peri_tensor& t, const device::Device* device, const pla
 }
 
 Result<std::vector<int64_t>> dims_of(const peri_tensor& t, const plan::Port& port) {
-  if (static_cast<DType>(t.dtype) != port.dtype)
+  if (dtype_number(t) != static_cast<int>(port.dtype))
     return invalid("another element type").at_node(port.name).expecting(std::string(dtype_name(port.dtype)));
   if (t.rank > 64 || (t.rank && !t.dims)) return usage("a tensor of rank %zu without dims", t.rank).at_node(port.name);
   return std::vector<int64_t>(t.dims, t.dims + t.rank);
@@ -61,7 +61,7 @@ Result<std::vector<std::vector<int64_t>>> all_dims(const plan::Program& program,
 // Where a tensor of `bytes` bytes lies, for the session.
 Result<runtime::PortMemory> place_of(const peri_tensor& t, size_t bytes, const plan::Port& port, bool streams) {
   runtime::PortMemory out;
-  if (t.dtype != PERI_DTYPE_INVALID && static_cast<DType>(t.dtype) != port.dtype)
+  if (const int number = dtype_number(t); number != PERI_DTYPE_INVALID && number != static_cast<int>(port.dtype))
     return invalid("another element type").at_node(port.name).expecting(std::string(dtype_name(port.dtype)));
   if (t.bytes != bytes)
     return usage("memory of another size")

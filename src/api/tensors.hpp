@@ -8,6 +8,14 @@
 
 namespace peri::api {
 
+// The number of a tensor's type as the caller set it; an enum must not be read that holds no number of its own.
+inline int dtype_number(const peri_tensor& t) {
+  static_assert(sizeof t.dtype == sizeof(int));
+  int number = 0;
+  __builtin_memcpy(&number, &t.dtype, sizeof(number));
+  return number;
+}
+
 class TensorArray {
  public:
   // kUsage: no array, or an invalid struct_size.

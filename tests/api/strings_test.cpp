@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -118,7 +119,8 @@ TEST_F(Strings, MisuseIsNamed) {
   in = tensor_of(texts, two);
   in.dtype = PERI_I64;
   EXPECT_TRUE(has(refused(in, PERI_ERROR_INVALID), "another element type: expected string, found i64"));
-  in.dtype = static_cast<peri_dtype>(1000);
+  const int none = 1000;
+  std::memcpy(&in.dtype, &none, sizeof none);
   EXPECT_TRUE(has(refused(in, PERI_ERROR_USAGE), "dtype 1000 is none"));
   in = tensor_of(texts, two);
   in.device = PERI_DEVICE_NULL;
