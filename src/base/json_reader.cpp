@@ -69,7 +69,10 @@ class NonFiniteCursor {
   }
   reference operator*() const { return *(instead_ ? instead_ : rest_.data()); }
   NonFiniteCursor& operator++() {
-    if (instead_ && *++instead_ != '\0') return *this;
+    if (instead_) {
+      ++instead_;
+      if (*instead_ != '\0') return *this;
+    }
     if (!instead_) {
       const char c = rest_[0];
       if (c == '"' && !escaped_) in_string_ = !in_string_;

@@ -85,7 +85,8 @@ double best_byte_gops(ThreadPool& pool, double seconds) {
   double ops = 0;  // of a thread
   if (cpu.has("amx_int8")) {
     loop = tiles;
-    ops = 2.0 * (kRounds / 16) * kTileProducts * 16 * 16 * 64;
+    constexpr auto kTileRounds = kRounds / 16;
+    ops = 2.0 * kTileRounds * kTileProducts * 16 * 16 * 64;
   } else if (cpu.has("avx512_vnni")) {
     loop = dot_avx512;
     ops = 2.0 * kRounds * kChains * 64;

@@ -119,9 +119,9 @@ Result<Record> time_fresh(const std::vector<std::string>& words, int64_t process
                           const std::function<void(const std::string& what)>& progress,
                           const std::function<bool()>& stop) {
   std::vector<Record> parts;
-  for (int64_t k = 0; k < processes; ++k) {
+  for (int64_t k = 1; k <= processes; ++k) {
     if (progress)
-      progress(format("process %lld of %lld", static_cast<long long>(k + 1), static_cast<long long>(processes)));
+      progress(format("process %lld of %lld", static_cast<long long>(k), static_cast<long long>(processes)));
     PERI_ASSIGN(const Answer answer, run_fresh(words, stop));
     auto record = record_of(answer);
     const bool stopped = stop && stop();

@@ -16,7 +16,7 @@ Status infer(InferContext& c) {
     return invalid("boxes have a wrong shape").expecting("[batch, boxes, 4]").but_found(shape_text(boxes));
   if (scores.size() != 3)
     return invalid("scores have a wrong shape").expecting("[batch, classes, boxes]").but_found(shape_text(scores));
-  for (auto [a, b] : {std::pair{boxes[0], scores[0]}, std::pair{boxes[1], scores[2]}})
+  for (const auto& [a, b] : {std::pair{boxes[0], scores[0]}, std::pair{boxes[1], scores[2]}})
     if (a.is_const() && b.is_const() && !(a == b))
       return invalid("boxes and scores do not match").expecting(shape_text(boxes)).but_found(shape_text(scores));
   for (size_t k = 2; k < 5; ++k)

@@ -21,7 +21,7 @@ struct Release {
     if (!allocator.release) return std::free(data);
     try {
       allocator.release(allocator.user, data, bytes);
-    } catch (...) {  // nobody is there to be told: memory goes back when its owner ends
+    } catch (...) {  // NOLINT(bugprone-empty-catch): nobody is there to be told, memory goes back when its owner ends
     }
   }
 };

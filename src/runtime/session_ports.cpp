@@ -146,7 +146,7 @@ std::vector<device::Address> Session::State::in_place(const ResidentRun& r) {
   const plan::Program& p = program();
   const size_t inputs = p.inputs.size();
   std::vector<device::Address> out(inputs + p.outputs.size());
-  const std::vector<device::Address> none = out;
+  std::vector<device::Address> none = out;
   std::vector<Range> ranges;
   why_copied = data_dependent ? "sizes hang on the data" : guards() || hook ? "each step is looked at" : "";
   if (*why_copied) return none;

@@ -149,12 +149,12 @@ Status truncate(Ids& first, Ids* second, const Truncation& rule, uint64_t length
   return Ok{};
 }
 
-Encoding assemble(const std::vector<TemplatePiece>& pieces, const Ids& first, const Ids* second, bool special) {
+Encoding assemble(const std::vector<TemplatePiece>& pieces, const Ids& first, const Ids& second, bool special) {
   Encoding out;
   for (const TemplatePiece& piece : pieces) {
     if (piece.kind == TemplatePiece::kSpecial && !special) continue;
     const Ids& ids = piece.kind == TemplatePiece::kFirst    ? first
-                     : piece.kind == TemplatePiece::kSecond ? *second
+                     : piece.kind == TemplatePiece::kSecond ? second
                                                             : piece.ids;
     out.ids.insert(out.ids.end(), ids.begin(), ids.end());
     out.type_ids.insert(out.type_ids.end(), ids.size(), piece.type_id);
@@ -207,7 +207,7 @@ Result<Encoding> encode_unpadded(const Tokenizer::State& state, std::string_view
                      static_cast<unsigned long long>(rule->max_length), static_cast<unsigned long long>(added));
     PERI_TRY(truncate(first, other ? &second : nullptr, *rule, rule->max_length - added));
   }
-  return assemble(pieces, first, other ? &second : nullptr, options.special_tokens);
+  return assemble(pieces, first, second, options.special_tokens);
 }
 
 }  // namespace

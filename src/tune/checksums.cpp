@@ -103,7 +103,7 @@ class CudaChecksums final : public Checksums {
 
 Result<std::unique_ptr<Checksums>> Checksums::open(device::Device* device) {
   auto* const gpu = dynamic_cast<cuda::CudaDevice*>(device);
-  if (!gpu) return unsupported("no checksum on device '%s'", device->name().c_str());
+  if (!gpu) return unsupported("no checksum on device '%s'", device ? device->name().c_str() : "");
   auto out = std::make_unique<CudaChecksums>(gpu);
   PERI_TRY(out->start());
   return std::unique_ptr<Checksums>(std::move(out));

@@ -23,6 +23,7 @@ static_assert(std::size(kConfig) == std::tuple_size_v<decltype(LtChoice::numbers
               std::size(kNames) == std::size(kConfig));
 
 struct Table {
+// A declaration has no parentheses: NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define PERI_BLASLT(member, symbol, parameters) int(*member) parameters = nullptr;
 #include "device/cuda/blaslt.def"
 #undef PERI_BLASLT

@@ -8,7 +8,7 @@
 namespace peri::device::cuda {
 
 struct DnnTable {
-#define PERI_CUDNN(member, symbol, parameters) int(*member) parameters = nullptr;
+#define PERI_CUDNN(member, symbol, parameters) int(*member) parameters = nullptr;  // NOLINT(bugprone-macro-parentheses)
 #include "device/cuda/cudnn.def"
 #undef PERI_CUDNN
   const char* (*status_text)(int) = nullptr;
@@ -34,8 +34,9 @@ class DnnPool {
   }
   template <class T>
   Status set(DnnDescriptor to, int name, int type, std::span<const T> values) {
-    return check_dnn(t_, t_.set(to, name, type, static_cast<int64_t>(values.size()), values.data()),
-                     "cudnnBackendSetAttribute");
+    return check_dnn(
+        t_, t_.set(to, name, type, static_cast<int64_t>(values.size()), static_cast<const void*>(values.data())),
+        "cudnnBackendSetAttribute");
   }
   template <class T>
   Status set(DnnDescriptor to, int name, int type, const T& value) {
@@ -46,8 +47,9 @@ class DnnPool {
   template <class T>
   Result<int64_t> get(DnnDescriptor from, int name, int type, std::span<T> out) {
     int64_t count = 0;
-    PERI_TRY(check_dnn(t_, t_.get(from, name, type, static_cast<int64_t>(out.size()), &count, out.data()),
-                       "cudnnBackendGetAttribute"));
+    PERI_TRY(check_dnn(
+        t_, t_.get(from, name, type, static_cast<int64_t>(out.size()), &count, static_cast<void*>(out.data())),
+        "cudnnBackendGetAttribute"));
     if (count < 0) return internal_error("cuDNN gave %lld values", static_cast<long long>(count));
     return count;
   }

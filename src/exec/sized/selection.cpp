@@ -198,7 +198,8 @@ Status range(const SelectionCall& c) {
   } else if (delta != 0) {  // exact where a double is not
     const __int128 span = delta > 0 ? static_cast<__int128>(limit) - start : static_cast<__int128>(start) - limit;
     const __int128 by = delta > 0 ? static_cast<__int128>(delta) : -static_cast<__int128>(delta);
-    length = span <= 0 ? 0 : static_cast<double>((span + by - 1) / by);
+    const __int128 steps = span <= 0 ? 0 : (span + by - 1) / by;
+    length = static_cast<double>(steps);
   }
   if (delta == 0 || std::isnan(length) || length > 0x1p40) return invalid("range has no finite length");
   const auto n = static_cast<int64_t>(std::max(length, 0.0));

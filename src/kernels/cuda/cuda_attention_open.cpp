@@ -11,7 +11,6 @@
 
 namespace peri::kernels {
 namespace {
-using cuda::KernelLaunch;
 using cuda::Signature;
 
 enum Port { kQ, kK, kV, kMask, kPastKey, kPastValue, kSeen };

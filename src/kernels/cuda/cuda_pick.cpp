@@ -96,7 +96,7 @@ Result<Pick> gather_nd(const Problem& p, const ir::Node& n, Signature* s) {
 
 Result<Pick> blocks(const ir::Node& n, Signature* s) {
   const bool to_space = n.op == "depth_to_space";
-  const std::vector<int64_t> wide = dims_of(to_space ? *n.out() : *n.in(0));
+  const std::vector<int64_t> wide = dims_of(to_space ? *n.outputs[0] : *n.inputs[0]);
   const int64_t b = n.i("blocksize");
   const bool depth_first = n.s("mode", "DCR") == "DCR";
   const std::string side = std::to_string(b), area = std::to_string(b * b), channels = s->size(wide[1]),

@@ -9,7 +9,6 @@
 
 namespace peri::kernels {
 namespace {
-using cuda::KernelLaunch;
 using cuda::Signature;
 
 // Registers that join as the type does.

@@ -159,8 +159,8 @@ double guess_ms(const Plan& p, int multiprocessors) {
   const double bytes =
       size(p.stored_bytes) * (size(p.first.channels) * size(p.rows) +
                               size(p.second.outputs) * (size(p.second.channels) + 2 * size(p.pixels)) / size(p.slices));
-  const auto waves = static_cast<double>((p.first.images * p.slices + multiprocessors - 1) / multiprocessors);
-  return (kLaunchNs + std::max(waves, 1.0) * (latency + bytes / kBytesPerNs)) / 1e6;
+  const int64_t waves = (p.first.images * p.slices + multiprocessors - 1) / multiprocessors;
+  return (kLaunchNs + std::max(size(waves), 1.0) * (latency + bytes / kBytesPerNs)) / 1e6;
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {

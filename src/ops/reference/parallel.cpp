@@ -43,7 +43,7 @@ void parallel_for(int threads, int64_t n, FunctionRef<void(int64_t, int64_t)> f)
   int64_t started = 1;
   try {
     for (; started < slices; ++started) workers.emplace_back(slice, started);
-  } catch (const std::system_error&) {}
+  } catch (const std::system_error&) {}  // NOLINT(bugprone-empty-catch): what did not start runs below
   slice(0);
   for (; started < slices; ++started) slice(started);
   for (std::thread& w : workers) w.join();

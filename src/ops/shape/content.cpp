@@ -25,7 +25,7 @@ std::optional<Dim> truncating_div(const Dim& a, const Dim& b) {
   if (!provably_at_least(b, 1)) return std::nullopt;
   if (provably_at_least(a, 0)) return floordiv(a, b);
   if (provably_at_least(zero - a, 0)) return zero - floordiv(zero - a, b);
-  const Dim q = floordiv(a, b);
+  Dim q = floordiv(a, b);
   if (q * b == a) return q;                                             // exact: no rounding to tell apart
   return floordiv(max(a, zero), b) - floordiv(max(zero - a, zero), b);  // one of the two is 0
 }

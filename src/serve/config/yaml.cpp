@@ -15,63 +15,63 @@ namespace {
 
 constexpr size_t kMaxValues = 20000, kMaxBytes = 1 << 20, kMaxDepth = 16;
 
-struct Node {
+struct Item {
   enum class Kind : uint8_t { kNull, kPlain, kQuoted, kMap, kList } kind = Kind::kNull;
   int line = 0;
   std::string value;
   std::vector<std::string> keys;  // of a mapping, one for each item
-  std::vector<Node> items;
+  std::vector<Item> items;
 };
 
 class Builder final : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(mark, "", anchor, Node::Kind::kNull, ""); }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(mark, "", anchor, Item::Kind::kNull, ""); }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { fail(mark, "an alias: write the value out"); }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     const bool null = tag == "?" && (value == "~" || value == "null");
-    const Node::Kind kind = null ? Node::Kind::kNull : tag == "!" ? Node::Kind::kQuoted : Node::Kind::kPlain;
+    const Item::Kind kind = null ? Item::Kind::kNull : tag == "!" ? Item::Kind::kQuoted : Item::Kind::kPlain;
     add(mark, tag, anchor, kind, null ? "" : value);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    open(mark, tag, anchor, Node::Kind::kList);
+    open(mark, tag, anchor, Item::Kind::kList);
   }
   void OnSequenceEnd() override { close(); }
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    open(mark, tag, anchor, Node::Kind::kMap);
+    open(mark, tag, anchor, Item::Kind::kMap);
   }
   void OnMapEnd() override { close(); }
 
-  Result<Node> take() {
+  Result<Item> take() {
     if (error_) return *error_;
     return std::move(root_);
   }
 
  private:
   struct Open {
-    Node* node;
+    Item* node;
     bool has_key = false;
     std::string key;
   };
   void fail(const YAML::Mark& mark, const std::string& what) {
     if (!error_) error_ = invalid("line %d: %s", mark.line + 1, what.c_str());
   }
-  Node* add(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Node::Kind kind, std::string value) {
+  Item* add(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Item::Kind kind, std::string value) {
     if (anchor != 0) fail(mark, "an anchor: write each value out");
     if (!tag.empty() && tag != "?" && tag != "!") fail(mark, "the tag '" + tag.substr(0, 80) + "' is not known");
     if (++values_ > kMaxValues && !error_) error_ = Error(ErrorKind::kMemory, "more than 20,000 values");
     if (error_) return nullptr;
-    Node* to = &root_;
+    Item* to = &root_;
     if (!open_.empty()) {
       Open& o = open_.back();
-      if (o.node->kind == Node::Kind::kList) {
+      if (o.node->kind == Item::Kind::kList) {
         to = &o.node->items.emplace_back();
       } else if (!o.has_key) {
-        if (kind != Node::Kind::kPlain && kind != Node::Kind::kQuoted) fail(mark, "a key that is not a word");
+        if (kind != Item::Kind::kPlain && kind != Item::Kind::kQuoted) fail(mark, "a key that is not a word");
         for (const std::string& key : o.node->keys)
           if (key == value) fail(mark, "the key '" + key + "' stands twice");
         o.key = std::move(value);
@@ -88,9 +88,9 @@ class Builder final : public YAML::EventHandler {
     to->value = std::move(value);
     return to;
   }
-  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Node::Kind kind) {
+  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Item::Kind kind) {
     if (open_.size() >= kMaxDepth) fail(mark, "values more than 16 deep");
-    Node* node = add(mark, tag, anchor, kind, "");
+    Item* node = add(mark, tag, anchor, kind, "");
     if (node) open_.push_back({node, false, {}});
     if (!node) fail(mark, "a key that is not a word");
   }
@@ -98,7 +98,7 @@ class Builder final : public YAML::EventHandler {
     if (!open_.empty() && !error_) open_.pop_back();
   }
 
-  Node root_;
+  Item root_;
   std::vector<Open> open_;  // open containers; only the innermost receives items
   size_t values_ = 0;
   std::optional<Error> error_;
@@ -113,25 +113,25 @@ class TextBuffer final : public std::streambuf {
   }
 };
 
-TextField scalar(const std::string& name, const Node& node) {
+TextField scalar(const std::string& name, const Item& node) {
   TextField f;
   f.name = name;
   f.line = node.line;
-  f.kind = node.kind == Node::Kind::kQuoted ? TextField::Kind::kString : TextField::Kind::kEither;
+  f.kind = node.kind == Item::Kind::kQuoted ? TextField::Kind::kString : TextField::Kind::kEither;
   f.value = node.value;
   return f;
 }
 
-Status add_members(const Node& map, TextMessage* out);
+Status add_members(const Item& map, TextMessage* out);
 
 // One field of a message, or one for each element of a list.
-Status add_field(const std::string& name, const Node& node, bool listed, TextMessage* out) {
+Status add_field(const std::string& name, const Item& node, bool listed, TextMessage* out) {
   switch (node.kind) {
-    case Node::Kind::kPlain:
-    case Node::Kind::kQuoted: out->fields.push_back(scalar(name, node)); return Ok{};
-    case Node::Kind::kList:
+    case Item::Kind::kPlain:
+    case Item::Kind::kQuoted: out->fields.push_back(scalar(name, node)); return Ok{};
+    case Item::Kind::kList:
       if (listed) return invalid("line %d: '%s' is a list of lists", node.line, name.c_str());
-      for (const Node& item : node.items) PERI_TRY(add_field(name, item, true, out));
+      for (const Item& item : node.items) PERI_TRY(add_field(name, item, true, out));
       return Ok{};
     default: break;
   }
@@ -145,18 +145,18 @@ Status add_field(const std::string& name, const Node& node, bool listed, TextMes
 }
 
 // `name: {k: v}` as `name { key: k value: v }`.
-Status add_map(const std::string& name, const Node& map, TextMessage* out) {
+Status add_map(const std::string& name, const Item& map, TextMessage* out) {
   for (size_t k = 0; k < map.keys.size(); ++k) {
-    const Node& value = map.items[k];
+    const Item& value = map.items[k];
     TextField f;
     f.name = name;
     f.line = value.line;
     f.kind = TextField::Kind::kMessage;
-    Node word = value;
-    word.kind = Node::Kind::kPlain;
+    Item word = value;
+    word.kind = Item::Kind::kPlain;
     word.value = map.keys[k];
     f.message.fields.push_back(scalar("key", word));
-    const bool text = value.kind == Node::Kind::kPlain || value.kind == Node::Kind::kQuoted;
+    const bool text = value.kind == Item::Kind::kPlain || value.kind == Item::Kind::kQuoted;
     if (name == "parameters" && text) {
       TextField inner;
       inner.name = "value";
@@ -172,14 +172,14 @@ Status add_map(const std::string& name, const Node& map, TextMessage* out) {
   return Ok{};
 }
 
-Status add_members(const Node& map, TextMessage* out) {
+Status add_members(const Item& map, TextMessage* out) {
   static constexpr std::string_view kMaps[] = {"parameters", "inputs", "priority_queue_policy", "input_map",
                                                "output_map"};
   for (size_t k = 0; k < map.keys.size(); ++k) {
     const std::string& name = map.keys[k];
-    const Node& node = map.items[k];
+    const Item& node = map.items[k];
     const bool keyed =
-        node.kind == Node::Kind::kMap && std::find(std::begin(kMaps), std::end(kMaps), name) != std::end(kMaps);
+        node.kind == Item::Kind::kMap && std::find(std::begin(kMaps), std::end(kMaps), name) != std::end(kMaps);
     PERI_TRY(keyed ? add_map(name, node, out) : add_field(name, node, false, out));
   }
   return Ok{};
@@ -191,9 +191,9 @@ bool is_json(std::string_view text) {
 }
 
 // JSON quotes enumerators, and protobuf's JSON quotes 64-bit integers.
-void unquote(Node* node) {
-  if (node->kind == Node::Kind::kQuoted) node->kind = Node::Kind::kPlain;
-  for (Node& item : node->items) unquote(&item);
+void unquote(Item* node) {
+  if (node->kind == Item::Kind::kQuoted) node->kind = Item::Kind::kPlain;
+  for (Item& item : node->items) unquote(&item);
 }
 }  // namespace
 
@@ -211,11 +211,11 @@ Result<TextMessage> parse_yaml(std::string_view text) {
   } catch (const YAML::Exception& e) {
     return invalid("line %d: %s", e.mark.line + 1, e.msg.c_str());
   }
-  PERI_ASSIGN(Node root, builder.take());
+  PERI_ASSIGN(Item root, builder.take());
   TextMessage out;
-  if (root.kind == Node::Kind::kNull) return out;
+  if (root.kind == Item::Kind::kNull) return out;
   if (is_json(text)) unquote(&root);
-  if (root.kind != Node::Kind::kMap) return invalid("line %d: the configuration is not a mapping", root.line);
+  if (root.kind != Item::Kind::kMap) return invalid("line %d: the configuration is not a mapping", root.line);
   PERI_TRY(add_members(root, &out));
   return out;
 }

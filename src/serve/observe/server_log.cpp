@@ -26,23 +26,26 @@ std::string ServerLog::text() const {
   return w.field("log_format", settings_.iso8601 ? "ISO8601" : "default").end_object().take();
 }
 
+namespace {
+Status take_flag(const Json& changes, std::string_view key, bool* to) {
+  PERI_ASSIGN(*to, changes.get_bool(key));
+  return Ok{};
+}
+}  // namespace
+
 Status ServerLog::update(const Json& changes) {
   PERI_ASSIGN(const Json::Object* members, changes.as_object());
   const std::lock_guard<std::mutex> lock(mutex_);
   LogSettings s = settings_;
   for (const auto& [key, value] : *members) {
-    const auto flag = [&](bool* to) -> Status {
-      PERI_ASSIGN(*to, changes.get_bool(key));
-      return Ok{};
-    };
     if (key == "log_file") {
       return unsupported("log file location can not be updated through network protocol");
     } else if (key == "log_info") {
-      PERI_TRY(flag(&s.info));
+      PERI_TRY(take_flag(changes, key, &s.info));
     } else if (key == "log_warning") {
-      PERI_TRY(flag(&s.warning));
+      PERI_TRY(take_flag(changes, key, &s.warning));
     } else if (key == "log_error") {
-      PERI_TRY(flag(&s.error));
+      PERI_TRY(take_flag(changes, key, &s.error));
     } else if (key == "log_verbose_level") {
       PERI_ASSIGN(s.verbose, changes.get_uint(key));
       s.verbose = std::min<uint64_t>(s.verbose, UINT32_MAX);

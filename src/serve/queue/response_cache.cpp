@@ -23,7 +23,7 @@ size_t bytes_of(std::span<const Tensor> tensors) {
   for (const Tensor& t : tensors) {
     out += 128 + t.bytes().size();
     if (t.dtype() == DType::kString)
-      for (const std::string& s : t.string_values()) out += sizeof s + s.size();
+      for (const std::string& s : t.string_values()) out += sizeof(std::string) + s.size();
   }
   return out;
 }

@@ -47,7 +47,7 @@ Admission Scheduler::submit(Waiting request, int64_t now) {
     timeout = request.timeout_ns;
   request.arrival_ns = now;
   request.deadline_ns = timeout > 0 ? now + timeout : 0;
-  queue_fairly(queue, std::move(request));
+  queue_fairly(queue, request);
   ++waiting_;
   return Admission::kAccepted;
 }
@@ -57,7 +57,7 @@ Admission Scheduler::submit(Waiting request, int64_t now) {
 void Scheduler::queue_fairly(Level& level, Waiting request) {
   if (request.probe) {
     request.turn = level.turn;
-    level.requests.push_front(std::move(request));
+    level.requests.push_front(request);
     return;
   }
   Level::Share& share = level.shares[request.tenant];
@@ -66,7 +66,7 @@ void Scheduler::queue_fairly(Level& level, Waiting request) {
   ++share.waiting;
   auto at = level.requests.end();
   while (at != level.requests.begin() && std::prev(at)->turn > request.turn) --at;
-  level.requests.insert(at, std::move(request));
+  level.requests.insert(at, request);
 }
 
 void Scheduler::left(Level& level, const Waiting& request) {

@@ -74,7 +74,7 @@ class Simulation {
       if (then == INT64_MAX) break;
       now = std::max(now + 1, then);
     }
-    return std::move(out_);
+    return out_;
   }
 
  private:

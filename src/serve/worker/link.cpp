@@ -77,10 +77,10 @@ uint64_t Link::run(std::span<const Tensor> inputs, LinkRun& run) {
       ever = entry.bytes + entry.reply_bytes <= arena_.size();
     }
   }
-  if (full) {
+  if (full) {  // it was not moved: NOLINTBEGIN(bugprone-use-after-move)
     run.sink->answer(no_room("the request's tensors", entry.bytes + entry.reply_bytes, arena_.size(), ever), true);
     run.sink = nullptr;
-    return 0;
+    return 0;  // NOLINTEND(bugprone-use-after-move)
   }
   write_block(inputs, region_->block(entry.offset, entry.bytes));
   const std::lock_guard<std::mutex> lock(mutex_);

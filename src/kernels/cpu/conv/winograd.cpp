@@ -157,8 +157,8 @@ WinogradPlan plan_winograd(const ConvShape& shape, int64_t m, Isa isa, int64_t p
   plan.panel_blocks = std::clamp<int64_t>(8 / plan.tile_blocks, 1, std::max<int64_t>(1, plan.panels.panels / 2));
   // Each block of panels transforms the inputs again.
   const auto time = [&](int64_t blocks) {
-    const auto wide = static_cast<double>((plan.panels.panels + blocks - 1) / blocks);
-    return time_of_tasks(wide + kTransformPanels, plan.tile_blocks * blocks, threads);
+    const int64_t wide = (plan.panels.panels + blocks - 1) / blocks;
+    return time_of_tasks(static_cast<double>(wide) + kTransformPanels, plan.tile_blocks * blocks, threads);
   };
   for (int64_t more = plan.panel_blocks + 1; more <= plan.panels.panels && threads > 1; ++more)
     if (time(more) < kFinerGain * time(plan.panel_blocks)) plan.panel_blocks = more;

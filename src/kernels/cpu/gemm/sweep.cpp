@@ -132,9 +132,10 @@ Grid share_out(const Shared& work, const PanelSplit& panels, int threads, Cut cu
 
   // The best of this and of finer grids.
   const auto time = [&](const Grid& g) {
-    const auto lines = static_cast<double>((groups + g.row_blocks - 1) / g.row_blocks * work.group);
-    const auto wide = static_cast<double>((panels.panels + g.panel_blocks - 1) / g.panel_blocks);
-    return time_of_tasks((lines + work.begin_rows) * wide, g.row_blocks * g.panel_blocks * work.products, threads);
+    const int64_t lines = (groups + g.row_blocks - 1) / g.row_blocks * work.group;
+    const int64_t wide = (panels.panels + g.panel_blocks - 1) / g.panel_blocks;
+    return time_of_tasks((static_cast<double>(lines) + work.begin_rows) * static_cast<double>(wide),
+                         g.row_blocks * g.panel_blocks * work.products, threads);
   };
   // Few rows take as long as their weights take to be read.
   const double total = panel_flops * static_cast<double>(grid.row_blocks * panels.panels * work.products) *

@@ -61,7 +61,7 @@ Result<SqueezeParts> parted_squeeze(const ir::Graph& g, size_t begin) {
   if (last.op != "mul" || last.out() != out.result) return out;
   for (const size_t k : {0, 1})
     if (const int at = input_index(g, last.in(k)); at >= 0 && last.in(1 - k)->users.size() == 1) {
-      const std::vector<int64_t> image = dims_of(*last.in(k)), factor = dims_of(*last.in(1 - k));
+      const std::vector<int64_t> image = dims_of(*last.inputs[k]), factor = dims_of(*last.inputs[1 - k]);
       const bool fits = image.size() == factor.size() && image.size() >= 3 && image[0] == factor[0] &&
                         image[1] == factor[1] && elements_of(std::span(factor).subspan(2)) == 1 &&
                         dims_of(*out.result) == image;
