@@ -49,12 +49,29 @@ class Terms(Typed):
         pair = {"a": "a.npy", "b": "b.npy"}
         self.both("g (float[N, 4] a, float[M, 4] b) => (float[P, 4] y) { r = Relu(a) sum = Add(r, b) y = Softmax(sum) }", pair,
                   "Add of 'r' and 'b': shapes do not broadcast: expected equal dimensions or 1, found 2 against 3", "sum", "the_Add")
-        self.both("g (float[N, K] a, float[L, J] b) => (float[P, Q] y) { p = Concat <axis = 1> (a, b) y = Relu(p) }", pair,
-                  "Concat of 'a' and 'b': concat of different dimensions: expected 2, found 3", "p", "the_Concat")
-        self.both("g (float[N, K] a, float[L, 3] b) => (float[N, 3] y) { p = MatMul(a, b) y = Relu(p) }", {"a": "a.npy", "b": "c.npy"},
-                  "MatMul of 'a' and 'b': the inner dimensions differ: expected 4, found 3", "p", "the_MatMul")
+        told = {"a": "a.npy", "s": "t.npy"}
+        self.array("t.npy", numpy.array([4, 2], numpy.int64))
+        self.both("g (float[N, 4] a, int64[2] s, float[L, J] b) => (float[P, Q] y) { r = Reshape(a, s) p = Concat <axis = 1> (r, b) y = Relu(p) }", told | {"b": "b.npy"},
+                  "Concat of 'r' and 'b': concat of different dimensions: expected 4, found 3", "p", "the_Concat")
+        self.both("g (float[N, 4] a, int64[2] s, float[L, 3] b) => (float[P, 3] y) { r = Reshape(a, s) p = MatMul(r, b) y = Relu(p) }", told | {"b": "c.npy"},
+                  "MatMul of 'r' and 'b': the inner dimensions differ: expected 2, found 3", "p", "the_MatMul")
         self.both("g (float[N, M] a, int64[2] s) => (float[P, Q] y) { y = Reshape(a, s) }", {"a": "a.npy", "s": "s.npy"},
                   "Reshape of 'a' and 's': reshape changes the number of elements: expected 8, found 30", "y", "the_Reshape")
+
+    def test_sizes_of_inputs_that_a_node_requires_to_be_equal(self):
+        """They are one dimension: the input is named, before anything runs."""
+        self.array("a.npy", numpy.ones((2, 4), numpy.float32))
+        self.array("b.npy", numpy.ones((3, 4), numpy.float32))
+        self.array("c.npy", numpy.ones((3, 3), numpy.float32))
+        for text, other, wanted in (
+            ("g (float[N, K] a, float[L, J] b) => (float[P, Q] y) { p = Concat <axis = 1> (a, b) y = Relu(p) }", "b.npy", "b.npy: 'b': dimension 0 does not fit: expected 2 ('N' from input 'a'), found 3"),
+            ("g (float[N, K] a, float[L, 3] b) => (float[N, 3] y) { p = MatMul(a, b) y = Relu(p) }", "c.npy", "c.npy: 'b': dimension 0 does not fit: expected 4 ('K' from input 'a'), found 3"),
+        ):
+            self.save(text)
+            self.ends(0, "build", "m.onnx", "-o", "m.engine", *QUICK)
+            for model in ("m.engine", "m.onnx"):
+                with self.subTest(model=model, other=other):
+                    self.assertIn(wanted, self.ends(2, "run", model, "-i", "a=a.npy", "-i", f"b={other}", "--quiet"))
 
     def test_several_nodes_in_one_step(self):
         """One step for a chain names the nodes of all, and a value within it by the operator that makes it."""

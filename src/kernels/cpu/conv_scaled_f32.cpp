@@ -27,7 +27,7 @@ Result<Match> match(const Problem& p) {
     return refused("not a scaled convolution");
   const ir::Node& mul = *g.nodes[0];
   const ir::Value* scaled = mul.outputs[0];
-  if (g.nodes[1]->in(0) != scaled || scaled->users.size() != 1 || scaled == g.outputs[0])
+  if (g.nodes[1]->inputs[0] != scaled || scaled->users.size() != 1 || scaled == g.outputs[0])
     return refused("the convolution does not alone read the product");
   if (scaled->type.rank() != 4) return refused("takes two spatial dimensions only");
   const std::vector<int64_t> dims = dims_of(*scaled);

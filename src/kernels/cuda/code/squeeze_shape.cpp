@@ -58,7 +58,7 @@ Result<SqueezeParts> parted_squeeze(const ir::Graph& g, size_t begin) {
   out.end = g.nodes.size();
   out.result = g.outputs[0];
   const ir::Node& last = *g.nodes.back();
-  if (last.op != "mul" || last.out() != out.result) return out;
+  if (last.op != "mul" || last.outputs[0] != out.result) return out;
   for (const size_t k : {0, 1})
     if (const int at = input_index(g, last.in(k)); at >= 0 && last.in(1 - k)->users.size() == 1) {
       const std::vector<int64_t> image = dims_of(*last.inputs[k]), factor = dims_of(*last.inputs[1 - k]);
