@@ -95,8 +95,8 @@ Result<Difference> difference(const Tensor& want, const Tensor& got, Tolerance t
   d.l1 = s.abs / n;
   d.l2 = std::sqrt(s.square / n);
   d.range = s.high > s.low ? s.high - s.low : 0;
-  const double largest = s.finite ? std::max(std::fabs(s.low), std::fabs(s.high)) : 0;
-  const double scale = d.range > 1e-5 * largest ? d.range : largest;  // nearly constant: by its size
+  d.largest = s.finite ? std::max(std::fabs(s.low), std::fabs(s.high)) : 0;
+  const double scale = d.range > 1e-5 * d.largest ? d.range : d.largest;  // nearly constant: by its size
   d.relative = d.linf == 0 ? 0 : (scale > 0 ? d.linf / scale : INFINITY);
   const double m = static_cast<double>(std::max<int64_t>(1, s.finite));
   const double var_w = s.want2 - s.want * s.want / m, var_g = s.got2 - s.got * s.got / m,
@@ -115,6 +115,7 @@ std::string unequal(const Difference& d) {
 void write_difference(JsonWriter& w, const Difference& d) {
   w.field("count", d.count).field("l0", d.l0).field("l1", d.l1).field("l2", d.l2).field("linf", d.linf);
   w.field("range", d.range)
+      .field("largest", d.largest)
       .field("relative", d.relative)
       .field("cosine", d.cosine)
       .field("both_nan", d.both_nan)

@@ -15,6 +15,7 @@ struct Difference {
   double l2 = 0;          // root of the mean square
   double linf = 0;        // largest |got - want|
   double range = 0;       // largest minus smallest finite wanted value
+  double largest = 0;     // |want|, of the finite ones
   double relative = 0;    // linf / range (largest |want| where the output is nearly constant)
   double cosine = 1;      // after subtracting each side's mean
   int64_t both_nan = 0;   // elements that are NaN on both sides, which count as equal here

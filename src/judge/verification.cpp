@@ -15,6 +15,8 @@ std::string Verification::text() const {
   if (out.empty() && compared == 0)
     out = format("%s against %s: no value was compared, as all outputs are empty; their types and shapes agree",
                  counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str());
+  else if (out.empty() && by_rounding > 0 && by_rounding == outputs.size())
+    out = format("%s against %s", counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str());
   else if (out.empty())
     out = format("%s against %s, largest error %.3g of the output's range, allowed %.3g",
                  counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str(), worst, allowed);
@@ -27,6 +29,11 @@ std::string Verification::text() const {
         followed == 1 ? "one answer parts from it" : format("%zu answers part from it", followed).c_str());
   if (followed && outside.empty() && against == kOnnxRuntime)
     out += ", and its own answer moves as far by one rounding";
+  if (by_rounding && outside.empty())
+    out +=
+        format("; %s beside %s size, and %s off by a few roundings of it at most",
+               by_rounding == 1 ? "one answer hardly varies" : format("%zu answers hardly vary", by_rounding).c_str(),
+               by_rounding == 1 ? "its" : "their", by_rounding == 1 ? "is" : "are");
   if (peer_off && outside.empty())
     out += format("; of %s ONNX Runtime's is the inexact one: ours is within the budget against the float64 reference",
                   counted(static_cast<int64_t>(peer_off), "output").c_str());

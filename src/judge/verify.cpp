@@ -8,6 +8,7 @@
 #include "base/plural.hpp"
 #include "base/stop.hpp"
 #include "ir/bodies.hpp"
+#include "judge/budget.hpp"
 #include "judge/followed.hpp"
 #include "judge/made_of.hpp"
 #include "judge/peer.hpp"
@@ -16,26 +17,6 @@
 #include "plan/program.hpp"
 
 namespace peri::judge {
-
-double Budget::allowed(DType type) const {
-  if (!is_float(type)) return 0;
-  return given ? max_error : std::max({max_error, 8 * unit_roundoff(type), 8 * unit_roundoff(precision)});
-}
-
-double room_for_rounding(double moved) {
-  // Where values are rounded to 16 bits between steps, an answer may err this many times as far as the reference that
-  // rounds every value.
-  // Rests on: tests/judge/whole_test.cpp (TwoRoundingsErrAlike): an engine rounds fewer values than that reference.
-  constexpr double kTimesNarrowRounding = 1.5;
-  return std::min(kTimesNarrowRounding * moved, kMaxShareOfSpread);
-}
-
-Budget peer_budget() {
-  Budget b;
-  b.min_cosine = 0.9999;
-  b.max_change = 1e-3;
-  return b;
-}
 
 namespace {
 // The reference does 0.1 to 1 Gflop a second: up to an hour or some.
@@ -143,14 +124,6 @@ Result<double> narrow_rounding(const Subject& s, const VerifyTerms& terms, const
   return std::isfinite(d.relative) ? d.relative : 0;  // a type that does not hold the answer gives no room
 }
 
-// Whether a budget that was given rules following out: for floats each part of it, for others none.
-bool kept_budget(const VerifyTerms& terms, const OutputVerdict& o, DType type) {
-  const Budget &b = terms.budget, usual = terms.peer_model.empty() ? Budget() : peer_budget();
-  if (is_float(type) && b.given) return true;
-  if (o.difference.cosine < b.min_cosine && b.min_cosine != usual.min_cosine) return true;
-  return o.of_change.value_or(0) > b.max_change && b.max_change != usual.max_change;
-}
-
 // Whether ONNX Runtime's own answer moves as far as ours is from it; `why` where it does not.
 Result<bool> peer_moves_too(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
                             OutputVerdict* o, std::string* why) {
@@ -169,7 +142,8 @@ Result<bool> peer_moves_too(const Subject& s, const VerifyTerms& terms, const Ru
 Status follow_answer(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
                      runtime::Session& session, OutputVerdict* o, std::string* why) {
   const Tensor& got = r.got[n][k];
-  if (!terms.reference_dir.empty() || kept_budget(terms, *o, got.dtype())) return Ok{};
+  if (!terms.reference_dir.empty() || kept_budget(terms.budget, !terms.peer_model.empty(), *o, got.dtype()))
+    return Ok{};
   if (k >= s.reference.outputs.size()) return Ok{};  // the subject was opened without one
   if (!behind_jump(s.reference, s.reference.outputs[k])) return Ok{};
   if (!terms.peer_model.empty()) {
@@ -187,20 +161,6 @@ Status follow_answer(const Subject& s, const VerifyTerms& terms, const Runs& r, 
   o->followed = f->values;
   o->ties = f->ties;
   return Ok{};
-}
-
-// What of a budget an answer does not keep; "": it keeps all. `allowed`: of its range.
-std::string breach(const OutputVerdict& o, double allowed, const Budget& b, DType type) {
-  const Difference& d = o.difference;
-  if (!is_float(type)) return unequal(d);
-  if (!(d.relative <= allowed)) return format("error %.3g of its range, allowed %.3g", d.relative, allowed);
-  const Budget usual = peer_budget();                       // by others, that were given, the smallest change counts
-  const bool tiny = d.relative <= 4 * unit_roundoff(type);  // two roundings of each side
-  if (!(d.cosine >= b.min_cosine) && !(tiny && b.min_cosine == usual.min_cosine))
-    return format("its cosine is 1 - %.3g, allowed is 1 - %.3g", 1 - d.cosine, 1 - b.min_cosine);
-  if (o.of_change.value_or(0) > b.max_change && !(tiny && b.max_change == usual.max_change))
-    return format("error %.3g of the change between two seeds, allowed %.3g", *o.of_change, b.max_change);
-  return "";
 }
 
 // Which of two answers that differ is off, if one is: both are held against the float64 reference, within the same
@@ -234,7 +194,8 @@ Status ask_reference(const Subject& s, const VerifyTerms& terms, const Runs& r, 
       is_float(r.got[n][k].dtype()) && beyond[0].empty() && !beyond[1].empty() && cosine >= peer_budget().min_cosine;
   // Two right answers may lie on either side of the exact one.
   const bool both_right = is_float(r.got[n][k].dtype()) && beyond[0].empty() && beyond[1].empty();
-  o->inside = (o->peer_is_off || both_right) && !kept_budget(terms, *o, r.got[n][k].dtype());
+  o->inside =
+      (o->peer_is_off || both_right) && !kept_budget(terms.budget, !terms.peer_model.empty(), *o, r.got[n][k].dtype());
   *why += format("; against the float64 reference ours is off by %.3g of the range, ONNX Runtime's by %.3g%s", error[0],
                  error[1], o->peer_is_off ? ": ONNX Runtime's is the inexact one" : "");
   return Ok{};
@@ -287,7 +248,10 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
       if (!o.inside && !nan) PERI_TRY(ask_reference(s, terms, r, n, k, budget, &exact, &o, &why));
       v->followed += o.followed > 0;
       v->peer_off += o.inside && o.peer_is_off;
-      if (!o.followed) v->worst = std::max(v->worst, o.inside && o.peer_is_off ? *o.own_error : o.difference.relative);
+      if (o.inside && by_rounding(o.difference, budget, got.dtype()) && o.difference.relative > allowed)
+        v->by_rounding += 1;
+      else if (!o.followed)
+        v->worst = std::max(v->worst, o.inside && o.peer_is_off ? *o.own_error : o.difference.relative);
       if (!o.inside && v->outside.empty())
         v->outside = "output '" + o.output + "' is outside its budget" + at_seed(terms, n) + ": " + beyond + why;
       v->outputs.push_back(std::move(o));

@@ -123,6 +123,27 @@ class Peers(Typed):
             said = self.ends(code, "verify", "near.onnx", "--onnxruntime", *QUICK)
             self.assertIn(words, said)
 
+    def test_answers_that_hardly_vary_beside_their_size(self):
+        """A softmax of nearly equal values: float32 cannot hold it to a share of its range. A few roundings of its size are no error,
+        twenty are, and a budget that was given is kept."""
+        model = parser.parse_model('''<ir_version: 8, opset_import: ["": 17]> g (float[16,64] x) => (float[16,64] y) { a = Mul(x, w) y = Softmax(a) }''')
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(1e-5), "w"))
+        onnx.save(model, self.folder / "flat.onnx")
+        self.ends(0, "build", "flat.onnx", "-o", "flat.engine", *QUICK)
+        words = "2 answers hardly vary beside their size, and are off by a few roundings of it at most"
+        self.assertIn(f"2 runs against float64 reference; {words}", self.ends(0, "verify", "flat.engine", "--json", "v.json"))
+        for told in json.loads((self.folder / "v.json").read_text())["outputs"]:
+            self.assertTrue(told["inside"] and told["relative"] > 1e-4 and told["linf"] <= 8 * 2**-24 * told["largest"], told)
+        self.assertIn("of its range, allowed 0.0001", self.ends(3, "verify", "flat.engine", "--max-error", "1e-4", "--quiet"))
+        peer = INEXACT[: INEXACT.index("        return")] + """        e = np.exp(feed["x"].astype(np.float64) * self.w)
+        y = e / e.sum(-1, keepdims=True)
+        y[0, 0] += {off} * 2.0**-24 / 64
+        return [y.astype(np.float32)]
+"""
+        for code, off, said in (0, 3, words), (3, 4000, "outside its budget"):
+            (self.folder / "onnxruntime.py").write_text(peer.replace("{off}", str(off)))
+            self.assertIn(said, self.ends(code, "verify", "flat.onnx", "--onnxruntime", *QUICK))
+
     def test_ports_of_another_type_than_the_models(self):
         """--io-dtype rounds what the model takes and gives in float32."""
         model = parser.parse_model(SUMS)
