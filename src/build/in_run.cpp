@@ -123,10 +123,10 @@ void time_in_runs(const compile::Compilation& compilation, const runtime::Engine
   const auto& stop = options.tune.stop;
   if (!options.tune.measure || options.lock || compiled.tuned.untried > 0 || (stop && stop()) ||
       !are_wanted(compiled.steps) || compiled.steps.size() != compiled.program.steps.size() ||
-      1 + engines.devices.size() < compiled.program.devices.size() ||
       !judge::lacks_memory(compiled.program, compilation.tuned_for(), false).empty())
     return;
   runtime::EngineOptions watched = engines;
+  if (!open_devices(compiled.program, &watched).ok()) return;
   watched.body_times = std::make_shared<runtime::BodyTimes>();
   runtime::WeightSource weights;
   weights.tensors = compiled.weights;

@@ -11,7 +11,7 @@ constexpr uint64_t kRunSeed = 11;
 
 // Runs the engine at its tuned size on made-up inputs, a few times, and fills StepReport::in_run and predicted_ms from
 // the fastest run. Does nothing for an engine without such steps, one whose steps were not all measured as wanted (a
-// lock, a budget that was over) or whose devices are not open, and where no run ends within some seconds: that is no
+// lock, a budget that was over) or whose devices do not open, and where no run ends within some seconds: that is no
 // error.
 void time_in_runs(const compile::Compilation& compilation, const runtime::EngineOptions& engines, Built* built);
 

@@ -152,6 +152,20 @@ class Proofs(Typed):
         (self.folder / "bad.proof").write_text(json.dumps(proof))
         self.ends(1, "explain", "loop.engine", "--proof", "bad.proof")
 
+    def test_bodies_of_an_engine_on_a_device(self):
+        """They are on the host, whichever device is named for the whole; a build whose choices are known counts their steps too."""
+        text = parser.parse_model('''<ir_version: 9, opset_import: ["" : 19]> g (float[8,16] x, float[16,16] w) => (float[8,16] y) {
+            many = Constant<value = int64 {5}>() go = Constant<value = bool {1}>() z = MatMul(x, w)
+            v = Loop(many, go, z) <body = b (int64 i, bool on, float[8,16] c) => (bool again, float[8,16] d) { again = Identity(on) m = MatMul(c, w) d = Tanh(m) }>
+            y = Softmax(v) }''')
+        onnx.save(text, self.folder / "loop.onnx")
+        for engine in ("a.engine", "b.engine"):
+            self.build(engine, "--backend", "null", "--device", "null", model="loop.onnx")
+            body = next(s["bodies"][0] for s in self.proof(engine)["steps"] if s.get("bodies"))
+            self.assertEqual({s["in_run"]["runs"] for s in body}, {5})
+        for command in (("verify",), ("run", "-i", "x=random:1", "-i", "w=random:2"), ("bench", "--seconds", "0", "--repeat", "2", "--tolerance", "1e6")):
+            self.ends(0, command[0], "a.engine", *command[1:], "--device", "null", "--quiet")
+
     def test_a_budget_that_ended_is_told(self):
         r = self.peri("build", DIGITS, "-o", "a.engine", "--no-cache", "--budget", "0.001")
         self.assertEqual(r.returncode, 0, r.stderr)

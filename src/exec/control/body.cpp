@@ -15,7 +15,9 @@ Result<std::unique_ptr<Body>> Body::create(const plan::Program& program, const r
   own.weights = context.program->weights;
   runtime::WeightSource source;
   if (context.source) source = *context.source;
-  PERI_ASSIGN(body->engine_, runtime::Engine::create(std::move(own), std::move(source), *context.options));
+  runtime::EngineOptions options = *context.options;
+  options.device.clear();  // the device is the whole engine's choice: bodies are on the host
+  PERI_ASSIGN(body->engine_, runtime::Engine::create(std::move(own), std::move(source), std::move(options)));
   return body;
 }
 
