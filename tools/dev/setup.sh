@@ -3,10 +3,11 @@
 # Does nothing where everything is there. Without root it prints the one line to run and stops; it goes on if nothing
 # is missing. `build` and `demo` set up only what a build or the demo needs, `slow` also what the tests labelled slow need.
 
-# One package per line in tools/packages.apt; a line's second word names who needs it (build or check).
+# One package per line in tools/packages.apt; a line's second word names who needs it (build, check or slow).
+# setup_packages build|check|slow: those of the word and of the words before it.
 setup_packages() {
   local wanted missing
-  wanted=$(awk -v only="$1" '!/^#/ && NF && (only == "" || $2 == only) {print $1}' tools/packages.apt)
+  wanted=$(awk -v most="$1" '!/^#/ && NF && ($2 == "build" || most == "slow" || $2 == most) {print $1}' tools/packages.apt)
   [[ -z ${setup_interpreter:-} ]] || wanted=$(sed "s/^python3/$setup_interpreter/" <<<"$wanted")
   missing=$(comm -23 <(sort <<<"$wanted") \
     <(dpkg-query -W -f='${db:Status-Status} ${Package}\n' $wanted 2>/dev/null | sed -n 's/^installed //p' | sort) |
@@ -137,7 +138,7 @@ case ${1:-} in
     ;;
   "" | slow)
     need_space setup ${1:-}
-    setup_packages ""
+    setup_packages "${1:-check}"
     setup_python
     setup_clients
     setup_models
