@@ -31,7 +31,9 @@ double cpu_seconds() {
          1e-6 * static_cast<double>(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
-constexpr int64_t kNoCount = -1;  // a window of time
+constexpr int64_t kNoCount = -1;        // a window of time
+constexpr int64_t kRetryNs = 10000000;  // after a refused connection
+constexpr uint64_t kMaxRefused = 8;     // in a row
 
 class Loop {
  public:
@@ -63,6 +65,7 @@ class Loop {
   void drop(size_t k, const std::string& failure);
   void watch(size_t k, uint32_t events, int operation);
   void check_timeouts(int64_t now);
+  Status not_connected(size_t k, int64_t now, int failed);
   Status wait(int64_t now);
   Status window(int64_t length_ns, int64_t count = kNoCount);
   bool settled() const;
@@ -76,7 +79,8 @@ class Loop {
   std::vector<Talk> talks_;
   std::vector<size_t> free_;
   std::deque<int64_t> due_;  // of a rate: the due time of each waiting request
-  int64_t next_ns_ = 0, checked_ns_ = 0, retry_ns_ = 0;
+  int64_t next_ns_ = 0, checked_ns_ = 0, retry_ns_ = 0, refused_since_ns_ = 0;
+  // `refused_`: connections in a row, without an answer or another connection between them.
   uint64_t connected_ = 0, refused_ = 0, busy_ = 0;
   int64_t left_ = kNoCount;  // requests to be sent in this window
   Window now_;
@@ -154,6 +158,7 @@ void Loop::done(size_t k, int64_t now, const std::string& failure, bool answered
   t.busy = false;
   --busy_;
   free_.push_back(k);
+  if (answered) refused_ = 0;
   if (!failure.empty()) {
     ++now_.errors[failure];
     if (!answered) return;
@@ -203,6 +208,16 @@ void Loop::check_timeouts(int64_t now) {
     if (talks_[k].busy && now - std::max(talks_[k].due_ns, talks_[k].sent_ns) > terms_.timeout_ns) drop(k, "timeout");
 }
 
+// An error once the server is taken to be gone.
+Status Loop::not_connected(size_t k, int64_t now, int failed) {
+  if (refused_++ == 0) refused_since_ns_ = now;
+  retry_ns_ = now + kRetryNs;
+  drop(k, std::string("cannot connect: ") + std::strerror(failed));
+  if (refused_ <= kMaxRefused || (connected_ > 0 && now - refused_since_ns_ < terms_.patience_ns)) return Ok{};
+  return io_error("cannot connect to %s: %s", where_.text().c_str(), std::strerror(failed))
+      .advise(connected_ > 0 ? "the server was there before: has it ended?" : "is a server listening there?");
+}
+
 Status Loop::wait(int64_t now) {
   // The kernel wakes a sleeping thread late: if a request is due within 60 us, the loop polls.
   int64_t sleep_ns = 10000000;
@@ -220,15 +235,11 @@ Status Loop::wait(int64_t now) {
       socklen_t bytes = sizeof failed;
       getsockopt(talk.fd.get(), SOL_SOCKET, SO_ERROR, &failed, &bytes);
       if (failed) {
-        ++refused_;
-        retry_ns_ = now + 10000000;
-        drop(k, std::string("cannot connect: ") + std::strerror(failed));
-        if (connected_ == 0 && refused_ > 8)
-          return io_error("cannot connect to %s: %s", where_.text().c_str(), std::strerror(failed))
-              .advise("is a server listening there?");
+        PERI_TRY(not_connected(k, now, failed));
         continue;
       }
       ++connected_;
+      refused_ = 0;
       talk.connecting = false;
       talk.sent_ns = now_ns();
       push(k);

@@ -22,6 +22,7 @@ struct LoadTerms {
   int64_t count = 0;          // above 0: exactly as many requests, in one window, instead of windows until stable
   int64_t warm_up_count = 0;  // above 0: as many requests before the first window, instead of warm_up_ns
   int64_t timeout_ns = 10000000000;  // per request
+  int64_t patience_ns = 2000000000;  // of refused connections, with no answer between them, to a server that was there
   int64_t threshold_ns = 0;          // answers within it count as goodput; 0: all
   double quantile = 0.99;            // the quantile that must be stable
   uint64_t seed = 1;                 // for gaps
@@ -50,7 +51,7 @@ struct LoadResult {
 };
 
 // Runs on the calling thread until stable or `trials` windows, or until `count` requests are answered. Errors: kIo: no
-// connection; kCancelled.
+// connection, or the server is gone; kCancelled.
 Result<LoadResult> run_load(const Endpoint& where, const WireMaker& maker, const LoadTerms& terms);
 
 }  // namespace peri::serve

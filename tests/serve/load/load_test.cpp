@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "base/json.hpp"
 #include "serve/http/message.hpp"
 #include "tests/places.hpp"
@@ -113,6 +114,28 @@ TEST_F(LoadTest, ConnectionsThatEndAreMadeAnew) {
   ASSERT_TRUE(r.ok()) << r.error().text();
   EXPECT_GT(r->ok, 6u);
   EXPECT_EQ(r->failed(), 0u);
+}
+
+TEST_F(LoadTest, EndsWhenTheServerIsGone) {
+  terms_.patience_ns = 50000000;
+  const int64_t until = now_ns() + 30000000000;
+  terms_.stop = [&] { return now_ns() > until; };
+  for (const bool counted : {true, false}) {
+    serve([](uint64_t) { return reply_of(200); });
+    asked_ = 0;
+    terms_.count = counted ? 100000000 : 0;
+    terms_.interval_ns = 10000000000;
+    std::thread ends([&] {
+      while (asked_ < 20) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      server_.reset();
+    });
+    const auto r = load();
+    ends.join();
+    ASSERT_FALSE(r.ok());
+    EXPECT_EQ(r.error().kind, ErrorKind::kIo);
+    EXPECT_NE(r.error().text().find("cannot connect to " + subject_.endpoint.text()), std::string::npos);
+    EXPECT_NE(r.error().text().find("was there before"), std::string::npos);
+  }
 }
 
 TEST_F(LoadTest, ARateThatIsTooHighIsSeen) {
