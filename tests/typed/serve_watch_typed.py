@@ -214,6 +214,38 @@ class Watch(Served):
         self.stop()
         self.assertIn("Connection refused", self.ends(1, "bench", "-u", self.endpoint(), "-m", "add"))
 
+    def load_without_end(self):
+        """A load of the server that would go on for hours, under way."""
+        before = self.metric('nv_inference_request_success{model="add"')
+        child = subprocess.Popen([PERI, "bench", "-u", self.endpoint(), "-m", "add", "--request-count", "100000000", "--warmup-request-count", "5", "--json", "load.json", "--force"],
+                                 cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(child.kill)
+        self.wait_for(lambda: self.metric('nv_inference_request_success{model="add"') >= before + 105)
+        return child
+
+    def test_bench_that_is_cut_tells_what_was_answered(self):
+        self.put("add")
+        self.serve("--canary-secs", 0)
+        for how in (signal.SIGINT, signal.SIGTERM):
+            child = self.load_without_end()
+            child.send_signal(how)
+            out, err = child.communicate(timeout=60)
+            said = json.loads((self.folder / "load.json").read_text())
+            self.assertEqual((child.returncode, said["interrupted"], said["complete"], len(said["points"])), (130, True, False, 1), err)
+            self.assertEqual((said["points"][0]["complete"], said["points"][0]["stable"], said["points"][0]["errors"]), (False, False, {}))
+            self.assertGreaterEqual(said["points"][0]["ok"], 99)
+            self.assertTrue(out.rstrip().endswith("interrupted"), out)
+            self.assertIn("interrupted: not all that was asked for", err)
+
+    def test_bench_ends_when_its_server_has_ended(self):
+        self.put("add")
+        self.serve()
+        child = self.load_without_end()
+        self.stop()
+        err = child.communicate(timeout=60)[1]
+        self.assertEqual(child.returncode, 1, err)
+        self.assertIn(f"cannot connect to 127.0.0.1:{self.port}: Connection refused; the server was there before", err)
+
     def test_tune_is_kept(self):
         self.put("add", config=BATCHED)
         self.put("plain")

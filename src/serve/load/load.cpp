@@ -82,6 +82,7 @@ class Loop {
   int64_t next_ns_ = 0, checked_ns_ = 0, retry_ns_ = 0, refused_since_ns_ = 0;
   // `refused_`: connections in a row, without an answer or another connection between them.
   uint64_t connected_ = 0, refused_ = 0, busy_ = 0;
+  bool cut_ = false;         // the last window was interrupted
   int64_t left_ = kNoCount;  // requests to be sent in this window
   Window now_;
   std::vector<Window> windows_;
@@ -262,7 +263,8 @@ Status Loop::window(int64_t length_ns, int64_t count) {
   int64_t now = now_.begin_ns;
   left_ = count;
   while (count == kNoCount ? now < now_.begin_ns + length_ns : left_ > 0 || busy_ > 0) {
-    if (terms_.stop && terms_.stop()) return Error(ErrorKind::kCancelled, "interrupted");
+    cut_ = terms_.stop && terms_.stop();
+    if (cut_) break;
     make_due(now);
     const bool free_before = !free_.empty();
     const size_t waiting = due_.size();
@@ -298,7 +300,8 @@ bool Loop::settled() const {
 
 LoadResult Loop::sum() const {
   LoadResult out;
-  out.stable = terms_.count > 0 || settled();
+  out.interrupted = cut_;
+  out.stable = !cut_ && (terms_.count > 0 || settled());
   out.windows = static_cast<int>(windows_.size());
   const size_t first = out.stable && terms_.count == 0 ? windows_.size() - 3 : 0;
   for (size_t k = first; k < windows_.size(); ++k) {
@@ -329,7 +332,7 @@ Result<LoadResult> Loop::run() {
   next_ns_ = now_ns();
   PERI_TRY(window(terms_.warm_up_ns, terms_.warm_up_count > 0 ? terms_.warm_up_count : kNoCount));
   if (terms_.count > 0) {  // of the requests before none is counted
-    PERI_TRY(window(0, 0));
+    if (!cut_) PERI_TRY(window(0, 0));
     due_.clear();
     next_ns_ = now_ns();
   }
@@ -337,11 +340,13 @@ Result<LoadResult> Loop::run() {
   cpu_begin_ = cpu_seconds();
   wall_begin_ = now_ns();
   const int windows = terms_.count > 0 ? 1 : terms_.trials;
-  for (int k = 0; k < windows && !settled(); ++k) {
+  for (int k = 0; k < windows && !cut_ && !settled(); ++k) {
     PERI_TRY(window(terms_.interval_ns, terms_.count > 0 ? terms_.count : kNoCount));
     windows_.push_back(now_);
   }
-  return sum();
+  LoadResult all = sum();
+  if (cut_ && all.ok == 0) return Error(ErrorKind::kCancelled, "interrupted");
+  return all;
 }
 }  // namespace
 

@@ -41,6 +41,7 @@ struct LoadResult {
   stats::Histogram latency, service;
   stats::Histogram failed_times;  // error answers, from sending: how soon a server refuses
   bool stable = false;
+  bool interrupted = false;  // `stop` ended it: what was answered until then
   int windows = 0;
   uint64_t backlog = 0;   // of a rate: due requests not sent at the end
   int64_t late_ns = 0;    // p99 delay of sending after the due time with a free connection: caused by the client
@@ -50,8 +51,9 @@ struct LoadResult {
   uint64_t failed() const;
 };
 
-// Runs on the calling thread until stable or `trials` windows, or until `count` requests are answered. Errors: kIo: no
-// connection, or the server is gone; kCancelled.
+// Runs on the calling thread until stable or `trials` windows, or until `count` requests are answered. Interrupted by
+// `stop` it returns what was answered so far. Errors: kIo: no connection, or the server is gone; kCancelled:
+// interrupted before any request succeeded.
 Result<LoadResult> run_load(const Endpoint& where, const WireMaker& maker, const LoadTerms& terms);
 
 }  // namespace peri::serve

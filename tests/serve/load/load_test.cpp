@@ -116,6 +116,33 @@ TEST_F(LoadTest, ConnectionsThatEndAreMadeAnew) {
   EXPECT_EQ(r->failed(), 0u);
 }
 
+TEST_F(LoadTest, AnInterruptedLoadKeepsWhatWasAnswered) {
+  serve([](uint64_t) { return reply_of(200); });
+  terms_.stop = [&] { return asked_ >= 50; };
+  terms_.interval_ns = 60000000000;
+  for (const int64_t count : {0, 100000000}) {
+    for (const double rate : {0.0, 5000.0}) {
+      asked_ = 0;
+      terms_.count = count;
+      terms_.rate = rate;
+      const auto r = load();
+      ASSERT_TRUE(r.ok()) << r.error().text();
+      EXPECT_TRUE(r->interrupted);
+      EXPECT_FALSE(r->stable);
+      EXPECT_GT(r->ok, 10u);
+      EXPECT_LE(r->ok, asked_);
+      EXPECT_EQ(r->service.count(), r->ok);
+      EXPECT_GT(r->seconds, 0);
+      EXPECT_LT(r->seconds, 50);
+    }
+  }
+  asked_ = 0;
+  terms_.warm_up_count = 1000;  // nothing that counts was answered
+  const auto nothing = load();
+  ASSERT_FALSE(nothing.ok());
+  EXPECT_EQ(nothing.error().kind, ErrorKind::kCancelled);
+}
+
 TEST_F(LoadTest, EndsWhenTheServerIsGone) {
   terms_.patience_ns = 50000000;
   const int64_t until = now_ns() + 30000000000;
