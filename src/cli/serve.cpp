@@ -170,6 +170,17 @@ serve::Loader loader_of(const Plan& plan, serve::Workers* workers) {
   };
 }
 
+// Event loops take the workers' answers, and what their processes take is told.
+void know_workers(serve::Workers& workers, Plan* plan) {
+  plan->http.guest = [&workers] { return workers.guest(); };
+  plan->api.workers = [&workers] {
+    std::vector<serve::NamedProcess> out;
+    for (const auto& [name, counts] : workers.counts())
+      if (counts.up) out.push_back({name, counts.pid});
+    return out;
+  };
+}
+
 // Keys are checked before the body of a request is read; without keys everything is permitted.
 void ask_for_keys(serve::Access& keys, const serve::Api& api, Plan* plan) {
   const auto refusal = [&api](serve::HttpRequest& r) { return api.refusal(r); };
@@ -264,7 +275,7 @@ Result<Outcome> run(const Arguments& arguments) {
   std::unique_ptr<serve::Workers> workers;
   if (!plan.workers.empty()) {
     PERI_ASSIGN(workers, serve::Workers::start(plan.workers));
-    plan.http.guest = [w = workers.get()] { return w->guest(); };
+    know_workers(*workers, &plan);
   }
   PERI_ASSIGN(const std::unique_ptr<serve::Access> access_keys, access_of(arguments));
   plan.api.access = access_keys.get();
