@@ -149,7 +149,13 @@ Result<std::vector<serve::WorkerOptions>> worker_options(const Arguments& argume
       return usage("%s is for workers, and --in-process has none", flag).advise("leave one of them out");
   if (arguments.has("--in-process")) return all;
   serve::WorkerOptions out;
-  PERI_ASSIGN(out.program, program_path());
+  auto program = program_path();
+  if (!program.ok()) {
+    Error e = std::move(program).error();
+    e.remedy += ", or serve without workers: --in-process";
+    return e;
+  }
+  out.program = *program;
   out.arguments = {"serve-worker"};
   for (const Flag& f : build_flags({{kBatchCheck, "", "S", ""}})) {
     const auto given = arguments.values.find(f.name);
