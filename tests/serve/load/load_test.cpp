@@ -280,6 +280,10 @@ TEST(LoadRequest, ValuesOfAFile) {
   const std::vector<float> last = {5, 6};
   EXPECT_EQ((*all)[2][0].bytes, std::string(reinterpret_cast<const char*>(last.data()), 8));
   EXPECT_EQ((*all)[2][0].dims, (std::vector<int64_t>{1, 2}));
+  const auto odd = made(R"({"data":[{"x":["NaN","-Infinity"],"t":["NaN"]}]})");  // as a server takes them
+  ASSERT_TRUE(odd.ok()) << odd.error().text();
+  EXPECT_EQ((*odd)[0][0].bytes, std::string("\0\0\xc0\x7f\0\0\x80\xff", 8));
+  ASSERT_TRUE(made(three).ok());
   s.batch = 2;  // each item as often as any other: 1 2, 3 1, 2 3
   const auto pairs = made(three);
   ASSERT_TRUE(pairs.ok()) << pairs.error().text();
