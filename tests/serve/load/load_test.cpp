@@ -339,6 +339,8 @@ TEST(Endpoint, Urls) {
                           "http://a\tb",
                           "http://\xff"})
     EXPECT_FALSE(Endpoint::parse(url, 8000).ok()) << url;
+  for (const bool grpc : {false, true})
+    EXPECT_NE(Endpoint::parse("ftp://a", 8000, grpc).error().expected.find("unix:PATH"), std::string::npos);
 }
 
 }  // namespace
