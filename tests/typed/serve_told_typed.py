@@ -102,6 +102,12 @@ model_warmup [ { name: "w" batch_size: 2 count: 3 inputs { key: "x" value { data
         self.assertIn("add: the label_filename 'labels' has 2 lines for output 'y', which has 4 classes", said)
         self.assertEqual(said.count("the label_filename"), 1, said)
 
+    def test_a_signal_is_its_normal_end(self):
+        self.put("add")
+        self.serve("--json", "end.json")
+        self.assertIn("PASSED serve", self.stop())
+        self.assertFalse(json.loads((self.folder / "end.json").read_text())["interrupted"])
+
     def test_classes_that_the_model_names(self):
         """Of ZipMap, in the order of the columns: in answers of a server, where no label_filename names others, and by run and inspect."""
         value, node = helper.make_tensor_value_info, helper.make_node
