@@ -132,6 +132,8 @@ Result<Plan> plan_of(const Arguments& a) {
   PERI_ASSIGN(plan.api.limits, infer_limits(a, plan.http.limits));
   PERI_ASSIGN(plan.api.text, text_limits(a, plan.api.limits));
   plan.api.id = a.get("--id", plan.api.id);
+  if (std::any_of(plan.api.id.begin(), plan.api.id.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+    return usage("--id is not a name").expecting("no line ends or other control characters").but_found(plan.api.id);
   plan.api.expanded_bytes = plan.http.limits.body_bytes;
   PERI_TRY(read_grpc(a, &plan));
   PERI_ASSIGN(plan.workers, worker_options(a));

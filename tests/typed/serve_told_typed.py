@@ -108,6 +108,10 @@ model_warmup [ { name: "w" batch_size: 2 count: 3 inputs { key: "x" value { data
         self.assertIn("PASSED serve", self.stop())
         self.assertFalse(json.loads((self.folder / "end.json").read_text())["interrupted"])
 
+    def test_its_name_is_one_line(self):
+        for name in ("a\nb", "a\x1b[31m", "a\x7f"):
+            self.assertIn("--id is not a name", self.ends(2, "serve", "--model-repository", self.repository, "--id", name))
+
     def test_classes_that_the_model_names(self):
         """Of ZipMap, in the order of the columns: in answers of a server, where no label_filename names others, and by run and inspect."""
         value, node = helper.make_tensor_value_info, helper.make_node
