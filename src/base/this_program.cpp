@@ -17,7 +17,10 @@ constexpr const char* kSelf = "/proc/self/exe";
 Result<std::string> program_path() {
   std::error_code failed;
   const std::filesystem::path path = std::filesystem::read_symlink(kSelf, failed);
-  if (failed) return io_error("cannot find the running program: %s", failed.message().c_str());
+  if (failed)
+    return io_error("cannot find the running program: %s", failed.message().c_str())
+        .in_file(kSelf)
+        .advise("mount /proc: it is not seen here");
   return path.string();
 }
 

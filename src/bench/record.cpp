@@ -211,6 +211,12 @@ Result<Record> read_record(std::string_view text) {
     return invalid("not a measurement")
         .expecting("the result of a peri bench")
         .but_found(json.find("peri_lock") ? "a lock file" : "the proof of an engine");
+  if (json.find("endpoint") && json.find("points"))
+    return invalid("results of servers are not compared")
+        .expecting("the result of a peri bench of a model or an engine")
+        .but_found("that of a load of a server")
+        .advise(
+            "read the points of both side by side, or compare the engines: peri bench ENGINE --repeat 5 --json FILE");
   if (!json.find("form"))
     return invalid("not a measurement").expecting("the result of a peri bench").but_found("JSON of another kind");
   PERI_ASSIGN(const int64_t form, json.get_int("form"));

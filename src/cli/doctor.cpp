@@ -17,8 +17,11 @@ void show_machine(const Page& page, const build::Checkup& c) {
             isas.empty() ? "no AVX2" : isas.c_str());
   for (const auto& [name, bytes] : m.target.caches)
     page.line("cache     %-16s %s", name.c_str(), bytes_text(static_cast<double>(bytes)).c_str());
-  page.line("memory    %s, %s available", bytes_text(static_cast<double>(m.memory.total_bytes)).c_str(),
-            bytes_text(static_cast<double>(m.memory.available_bytes)).c_str());
+  if (m.memory.total_bytes > 0)
+    page.line("memory    %s, %s available", bytes_text(static_cast<double>(m.memory.total_bytes)).c_str(),
+              bytes_text(static_cast<double>(m.memory.available_bytes)).c_str());
+  else
+    page.line("memory    not known: /proc/meminfo is not seen here");
   for (const std::string& l : m.target.libraries) page.line("library   %s", l.c_str());
 }
 

@@ -104,7 +104,8 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
     last = code == 0 ? "FAILED " + std::string(command) + ": " + std::string(why) : last + "; " + std::string(why);
     code = code == 0 ? 1 : code;
   };
-  object = answer(command, interrupted(), object);
+  const bool meant = code == 0;  // a signal is the normal end of a command that runs until one
+  object = answer(command, interrupted() && !meant, object);
   forget_answer();
   if (json_to == "-") {
     std::printf("%s\n", object.c_str());

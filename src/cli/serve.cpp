@@ -132,6 +132,8 @@ Result<Plan> plan_of(const Arguments& a) {
   PERI_ASSIGN(plan.api.limits, infer_limits(a, plan.http.limits));
   PERI_ASSIGN(plan.api.text, text_limits(a, plan.api.limits));
   plan.api.id = a.get("--id", plan.api.id);
+  if (std::any_of(plan.api.id.begin(), plan.api.id.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+    return usage("--id is not a name").expecting("no line ends or other control characters").but_found(plan.api.id);
   plan.api.expanded_bytes = plan.http.limits.body_bytes;
   PERI_TRY(read_grpc(a, &plan));
   PERI_ASSIGN(plan.workers, worker_options(a));
@@ -167,6 +169,17 @@ serve::Loader loader_of(const Plan& plan, serve::Workers* workers) {
   return [&plan](const serve::LoadOrder& order, const auto& told) -> Result<serve::Loaded> {
     PERI_TRY(serve::check_gpus(order.config, {gpu_of(plan.build.build.device)}));
     return build::load_servable(plan.build, order, told);
+  };
+}
+
+// Event loops take the workers' answers, and what their processes take is told.
+void know_workers(serve::Workers& workers, Plan* plan) {
+  plan->http.guest = [&workers] { return workers.guest(); };
+  plan->api.workers = [&workers] {
+    std::vector<serve::NamedProcess> out;
+    for (const auto& [name, counts] : workers.counts())
+      if (counts.up) out.push_back({name, counts.pid});
+    return out;
   };
 }
 
@@ -264,7 +277,7 @@ Result<Outcome> run(const Arguments& arguments) {
   std::unique_ptr<serve::Workers> workers;
   if (!plan.workers.empty()) {
     PERI_ASSIGN(workers, serve::Workers::start(plan.workers));
-    plan.http.guest = [w = workers.get()] { return w->guest(); };
+    know_workers(*workers, &plan);
   }
   PERI_ASSIGN(const std::unique_ptr<serve::Access> access_keys, access_of(arguments));
   plan.api.access = access_keys.get();

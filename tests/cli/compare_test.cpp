@@ -104,6 +104,15 @@ TEST_F(Compare, WhatCannotBeComparedIsRefused) {
   }
 }
 
+TEST_F(Compare, ResultsOfServersAreNotCompared) {
+  const std::string at = folder_ + "/load.json";
+  ASSERT_TRUE(write_file_atomic(at, R"({"command":"bench","endpoint":"127.0.0.1:8000","model":"m","points":[]})").ok());
+  const auto r = compare({at, at});
+  ASSERT_FALSE(r.ok());
+  EXPECT_NE(r.error().text().find("load.json: results of servers are not compared"), std::string::npos);
+  EXPECT_NE(r.error().remedy.find("peri bench ENGINE --repeat 5 --json FILE"), std::string::npos) << r.error().text();
+}
+
 TEST_F(Compare, RefusalsNameFilesAndWhatToDo) {
   const bench::Record record = bench::made_up(1, 5, 1);
   const auto changed = [&](const std::function<void(bench::Record*)>& how) {

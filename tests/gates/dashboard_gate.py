@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PERI = pathlib.Path(sys.argv[1]).resolve() / "bin" / "peri"
 CONFIG = "max_batch_size: 16\ndynamic_batching { max_queue_delay_microseconds: 500 }\n"
 WORDS = ("ready", "digits version 1", "requests a second", "waiting in the queue", "latency, ms", "p50 ", "p99 ", "batches by rows",
-         "batches by why they were cut", "memory of the process", "processors in use", "MiB", "running")
+         "batches by why they were cut", "memory of its processes", "processors in use", "MiB", "running")
 PLANTED = {"a script that ends at once": ('"use strict";', '"use strict"; throw new Error("planted");'),
            "a chart that throws": ("function bars(box, counts) {", "function bars(box, counts) { absent.length;"),
            "a clock that never rings": ("setTimeout(ask, 1000);", "")}

@@ -49,6 +49,22 @@ class Places(Typed):
             self.assertEqual(r.stderr.count(b"cannot write into the folder: Permission denied"), 1, r.stderr)
             self.assertIn(b"name a file in another folder", r.stderr)
 
+    def test_what_a_system_without_proc_lacks_is_told(self):
+        def without(*words):
+            for unshare in (["unshare", "-m"], ["unshare", "-r", "-m"]):
+                inside = [*unshare, "sh", "-c", 'mount -t tmpfs none /proc && echo hidden && exec "$0" "$@"', PERI, *map(str, words)]
+                r = subprocess.run(inside, env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=280)
+                if "hidden" in r.stdout:
+                    return r
+            self.skipTest("this user may not mount: " + r.stderr)
+        (self.folder / "repository").mkdir()
+        r = without("serve", "--model-repository", "repository", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1")
+        self.assertEqual(r.returncode, 1, r.stderr)
+        self.assertIn("cannot find the running program: No such file or directory; mount /proc: it is not seen here, or serve without workers: --in-process", r.stderr)
+        r = without("doctor")
+        self.assertIn("memory    not known: /proc/meminfo is not seen here", r.stdout)
+        self.assertNotIn("0 B available", r.stdout)
+
     def test_a_current_folder_that_is_gone_is_told_before_the_work(self):
         self.engine()
         for words in (("build", self.folder / "m.onnx"), ("verify", self.folder / "m.engine", "--json", "v.json"), ("bench", self.folder / "m.engine", "--json", "b.json")):

@@ -93,6 +93,25 @@ model_warmup [ { name: "w" batch_size: 2 count: 3 inputs { key: "x" value { data
         self.assertEqual((status, said["outputs"][0]["shape"]), (200, [2, 2]), said)
         self.assertEqual(said["outputs"][0]["data"], ["5.000000:1:b", "4.000000:3:d", "10.000000:0:a", "9.000000:1:b"])
 
+    def test_labels_that_do_not_fit_the_classes(self):
+        for name, lines in (("add", "a\nb\n"), ("fits", "a\nb\nc\nd\n"), ("ends", "a\nb\nc\nd\n\n")):
+            self.put(name, config='output { name: "y" label_filename: "labels" }\n')
+            (self.repository / name / "labels").write_text(lines)
+        self.serve()
+        said = self.log.read_text()
+        self.assertIn("add: the label_filename 'labels' has 2 lines for output 'y', which has 4 classes", said)
+        self.assertEqual(said.count("the label_filename"), 1, said)
+
+    def test_a_signal_is_its_normal_end(self):
+        self.put("add")
+        self.serve("--json", "end.json")
+        self.assertIn("PASSED serve", self.stop())
+        self.assertFalse(json.loads((self.folder / "end.json").read_text())["interrupted"])
+
+    def test_its_name_is_one_line(self):
+        for name in ("a\nb", "a\x1b[31m", "a\x7f"):
+            self.assertIn("--id is not a name", self.ends(2, "serve", "--model-repository", self.repository, "--id", name))
+
     def test_classes_that_the_model_names(self):
         """Of ZipMap, in the order of the columns: in answers of a server, where no label_filename names others, and by run and inspect."""
         value, node = helper.make_tensor_value_info, helper.make_node

@@ -15,7 +15,7 @@ import termios
 import threading
 import time
 
-from served import Served
+from served import Served, children
 from typed import PERI, SOURCE, main
 
 BATCHED = "max_batch_size: 8\ndynamic_batching { max_queue_delay_microseconds: 200 }\n"
@@ -82,6 +82,11 @@ class Watch(Served):
         self.assertEqual((code, model["batches"], model["cuts"]["delay"], model["queue"]), (0, {"1": 30}, 30, 0))
         self.assertGreater(model["p99_ms"], 0)
         self.assertGreater(said["resident_bytes"], 1 << 20)
+        self.assertEqual([(p["name"], p["pid"]) for p in said["processes"]], [("server", self.server.pid), ("worker", children(self.server.pid)[0])])
+        for part in ("resident_bytes", "peak_bytes"):
+            self.assertEqual(said[part], sum(p[part] for p in said["processes"]))
+        self.assertTrue(any(line.startswith("  worker ") and line.endswith(" processors") for line in lines), lines)
+        self.spent_by_the_worker()
         code, said = self.object_of("top", self.metrics_url(), "--once", "--interval", "0.1")
         self.assertEqual([m["batches"].get("1", 0) for m in said["models"] if m["name"] == "add"], [0], "nothing came since")
         watching = subprocess.Popen([PERI, "top", self.metrics_url(), "--interval", "0.05"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -95,6 +100,25 @@ class Watch(Served):
         self.assertIn("metrics", self.ends(1, "top", self.endpoint(), "--once"))
         self.stop()
         self.assertIn("listening", self.ends(1, "top", self.metrics_url(), "--once"))
+
+    def spent_by_the_worker(self):
+        """What the models take counts: in the data of the dashboard, and in a metric of its own."""
+        def spent():
+            data = json.loads(self.ask("GET", "/dashboard/data", port=self.metrics_port)[1])
+            return data["cpu_seconds"], data["processes"][1]["cpu_seconds"], data["threads"], data["processes"]
+        rows = self.rows([[1, 2, 3, 4]] * 8)
+        before = spent()
+        self.wait_for(lambda: self.infer("add", rows) and spent()[1] >= before[1] + 0.02)
+        after = spent()
+        self.assertGreaterEqual(after[0] - before[0], 0.02)
+        self.assertEqual(after[2], sum(p["threads"] for p in after[3]))
+        self.assertGreaterEqual(self.metric('peri_worker_cpu_seconds_total{worker="worker"}'), after[1])
+        self.assertGreater(self.metric('peri_worker_resident_bytes{worker="worker"}'), 1 << 20)
+        self.assertGreaterEqual(self.metric('peri_worker_peak_bytes{worker="worker"}'), 1 << 20)
+        with open(f"/proc/{after[3][1]['pid']}/status") as file:
+            threads = int(re.search(r"Threads:\s+(\d+)", file.read())[1])
+        self.assertEqual((self.metric('peri_worker_threads{worker="worker"}'), after[3][1]["threads"]), (threads, threads))
+        self.assertGreater(self.metric('peri_worker_descriptors{worker="worker"}'), 3)
 
     def test_dashboard_is_one_page(self):
         self.put("add", config=BATCHED)
@@ -213,6 +237,38 @@ class Watch(Served):
         self.assertEqual(self.peri("bench", "-u", self.endpoint(), "-m", "add", "-p", "10", "-s", "0.01", "--max-trials", "3").returncode, 5)
         self.stop()
         self.assertIn("Connection refused", self.ends(1, "bench", "-u", self.endpoint(), "-m", "add"))
+
+    def load_without_end(self):
+        """A load of the server that would go on for hours, under way."""
+        before = self.metric('nv_inference_request_success{model="add"')
+        child = subprocess.Popen([PERI, "bench", "-u", self.endpoint(), "-m", "add", "--request-count", "100000000", "--warmup-request-count", "5", "--json", "load.json", "--force"],
+                                 cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(child.kill)
+        self.wait_for(lambda: self.metric('nv_inference_request_success{model="add"') >= before + 105)
+        return child
+
+    def test_bench_that_is_cut_tells_what_was_answered(self):
+        self.put("add")
+        self.serve("--canary-secs", 0)
+        for how in (signal.SIGINT, signal.SIGTERM):
+            child = self.load_without_end()
+            child.send_signal(how)
+            out, err = child.communicate(timeout=60)
+            said = json.loads((self.folder / "load.json").read_text())
+            self.assertEqual((child.returncode, said["interrupted"], said["complete"], len(said["points"])), (130, True, False, 1), err)
+            self.assertEqual((said["points"][0]["complete"], said["points"][0]["stable"], said["points"][0]["errors"]), (False, False, {}))
+            self.assertGreaterEqual(said["points"][0]["ok"], 99)
+            self.assertTrue(out.rstrip().endswith("interrupted"), out)
+            self.assertIn("interrupted: not all that was asked for", err)
+
+    def test_bench_ends_when_its_server_has_ended(self):
+        self.put("add")
+        self.serve()
+        child = self.load_without_end()
+        self.stop()
+        err = child.communicate(timeout=60)[1]
+        self.assertEqual(child.returncode, 1, err)
+        self.assertIn(f"cannot connect to 127.0.0.1:{self.port}: Connection refused; the server was there before", err)
 
     def test_tune_is_kept(self):
         self.put("add", config=BATCHED)

@@ -74,6 +74,8 @@ class Words(Typed):
                     self.assertIn(file, said)
                     self.assertIn("not a model", said)
                     self.assertIn(found, said)
+        (self.folder / "load.json").write_text('{"command": "bench", "endpoint": "127.0.0.1:8000", "points": []}')
+        self.assertIn("results of servers are not compared", self.ends(1, "compare", "b.json", "load.json"))
         self.ends(0, "inspect", "a.engine", "--json", "i.json", "--quiet")
         self.assertIn("that of a peri inspect", self.ends(1, "compare", "b.json", "i.json"))
 

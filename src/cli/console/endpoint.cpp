@@ -240,7 +240,7 @@ void write_point(JsonWriter& w, const serve::LoadTerms& t, const serve::LoadResu
   write_times(w, "latency_ms", r.latency);
   write_times(w, "service_ms", r.service);
   write_times(w, "failed_ms", r.failed_times);
-  w.field("stable", r.stable).field("windows", r.windows).field("backlog", r.backlog);
+  w.field("complete", !r.interrupted).field("stable", r.stable).field("windows", r.windows).field("backlog", r.backlog);
   w.field("sent_late_ms", static_cast<double>(r.late_ns) * 1e-6).field("client_cpu", r.client_cpu).end_object();
 }
 
@@ -248,7 +248,10 @@ void print_point(const Page& page, const serve::LoadTerms& t, const serve::LoadR
   const double load = t.rate > 0 ? t.rate : static_cast<double>(t.concurrency);
   page.line("%9.6g %10.1f %10.1f %9.3f %9.3f %9.3f %9.3f %7llu  %s", load, r.per_second(), r.good_per_second(),
             ms_at(r.latency, 0.5), ms_at(r.latency, 0.9), ms_at(r.latency, 0.95), ms_at(r.latency, 0.99),
-            static_cast<unsigned long long>(r.failed()), r.stable ? "" : "not stable");
+            static_cast<unsigned long long>(r.failed()),
+            r.interrupted ? "interrupted"
+            : r.stable    ? ""
+                          : "not stable");
   for (const auto& [name, n] : r.errors)
     page.line("          %llu x %s", static_cast<unsigned long long>(n), r.error_text(name).c_str());
   if (r.backlog > 0)
@@ -303,29 +306,32 @@ Result<Outcome> bench_endpoint(const Arguments& arguments) {
   bool stable = true;
   double best = 0;
   size_t measured = 0;
+  bool cut = false;
   for (const serve::LoadTerms& t : points) {
     auto found = serve::run_load(subject.endpoint, maker, t);
-    if (!found.ok() && found.error().kind == ErrorKind::kCancelled && measured > 0) break;
+    cut = found.ok() ? found->interrupted : found.error().kind == ErrorKind::kCancelled;
+    if (!found.ok() && cut && measured > 0) break;
     if (!found.ok()) return std::move(found).error();
     const serve::LoadResult& r = *found;
     write_point(w, t, r);
     print_point(page, t, r);
     ++measured;
-    stable = stable && r.stable;
+    stable = stable && (r.stable || cut);
     best = std::max(best, r.good_per_second());
     if (r.ok == 0)
       return refused("no request succeeded: %s",
                      r.errors.empty() ? "none was answered" : r.error_text(r.errors.begin()->first).c_str())
           .in_file(subject.endpoint.text())
           .advise(r.errors.empty() ? "give windows in which one can be: --measurement-interval MS" : "");
+    if (cut) break;
     if (t.threshold_ns > 0 && r.latency.quantile(t.quantile) > t.threshold_ns) break;
   }
-  out.json = w.end_array().end_object().take();
+  out.json = w.end_array().field("complete", !cut).end_object().take();
   out.summary = format("%s at %s: %zu load%s, most %.6g good answers a second", subject.model.c_str(),
                        subject.endpoint.text().c_str(), measured, measured == 1 ? "" : "s", best);
-  if (measured < points.size() && interrupted()) {
+  if (cut) {
     out.code = exit_code(ErrorKind::kCancelled);
-    out.summary += "; interrupted";
+    out.summary += "; interrupted: not all that was asked for";
   } else if (!stable) {
     out.code = exit_code(ErrorKind::kUnstable);
     out.summary += "; not stable: three windows in a row never agreed";

@@ -9,6 +9,7 @@
 #include "compile/backends.hpp"
 #include "device/lost.hpp"
 #include "device/open.hpp"
+#include "serve/observe/process.hpp"
 
 namespace peri::cli {
 
@@ -148,7 +149,13 @@ Result<std::vector<serve::WorkerOptions>> worker_options(const Arguments& argume
       return usage("%s is for workers, and --in-process has none", flag).advise("leave one of them out");
   if (arguments.has("--in-process")) return all;
   serve::WorkerOptions out;
-  PERI_ASSIGN(out.program, program_path());
+  auto program = program_path();
+  if (!program.ok()) {
+    Error e = std::move(program).error();
+    e.remedy += ", or serve without workers: --in-process";
+    return e;
+  }
+  out.program = *program;
   out.arguments = {"serve-worker"};
   for (const Flag& f : build_flags({{kBatchCheck, "", "S", ""}})) {
     const auto given = arguments.values.find(f.name);
@@ -226,13 +233,33 @@ void add_device_metrics(const std::map<std::string, serve::Ram>& devices, std::s
       [](const serve::Ram& m) { return m.total_bytes - m.available_bytes; });
 }
 
+// What the processes of the workers take.
+static void add_uses(const std::vector<std::pair<std::string, serve::ProcessUse>>& uses, std::string* out) {
+  const auto each = [&](const char* name, const char* what, auto of) {
+    *out += format("# TYPE %s gauge\n# HELP %s %s\n", name, name, what);
+    for (const auto& [worker, use] : uses)
+      *out += format("%s{worker=\"%s\"} %llu\n", name, worker.c_str(), static_cast<unsigned long long>(of(use)));
+  };
+  each("peri_worker_resident_bytes", "Memory that each worker's process has now",
+       [](const serve::ProcessUse& u) { return u.resident_bytes; });
+  each("peri_worker_peak_bytes", "The most that it had", [](const serve::ProcessUse& u) { return u.peak_bytes; });
+  each("peri_worker_threads", "Its threads", [](const serve::ProcessUse& u) { return u.threads; });
+  each("peri_worker_descriptors", "Its open files and sockets",
+       [](const serve::ProcessUse& u) { return u.descriptors; });
+  *out += "# TYPE peri_worker_cpu_seconds counter\n# HELP peri_worker_cpu_seconds Its processor time\n";
+  for (const auto& [worker, use] : uses)
+    *out += format("peri_worker_cpu_seconds_total{worker=\"%s\"} %.3f\n", worker.c_str(), use.cpu_seconds);
+}
+
 void add_worker_metrics(const std::vector<std::pair<std::string, serve::WorkerCounts>>& all, std::string* out) {
   serve::WorkerCounts c;
   uint64_t up = 0;
+  std::vector<std::pair<std::string, serve::ProcessUse>> uses;
   *out += "# TYPE peri_worker_pid gauge\n# HELP peri_worker_pid Process of each worker; 0: it is being started\n";
   for (const auto& [name, one] : all) {
     *out += format("peri_worker_pid{worker=\"%s\"} %lld\n", name.c_str(), static_cast<long long>(one.up ? one.pid : 0));
     up += one.up ? 1 : 0;
+    if (one.up) uses.emplace_back(name, serve::use_of(one.pid));
     c.starts += one.starts;
     c.deaths += one.deaths;
     c.lost_requests += one.lost_requests;
@@ -248,6 +275,7 @@ void add_worker_metrics(const std::vector<std::pair<std::string, serve::WorkerCo
                    static_cast<unsigned long long>(c.ends[k]));
   add_row("peri_worker_lost_requests", "counter", "Requests that were under way in a worker when it ended",
           c.lost_requests, out);
+  add_uses(uses, out);
   add_row("peri_worker_memory_bytes", "gauge", "Tensors on their way to and from the worker", c.memory_used, out);
 }
 

@@ -91,10 +91,17 @@ double rows_of_batch(const ModelRow& m) {
   return m.executions > 0 ? static_cast<double>(m.rows) / static_cast<double>(m.executions) : 0;
 }
 
+struct Process {
+  std::string name;
+  int64_t pid = 0, resident = 0, peak = 0;
+  double cpu_s = 0;  // since the look before
+};
+
 struct Look {
   double seconds = 0, up_s = 0, cpu = 0;
   int64_t open = 0, resident = 0, peak = 0, machine = 0;
   std::string state;
+  std::vector<Process> processes;
   std::vector<ModelRow> models;
   std::vector<std::string> others;  // "name: LOADING: reason"
 };
@@ -107,6 +114,28 @@ Result<std::vector<std::string>> others_of(const Json& now) {
     PERI_ASSIGN(const std::string_view state, m.get_string("state"));
     PERI_ASSIGN(const std::string_view reason, m.get_string("reason"));
     out.push_back(std::string(name) + ": " + std::string(state) + ": " + std::string(reason));
+  }
+  return out;
+}
+
+Result<std::vector<Process>> processes_of(const Json& now, const Json* before) {
+  std::vector<Process> out, then;
+  if (before) {
+    PERI_ASSIGN(then, processes_of(*before, nullptr));
+  }
+  if (!now.find("processes")) return out;  // an older server
+  PERI_ASSIGN(const auto* list, now.get_array("processes"));
+  for (const Json& p : *list) {
+    Process one;
+    PERI_ASSIGN(const std::string_view name, p.get_string("name"));
+    one.name = name;
+    PERI_ASSIGN(one.pid, p.get_int("pid"));
+    PERI_ASSIGN(one.resident, p.get_int("resident_bytes"));
+    PERI_ASSIGN(one.peak, p.get_int("peak_bytes"));
+    PERI_ASSIGN(one.cpu_s, p.get_double("cpu_seconds"));
+    for (const Process& old : then)
+      if (old.pid == one.pid) one.cpu_s = std::max(0.0, one.cpu_s - old.cpu_s);
+    out.push_back(std::move(one));
   }
   return out;
 }
@@ -127,7 +156,8 @@ Result<Look> look_at(const Json& now, const Json* before) {
       cpu -= cpu_then;
     }
   }
-  out.cpu = out.seconds > 0 ? cpu / out.seconds : 0;
+  out.cpu = out.seconds > 0 ? std::max(0.0, cpu) / out.seconds : 0;
+  PERI_ASSIGN(out.processes, processes_of(now, before));
   PERI_ASSIGN(const auto* memory, now.get("memory"));
   PERI_ASSIGN(out.resident, memory->get_int("resident_bytes"));
   PERI_ASSIGN(out.peak, memory->get_int("peak_bytes"));
@@ -222,6 +252,11 @@ Result<std::vector<std::string>> top_lines(const Json& now, const Json* before, 
                        static_cast<long long>(look.open), look.cpu));
   out.push_back("memory " + bytes_text(static_cast<double>(look.resident)) + ", at most " +
                 bytes_text(static_cast<double>(look.peak)) + ", of " + bytes_text(static_cast<double>(look.machine)));
+  for (const Process& p : look.processes)
+    if (look.processes.size() > 1)
+      out.push_back("  " + printable(p.name) + " " + bytes_text(static_cast<double>(p.resident)) + ", at most " +
+                    bytes_text(static_cast<double>(p.peak)) +
+                    format(", %.2f processors", look.seconds > 0 ? p.cpu_s / look.seconds : 0));
   const size_t columns = name_columns(look.models, terminal);
   out.push_back(format("%s %8s %5s %5s %9s %9s", in_columns("model", columns).c_str(), "done/s", "queue", "batch",
                        "p50 ms", "p99 ms"));
@@ -235,7 +270,13 @@ Result<std::string> top_json(const Json& now, const Json* before) {
   JsonWriter w;
   w.begin_object().field("state", look.state).field("up_seconds", look.up_s).field("seconds", look.seconds);
   w.field("open_requests", look.open).field("processors", look.cpu).field("resident_bytes", look.resident);
-  w.field("peak_bytes", look.peak).field("machine_bytes", look.machine).key("models").begin_array();
+  w.field("peak_bytes", look.peak).field("machine_bytes", look.machine).key("processes").begin_array();
+  for (const Process& p : look.processes) {
+    w.begin_object().field("name", p.name).field("pid", p.pid);
+    w.field("processors", look.seconds > 0 ? p.cpu_s / look.seconds : 0);
+    w.field("resident_bytes", p.resident).field("peak_bytes", p.peak).end_object();
+  }
+  w.end_array().key("models").begin_array();
   for (const ModelRow& m : look.models) {
     w.begin_object()
         .field("name", m.name)

@@ -7,6 +7,7 @@
 #include "serve/access/access.hpp"
 #include "serve/kserve/infer_request.hpp"
 #include "serve/observe/observer.hpp"
+#include "serve/observe/process.hpp"
 #include "serve/repository/repository.hpp"
 #include "serve/text/text_api.hpp"
 
@@ -22,10 +23,11 @@ struct ApiOptions {
   ServerLog* log = nullptr;       // outlives the Api; null: none
   InferLimits limits;
   TextLimits text;
-  size_t expanded_bytes = size_t{64} << 20;       // limit of a decompressed body
-  std::function<void(std::string*)> add_metrics;  // appends further metric families; may be null
-  std::string id = "peri";                        // the server's name in its metadata
-  Observer* observer = nullptr;                   // outlives the Api; null: requests are not recorded
+  size_t expanded_bytes = size_t{64} << 20;            // limit of a decompressed body
+  std::function<void(std::string*)> add_metrics;       // appends further metric families; may be null
+  std::function<std::vector<NamedProcess>()> workers;  // those that run now; null: models run in this process
+  std::string id = "peri";                             // the server's name in its metadata
+  Observer* observer = nullptr;                        // outlives the Api; null: requests are not recorded
 };
 
 // Thread-safe.

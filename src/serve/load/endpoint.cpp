@@ -23,7 +23,9 @@ static Status take_scheme(std::string_view* url, bool grpc_allowed, Endpoint* ou
   out->secure = scheme == "https" || scheme == "grpcs";
   if (scheme != "http" && scheme != "https" && !(grpc_allowed && out->grpc))
     return usage("'%s' is of a protocol that is not spoken here", std::string(*url).c_str())
-        .expecting(grpc_allowed ? "http://, https://, grpc:// or grpcs:// HOST:PORT" : "http:// or https:// HOST:PORT");
+
+        .expecting(grpc_allowed ? "http://, https://, grpc:// or grpcs:// HOST:PORT, or unix:PATH"
+                                : "http:// or https:// HOST:PORT, or unix:PATH");
   if (out->grpc) out->port = 8001;
   url->remove_prefix(end + 3);
   return Ok{};

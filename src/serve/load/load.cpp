@@ -31,7 +31,9 @@ double cpu_seconds() {
          1e-6 * static_cast<double>(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
-constexpr int64_t kNoCount = -1;  // a window of time
+constexpr int64_t kNoCount = -1;        // a window of time
+constexpr int64_t kRetryNs = 10000000;  // after a refused connection
+constexpr uint64_t kMaxRefused = 8;     // in a row
 
 class Loop {
  public:
@@ -63,6 +65,7 @@ class Loop {
   void drop(size_t k, const std::string& failure);
   void watch(size_t k, uint32_t events, int operation);
   void check_timeouts(int64_t now);
+  Status not_connected(size_t k, int64_t now, int failed);
   Status wait(int64_t now);
   Status window(int64_t length_ns, int64_t count = kNoCount);
   bool settled() const;
@@ -76,8 +79,10 @@ class Loop {
   std::vector<Talk> talks_;
   std::vector<size_t> free_;
   std::deque<int64_t> due_;  // of a rate: the due time of each waiting request
-  int64_t next_ns_ = 0, checked_ns_ = 0, retry_ns_ = 0;
+  int64_t next_ns_ = 0, checked_ns_ = 0, retry_ns_ = 0, refused_since_ns_ = 0;
+  // `refused_`: connections in a row, without an answer or another connection between them.
   uint64_t connected_ = 0, refused_ = 0, busy_ = 0;
+  bool cut_ = false;         // the last window was interrupted
   int64_t left_ = kNoCount;  // requests to be sent in this window
   Window now_;
   std::vector<Window> windows_;
@@ -154,6 +159,7 @@ void Loop::done(size_t k, int64_t now, const std::string& failure, bool answered
   t.busy = false;
   --busy_;
   free_.push_back(k);
+  if (answered) refused_ = 0;
   if (!failure.empty()) {
     ++now_.errors[failure];
     if (!answered) return;
@@ -203,6 +209,16 @@ void Loop::check_timeouts(int64_t now) {
     if (talks_[k].busy && now - std::max(talks_[k].due_ns, talks_[k].sent_ns) > terms_.timeout_ns) drop(k, "timeout");
 }
 
+// An error once the server is taken to be gone.
+Status Loop::not_connected(size_t k, int64_t now, int failed) {
+  if (refused_++ == 0) refused_since_ns_ = now;
+  retry_ns_ = now + kRetryNs;
+  drop(k, std::string("cannot connect: ") + std::strerror(failed));
+  if (refused_ <= kMaxRefused || (connected_ > 0 && now - refused_since_ns_ < terms_.patience_ns)) return Ok{};
+  return io_error("cannot connect to %s: %s", where_.text().c_str(), std::strerror(failed))
+      .advise(connected_ > 0 ? "the server was there before: has it ended?" : "is a server listening there?");
+}
+
 Status Loop::wait(int64_t now) {
   // The kernel wakes a sleeping thread late: if a request is due within 60 us, the loop polls.
   int64_t sleep_ns = 10000000;
@@ -220,15 +236,11 @@ Status Loop::wait(int64_t now) {
       socklen_t bytes = sizeof failed;
       getsockopt(talk.fd.get(), SOL_SOCKET, SO_ERROR, &failed, &bytes);
       if (failed) {
-        ++refused_;
-        retry_ns_ = now + 10000000;
-        drop(k, std::string("cannot connect: ") + std::strerror(failed));
-        if (connected_ == 0 && refused_ > 8)
-          return io_error("cannot connect to %s: %s", where_.text().c_str(), std::strerror(failed))
-              .advise("is a server listening there?");
+        PERI_TRY(not_connected(k, now, failed));
         continue;
       }
       ++connected_;
+      refused_ = 0;
       talk.connecting = false;
       talk.sent_ns = now_ns();
       push(k);
@@ -251,7 +263,8 @@ Status Loop::window(int64_t length_ns, int64_t count) {
   int64_t now = now_.begin_ns;
   left_ = count;
   while (count == kNoCount ? now < now_.begin_ns + length_ns : left_ > 0 || busy_ > 0) {
-    if (terms_.stop && terms_.stop()) return Error(ErrorKind::kCancelled, "interrupted");
+    cut_ = terms_.stop && terms_.stop();
+    if (cut_) break;
     make_due(now);
     const bool free_before = !free_.empty();
     const size_t waiting = due_.size();
@@ -287,7 +300,8 @@ bool Loop::settled() const {
 
 LoadResult Loop::sum() const {
   LoadResult out;
-  out.stable = terms_.count > 0 || settled();
+  out.interrupted = cut_;
+  out.stable = !cut_ && (terms_.count > 0 || settled());
   out.windows = static_cast<int>(windows_.size());
   const size_t first = out.stable && terms_.count == 0 ? windows_.size() - 3 : 0;
   for (size_t k = first; k < windows_.size(); ++k) {
@@ -318,7 +332,7 @@ Result<LoadResult> Loop::run() {
   next_ns_ = now_ns();
   PERI_TRY(window(terms_.warm_up_ns, terms_.warm_up_count > 0 ? terms_.warm_up_count : kNoCount));
   if (terms_.count > 0) {  // of the requests before none is counted
-    PERI_TRY(window(0, 0));
+    if (!cut_) PERI_TRY(window(0, 0));
     due_.clear();
     next_ns_ = now_ns();
   }
@@ -326,11 +340,13 @@ Result<LoadResult> Loop::run() {
   cpu_begin_ = cpu_seconds();
   wall_begin_ = now_ns();
   const int windows = terms_.count > 0 ? 1 : terms_.trials;
-  for (int k = 0; k < windows && !settled(); ++k) {
+  for (int k = 0; k < windows && !cut_ && !settled(); ++k) {
     PERI_TRY(window(terms_.interval_ns, terms_.count > 0 ? terms_.count : kNoCount));
     windows_.push_back(now_);
   }
-  return sum();
+  LoadResult all = sum();
+  if (cut_ && all.ok == 0) return Error(ErrorKind::kCancelled, "interrupted");
+  return all;
 }
 }  // namespace
 

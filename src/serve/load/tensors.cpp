@@ -140,8 +140,18 @@ Status put_integer(const Json& v, std::string* out) {
   return Ok{};
 }
 
+// Texts stand for values that JSON lacks, as a server takes them.
+Result<double> real_of(const Json& v) {
+  if (const auto text = v.as_string(); text.ok())
+    for (const auto& [word, x] : {std::pair<std::string_view, double>{"NaN", std::numeric_limits<double>::quiet_NaN()},
+                                  {"Infinity", std::numeric_limits<double>::infinity()},
+                                  {"-Infinity", -std::numeric_limits<double>::infinity()}})
+      if (*text == word) return x;
+  return v.as_double();
+}
+
 Status put_real(const Json& v, std::string_view type, std::string* out) {
-  PERI_ASSIGN(const double x, v.as_double());
+  PERI_ASSIGN(const double x, real_of(v));
   const auto f = static_cast<float>(x);
   if (type == "FP64") put(x, out);
   if (type == "FP32") put(f, out);

@@ -25,7 +25,7 @@ polyline{fill:none;stroke-width:1.5;vector-effect:non-scaling-stroke}
 .bars i{background:var(--a);height:.7em;min-width:1px;display:block}
 </style></head><body>
 <header><h1>peri serve</h1><span id="state" role="status">asking…</span><span id="figures" class="n soft"></span></header>
-<section><div class="row"><div><h3>memory of the process, MiB</h3><svg id="memory" preserveAspectRatio="none"></svg><div id="memoryNow" class="n soft"></div></div>
+<section><div class="row"><div><h3>memory of its processes, MiB</h3><svg id="memory" preserveAspectRatio="none"></svg><div id="memoryNow" class="n soft"></div></div>
 <div><h3>processors in use</h3><svg id="cpu" preserveAspectRatio="none"></svg><div id="cpuNow" class="n soft"></div></div></div></section>
 <main id="models"></main>
 <script>
@@ -118,8 +118,8 @@ function tell(now) {
   $("figures").textContent = `version ${now.server_version}, up ${Math.floor(now.seconds)} s, ${now.open_requests} requests open, ${now.threads} threads, ${now.descriptors} descriptors`;
   push(past.memory, now.memory.resident_bytes / mib);
   draw($("memory"), [past.memory]);
-  $("memoryNow").textContent = `${(now.memory.resident_bytes / mib).toFixed(1)} now, ${(now.memory.peak_bytes / mib).toFixed(1)} at most; used by all ${(now.memory.machine_used_bytes / mib).toFixed(0)} of ${(now.memory.machine_bytes / mib).toFixed(0)} that it may use`;
-  const cpu = seconds > 0 ? (now.cpu_seconds - before.cpu_seconds) / seconds : null;
+  $("memoryNow").textContent = `${(now.memory.resident_bytes / mib).toFixed(1)} now, ${(now.memory.peak_bytes / mib).toFixed(1)} at most; used by all ${(now.memory.machine_used_bytes / mib).toFixed(0)} of ${(now.memory.machine_bytes / mib).toFixed(0)} that it may use; ${now.processes.map(p => p.name + " " + (p.resident_bytes / mib).toFixed(1)).join(", ")}`;
+  const cpu = seconds > 0 ? Math.max(0, now.cpu_seconds - before.cpu_seconds) / seconds : null;
   push(past.cpu, cpu);
   draw($("cpu"), [past.cpu]);
   $("cpuNow").textContent = cpu === null ? "" : short(cpu);

@@ -1,9 +1,10 @@
 // Counts since each model was loaded: clients compute differences, so that any number of them may poll.
+#include <unistd.h>
+
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/version.hpp"
 #include "serve/kserve/api.hpp"
-#include "serve/observe/process.hpp"
 
 namespace peri::serve {
 namespace {
@@ -45,14 +46,32 @@ void write_model(JsonWriter& w, const Served& served) {
   write_histogram(w, "infer_us", s.infer_times);
   w.end_object();
 }
+
+// Adds the process to the list and to the sums of `all`.
+void write_process(JsonWriter& w, const NamedProcess& process, const ProcessUse& use, ProcessUse* all) {
+  w.begin_object().field("name", process.name).field("pid", process.pid).field("cpu_seconds", use.cpu_seconds);
+  w.field("resident_bytes", use.resident_bytes).field("peak_bytes", use.peak_bytes);
+  w.field("threads", use.threads).field("descriptors", use.descriptors).end_object();
+  all->resident_bytes += use.resident_bytes;
+  all->peak_bytes += use.peak_bytes;
+  all->cpu_seconds += use.cpu_seconds;
+  all->threads += use.threads;
+  all->descriptors += use.descriptors;
+}
 }  // namespace
 
 std::string Api::status() const {
-  const ProcessUse use = process_use();
+  const ProcessUse own = process_use();
+  ProcessUse use = {.total_bytes = own.total_bytes, .used_bytes = own.used_bytes, .cpu_seconds = ended_cpu_seconds()};
   JsonWriter w;
   w.begin_object().field("server", "peri").field("server_version", version());
   w.field("seconds", seconds_since(began_ns_)).field("ready", !draining_ && repository_.ready());
   w.field("draining", draining_.load()).field("open_requests", open_.load());
+  w.key("processes").begin_array();
+  write_process(w, {"server", getpid()}, own, &use);
+  if (options_.workers)
+    for (const NamedProcess& p : options_.workers()) write_process(w, p, use_of(p.pid), &use);
+  w.end_array();
   w.key("memory").begin_object().field("resident_bytes", use.resident_bytes).field("peak_bytes", use.peak_bytes);
   w.field("machine_bytes", use.total_bytes).field("machine_used_bytes", use.used_bytes).end_object();
   w.field("cpu_seconds", use.cpu_seconds).field("threads", use.threads).field("descriptors", use.descriptors);

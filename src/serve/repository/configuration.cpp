@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/file.hpp"
+#include "base/plural.hpp"
 
 namespace peri::serve {
 
@@ -63,6 +64,35 @@ Result<plan::ClassNames> labels_of(const std::string& folder, const ModelConfig&
     if (!p.labels.empty()) {
       PERI_ASSIGN(out[p.name], lines_of(folder, p.labels));
     }
+  return out;
+}
+
+// Elements of a row, each a class; -1: open.
+static int64_t classes_of(const Shape& shape, bool batched) {
+  int64_t out = 1;
+  for (size_t k = batched || (shape.size() > 1 && !shape[0].is_const()) ? 1 : 0; k < shape.size(); ++k) {
+    if (!shape[k].is_const()) return -1;
+    out *= shape[k].value();
+  }
+  return out;
+}
+
+std::string labels_note(const ModelConfig& config, const plan::ClassNames& labels,
+                        std::span<const plan::Port> outputs) {
+  std::string out;
+  for (const PortConfig& p : config.outputs) {
+    const auto names = labels.find(p.name);
+    const auto port =
+        std::find_if(outputs.begin(), outputs.end(), [&](const plan::Port& o) { return o.name == p.name; });
+    if (p.labels.empty() || names == labels.end() || port == outputs.end()) continue;
+    auto lines = std::ssize(names->second);
+    while (lines > 0 && names->second[static_cast<size_t>(lines - 1)].empty()) --lines;
+    const int64_t classes = classes_of(port->shape, config.max_batch_size > 0);
+    if (classes < 0 || classes == lines) continue;
+    out += (out.empty() ? "" : "; ") + format("the label_filename '%s' has %s for output '%s', which has %s",
+                                              p.labels.c_str(), counted(lines, "line").c_str(), p.name.c_str(),
+                                              counted(classes, "class").c_str());
+  }
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 
 #include "plan/class_names.hpp"
 #include "serve/config/model_config.hpp"
@@ -15,5 +16,7 @@ Result<ModelConfig> configuration_of(const FoundModel& found, const std::optiona
 // The names of classes, by output: of a label_filename in the model's folder, else those of the engine's `sections`.
 Result<plan::ClassNames> labels_of(const std::string& folder, const ModelConfig& config,
                                    const std::map<std::string, std::string>& sections);
+// What is wrong with the lines of label files beside the classes of the outputs that they name; "": nothing is seen.
+std::string labels_note(const ModelConfig& config, const plan::ClassNames& labels, std::span<const plan::Port> outputs);
 
 }  // namespace peri::serve

@@ -269,6 +269,8 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
     PERI_ASSIGN(options.share, share_of(config, *options.turns));
   }
   served->model = std::make_unique<Model>(found.name, version.version, loaded.servable, std::move(options));
+  if (const std::string note = labels_note(config, served->labels, served->model->outputs()); !note.empty())
+    log({LogLevel::kWarning, found.name + ": " + note});
   return ServedPtr(std::move(served));
 }
 

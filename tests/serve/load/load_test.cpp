@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "base/json.hpp"
 #include "serve/http/message.hpp"
 #include "tests/places.hpp"
@@ -113,6 +114,55 @@ TEST_F(LoadTest, ConnectionsThatEndAreMadeAnew) {
   ASSERT_TRUE(r.ok()) << r.error().text();
   EXPECT_GT(r->ok, 6u);
   EXPECT_EQ(r->failed(), 0u);
+}
+
+TEST_F(LoadTest, AnInterruptedLoadKeepsWhatWasAnswered) {
+  serve([](uint64_t) { return reply_of(200); });
+  terms_.stop = [&] { return asked_ >= 50; };
+  terms_.interval_ns = 60000000000;
+  for (const int64_t count : {0, 100000000}) {
+    for (const double rate : {0.0, 5000.0}) {
+      asked_ = 0;
+      terms_.count = count;
+      terms_.rate = rate;
+      const auto r = load();
+      ASSERT_TRUE(r.ok()) << r.error().text();
+      EXPECT_TRUE(r->interrupted);
+      EXPECT_FALSE(r->stable);
+      EXPECT_GT(r->ok, 10u);
+      EXPECT_LE(r->ok, asked_);
+      EXPECT_EQ(r->service.count(), r->ok);
+      EXPECT_GT(r->seconds, 0);
+      EXPECT_LT(r->seconds, 50);
+    }
+  }
+  asked_ = 0;
+  terms_.warm_up_count = 1000;  // nothing that counts was answered
+  const auto nothing = load();
+  ASSERT_FALSE(nothing.ok());
+  EXPECT_EQ(nothing.error().kind, ErrorKind::kCancelled);
+}
+
+TEST_F(LoadTest, EndsWhenTheServerIsGone) {
+  terms_.patience_ns = 50000000;
+  const int64_t until = now_ns() + 30000000000;
+  terms_.stop = [&] { return now_ns() > until; };
+  for (const bool counted : {true, false}) {
+    serve([](uint64_t) { return reply_of(200); });
+    asked_ = 0;
+    terms_.count = counted ? 100000000 : 0;
+    terms_.interval_ns = 10000000000;
+    std::thread ends([&] {
+      while (asked_ < 20) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      server_.reset();
+    });
+    const auto r = load();
+    ends.join();
+    ASSERT_FALSE(r.ok());
+    EXPECT_EQ(r.error().kind, ErrorKind::kIo);
+    EXPECT_NE(r.error().text().find("cannot connect to " + subject_.endpoint.text()), std::string::npos);
+    EXPECT_NE(r.error().text().find("was there before"), std::string::npos);
+  }
 }
 
 TEST_F(LoadTest, ARateThatIsTooHighIsSeen) {
@@ -230,6 +280,10 @@ TEST(LoadRequest, ValuesOfAFile) {
   const std::vector<float> last = {5, 6};
   EXPECT_EQ((*all)[2][0].bytes, std::string(reinterpret_cast<const char*>(last.data()), 8));
   EXPECT_EQ((*all)[2][0].dims, (std::vector<int64_t>{1, 2}));
+  const auto odd = made(R"({"data":[{"x":["NaN","-Infinity"],"t":["NaN"]}]})");  // as a server takes them
+  ASSERT_TRUE(odd.ok()) << odd.error().text();
+  EXPECT_EQ((*odd)[0][0].bytes, std::string("\0\0\xc0\x7f\0\0\x80\xff", 8));
+  ASSERT_TRUE(made(three).ok());
   s.batch = 2;  // each item as often as any other: 1 2, 3 1, 2 3
   const auto pairs = made(three);
   ASSERT_TRUE(pairs.ok()) << pairs.error().text();
@@ -285,6 +339,8 @@ TEST(Endpoint, Urls) {
                           "http://a\tb",
                           "http://\xff"})
     EXPECT_FALSE(Endpoint::parse(url, 8000).ok()) << url;
+  for (const bool grpc : {false, true})
+    EXPECT_NE(Endpoint::parse("ftp://a", 8000, grpc).error().expected.find("unix:PATH"), std::string::npos);
 }
 
 }  // namespace
