@@ -10,6 +10,7 @@
 #include "cli/console/columns.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
+#include "compile/own_names.hpp"
 #include "exec/entry.hpp"
 #include "exec/region/region_payload.hpp"
 #include "onnx/import.hpp"
@@ -148,6 +149,16 @@ std::string engine_json(const std::string& path, const plan::LoadedEngine& e, in
     }
     w.end_object();
   }
+  if (const auto fixed = compile::fixed_dims(p); !fixed.empty()) {
+    w.key("fixed_dims").begin_object();
+    for (const auto& [name, size] : fixed) w.field(name, size);
+    w.end_object();
+  }
+  if (const auto same = compile::own_names(p.sections); !same.empty()) {
+    w.key("same_dims").begin_object();
+    for (const auto& [name, kept] : same) w.field(name, kept);
+    w.end_object();
+  }
   if (const std::string chip = plan::chip_of(p); !chip.empty()) w.field("tuned_on", chip);
   for (const auto* ports : {&p.inputs, &p.outputs}) {
     w.key(ports == &p.inputs ? "inputs" : "outputs").begin_array();
@@ -241,6 +252,7 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   if (const std::string chip = plan::chip_of(p); !chip.empty()) page.line("  tuned   on %s", chip.c_str());
   for (const std::string& line : plan::memory_lines(p, {p.tuned_for.begin(), p.tuned_for.end()}))
     page.line("  memory   %s; plus workspaces of kernels", line.c_str());
+  for (const std::string& note : compile::dims_notes(p)) page.line("  note: %s", note.c_str());
   if (const plan::Section* fixed = p.section(compile::kFixedSection)) {
     std::string values = fixed->bytes;
     std::replace(values.begin(), values.end(), '\n', ' ');

@@ -90,8 +90,9 @@ class Compilation {
   // calling options.progress.
   Result<Compiled> lower(const lower::RefusedChoices& refused = {}, bool silent = false);
   const Options& options() const;
-  const ir::Graph& imported() const;  // before any pass
-  const ir::Graph& graph() const;     // after the passes: what is lowered
+  const ir::Graph& imported() const;              // before any pass
+  const std::vector<std::string>& notes() const;  // of the importer
+  const ir::Graph& graph() const;                 // after the passes: what is lowered
   const DimBinding& tuned_for() const;
   const std::vector<DimBinding>& bounds() const;  // the smallest and largest sizes, if given
 

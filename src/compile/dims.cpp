@@ -47,6 +47,8 @@ void Sizes::begin() {
       if (called_batch(d.symbol_name(), *v, axis)) called.insert(d.symbol_name());
       if (axis == 0) leading.insert(d.symbol_name());
     }
+  std::vector<std::string> names;  // in their order, each with its axes
+  std::map<std::string, std::string> axes;
   batch_like = called.empty() ? leading : called;
   for (const ir::Value* v : graph.inputs)
     for (size_t axis = 0; axis < v->type.rank(); ++axis) {
@@ -56,8 +58,11 @@ void Sizes::begin() {
       if (axis == 1 && v->type.rank() == 2 && is_integer(v->type.dtype) && !called.contains(name))
         sequence_like.insert(name);
       binding.emplace(name, called.contains(name) || (called.empty() && axis == 0) ? 1 : 128);
-      known += (known.empty() ? "" : ", ") + name + " (" + v->name + "." + std::to_string(axis) + ")";
+      std::string& list = axes[name];
+      if (list.empty()) names.push_back(name);
+      list += (list.empty() ? "" : ", ") + v->name + "." + std::to_string(axis);
     }
+  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name + " (" + axes[name] + ")";
 }
 
 // A guess is judged at three sizes in float64, about 0.4 us an element of one input (x86-64, two processors, one
