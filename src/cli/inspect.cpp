@@ -140,15 +140,7 @@ std::string engine_json(const std::string& path, const plan::LoadedEngine& e, in
       .field("hash", hex64(plan::engine_hash(e.file->bytes())));
   if (const auto limit = plan::iterations_of(p); limit.ok() && *limit > 0) w.field("max_iterations", *limit);
   if (const std::string mark = build::interrupted_build(p); !mark.empty()) w.field("build", mark);
-  if (const auto classes = plan::class_names_of(p); classes.ok() && !classes->empty()) {
-    w.key("class_names").begin_object();
-    for (const auto& [output, names] : *classes) {
-      w.key(output).begin_array();
-      for (const std::string& name : names) w.value(name);
-      w.end_array();
-    }
-    w.end_object();
-  }
+  plan::write_class_names(p, &w);
   if (const auto fixed = compile::fixed_dims(p); !fixed.empty()) {
     w.key("fixed_dims").begin_object();
     for (const auto& [name, size] : fixed) w.field(name, size);
