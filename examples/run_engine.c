@@ -1,5 +1,5 @@
-/* Loads an engine file and runs it once on zeros, sizes that are not fixed being 1; prints what comes out.
- * usage: run_engine ENGINE */
+/* Loads an engine file and runs it once on zeros and empty texts, sizes that are not fixed being 1; prints what comes
+ * out. usage: run_engine ENGINE */
 #include <peri/peri.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@ static int complain(peri_error* error) {
 
 static size_t element_bytes(peri_dtype t) {
   switch (t) {
+    case PERI_STRING: return sizeof(peri_string); /* all zero: a text of 0 bytes */
     case PERI_F64:
     case PERI_I64:
     case PERI_U64: return 8;

@@ -61,7 +61,8 @@ void peri_error_free(peri_error* error);
  * engine then writes the best so far, as after a stop. What release throws is dropped. */
 
 typedef enum peri_log_level { PERI_LOG_INFO = 0, PERI_LOG_WARNING = 1 } peri_log_level;
-/* Receives messages that are not errors. One line, without line end; valid during the call. */
+/* Receives messages that are not errors. One line, without line end, in which characters of names that a terminal obeys
+ * are written as \x1b; valid during the call. */
 typedef void (*peri_log_function)(void* user, peri_log_level level, const char* message);
 
 /* Memory of runs: intermediate values of sessions, and outputs whose data is NULL. Weights stay in the mapped file. The

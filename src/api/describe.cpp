@@ -7,6 +7,7 @@
 #include "build/explain.hpp"
 #include "build/measured.hpp"
 #include "build/open.hpp"
+#include "plan/class_names.hpp"
 #include "plan/engine_file.hpp"
 
 namespace peri::api {
@@ -36,6 +37,7 @@ std::string description(const peri_engine& engine) {
       .field("threads", static_cast<int64_t>(engine.engine->options().threads));
   if (engine.file) w.field("hash", hex64(plan::engine_hash(engine.file->bytes())));
   if (const std::string mark = build::interrupted_build(p); !mark.empty()) w.field("interrupted", mark);
+  plan::write_class_names(p, &w);
   w.field("max_iterations", engine.engine->options().max_iterations);
   w.key("devices").begin_array();
   for (const std::string& d : p.devices) w.value(d);

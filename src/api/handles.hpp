@@ -17,6 +17,7 @@
 #include "base/fault.hpp"
 #include "base/fault_of_caller.hpp"
 #include "base/knobs.hpp"
+#include "base/utf8.hpp"
 #include "build/text.hpp"
 #include "peri/peri.h"
 #include "runtime/engine.hpp"
@@ -32,12 +33,13 @@ namespace peri::api {
 struct Log {
   peri_log_function function = nullptr;
   void* user = nullptr;
-  // Errors: kUsage where the function throws.
+  // The message is one line that a terminal shows literally, whatever names it has. Errors: kUsage where the function
+  // throws.
   Status tell(peri_log_level level, const std::string& message) const {
     std::optional<Error> thrown;
     if (function)
       calling("log", true, &thrown, [&] {
-        function(user, level, in_words_of_library(message).c_str());
+        function(user, level, printable(in_words_of_library(message)).c_str());
         return true;
       });
     return thrown ? Status(*std::move(thrown)) : Status(Ok{});

@@ -88,6 +88,10 @@ Result<Made> make(const Request& request) {
   auto built = build_engine({out.options, out.options.tune.verify, executors(), limit});
   if (!built.ok()) return std::move(built).error().in_file(request.model);
   out.built = std::move(built).value();
+  if (request.cache && !request.cache_folder && !knob(Knob::kCache) && cache_folder().empty())
+    out.built.compiled.notes.push_back(
+        "there is no timing cache, since neither XDG_CACHE_HOME nor HOME names a folder; the build goes on without it: "
+        "set PERI_CACHE to a folder, or to nothing if none is wanted");
   plan::set_iterations(&out.built.compiled.program, limit);
   out.built.compiled.lock.max_iterations = limit;
   out.stopped = is_stopped(request);

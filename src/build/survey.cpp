@@ -164,6 +164,8 @@ Status try_lowering(const Request& request, Survey* f) {
   if (!compiled.ok()) return std::move(compiled).error();
   PERI_TRY(plan::check_program(compiled->program, UINT64_MAX));  // as each load of the engine does
   f->lowered = true;
+  for (const std::string& note : compilation->notes())
+    if (std::find(f->notes.begin(), f->notes.end(), note) == f->notes.end()) f->notes.push_back(note);
   take_outputs(compiled->program.outputs, f);
   join_same(compiled->program.sections, f);
   mark_from_zero(compiled->program.inputs, f);

@@ -10,6 +10,7 @@
 #include "cli/console/columns.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
+#include "compile/own_names.hpp"
 #include "exec/entry.hpp"
 #include "exec/region/region_payload.hpp"
 #include "onnx/import.hpp"
@@ -139,13 +140,15 @@ std::string engine_json(const std::string& path, const plan::LoadedEngine& e, in
       .field("hash", hex64(plan::engine_hash(e.file->bytes())));
   if (const auto limit = plan::iterations_of(p); limit.ok() && *limit > 0) w.field("max_iterations", *limit);
   if (const std::string mark = build::interrupted_build(p); !mark.empty()) w.field("build", mark);
-  if (const auto classes = plan::class_names_of(p); classes.ok() && !classes->empty()) {
-    w.key("class_names").begin_object();
-    for (const auto& [output, names] : *classes) {
-      w.key(output).begin_array();
-      for (const std::string& name : names) w.value(name);
-      w.end_array();
-    }
+  plan::write_class_names(p, &w);
+  if (const auto fixed = compile::fixed_dims(p); !fixed.empty()) {
+    w.key("fixed_dims").begin_object();
+    for (const auto& [name, size] : fixed) w.field(name, size);
+    w.end_object();
+  }
+  if (const auto same = compile::own_names(p.sections); !same.empty()) {
+    w.key("same_dims").begin_object();
+    for (const auto& [name, kept] : same) w.field(name, kept);
     w.end_object();
   }
   if (const std::string chip = plan::chip_of(p); !chip.empty()) w.field("tuned_on", chip);
@@ -241,6 +244,7 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   if (const std::string chip = plan::chip_of(p); !chip.empty()) page.line("  tuned   on %s", chip.c_str());
   for (const std::string& line : plan::memory_lines(p, {p.tuned_for.begin(), p.tuned_for.end()}))
     page.line("  memory   %s; plus workspaces of kernels", line.c_str());
+  for (const std::string& note : compile::dims_notes(p)) page.line("  note: %s", note.c_str());
   if (const plan::Section* fixed = p.section(compile::kFixedSection)) {
     std::string values = fixed->bytes;
     std::replace(values.begin(), values.end(), '\n', ' ');

@@ -53,6 +53,10 @@ Result<judge::Budget> budget_of(const Arguments& arguments) {
 // The ONNX file for ONNX Runtime: the model itself, or for an engine the file of --model.
 Result<std::string> peer_model(const Arguments& arguments, const std::string& path) {
   const std::string model = arguments.has("--model") ? arguments.get("--model") : path;
+  if (build::is_engine(model) && arguments.has("--model"))
+    return usage("--model is an engine, and ONNX Runtime needs the model that it was made of")
+        .in_file(model)
+        .expecting("--model MODEL.onnx");
   if (build::is_engine(model))
     return usage("--onnxruntime needs the model that the engine was made of")
         .expecting("--model MODEL.onnx")

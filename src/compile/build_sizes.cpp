@@ -35,7 +35,12 @@ Result<std::map<std::string, int64_t>> moved_within(const ir::Graph& graph, cons
 
 // The dims to build for: the lock's, if there is one.
 Result<DimBinding> dims_of(const ir::Graph& graph, const Options& options) {
-  if (options.lock && options.dims.empty()) return resolve_dims(graph, options.lock->dims);
+  if (options.lock && options.dims.empty()) {
+    auto locked = resolve_dims(graph, options.lock->dims);
+    if (locked.ok()) return locked;
+    return refused("the lock was made for another model: %s", locked.error().message.c_str())
+        .advise(locked.error().remedy + "; give the model that the lock was made of, or build with --lock again");
+  }
   PERI_ASSIGN(DimBinding binding, possible_dims(graph, options.dims, options.at_hand));
   PERI_ASSIGN(const auto moved, moved_within(graph, options, binding));
   if (moved != options.dims) {

@@ -55,10 +55,8 @@ Result<Imported> import_any(const std::string& model, const std::map<std::string
   out.graph = std::move(imported.graph);
   out.notes = std::move(imported.report.notes);
   if (!pinned.sizes.empty() || !pinned.also.empty())
-    out.sections.push_back({std::string(kPinnedSection), pinned_text(pinned)});
-  if (!pinned.sizes.empty()) {
-    out.notes.push_back("sizes that the structure of the model depends on are fixed: " + pinned_list(pinned));
-  }
+    out.sections.push_back({std::string(plan::kPinnedSection), pinned_text(pinned)});
+  if (!pinned.sizes.empty()) out.notes.push_back(fixed_note(pinned.sizes));
   if (!imported.same.empty()) out.sections.push_back({std::string(kSameSection), same_text(imported.same)});
   std::string lines;
   for (const auto& [name, value] : fixed) lines += name + "=" + value + "\n";
@@ -206,6 +204,7 @@ Compilation::Compilation() : state_(std::make_unique<State>()) {}
 Compilation::~Compilation() = default;
 const Options& Compilation::options() const { return state_->options; }
 const ir::Graph& Compilation::imported() const { return state_->before; }
+const std::vector<std::string>& Compilation::notes() const { return state_->imported.notes; }
 const ir::Graph& Compilation::graph() const { return state_->imported.graph; }
 const DimBinding& Compilation::tuned_for() const { return state_->sizes.tuned_for; }
 const std::vector<DimBinding>& Compilation::bounds() const { return state_->sizes.bounds; }

@@ -90,8 +90,9 @@ class Compilation {
   // calling options.progress.
   Result<Compiled> lower(const lower::RefusedChoices& refused = {}, bool silent = false);
   const Options& options() const;
-  const ir::Graph& imported() const;  // before any pass
-  const ir::Graph& graph() const;     // after the passes: what is lowered
+  const ir::Graph& imported() const;              // before any pass
+  const std::vector<std::string>& notes() const;  // of the importer
+  const ir::Graph& graph() const;                 // after the passes: what is lowered
   const DimBinding& tuned_for() const;
   const std::vector<DimBinding>& bounds() const;  // the smallest and largest sizes, if given
 
@@ -108,7 +109,8 @@ Result<Compiled> compile(Options options);
 Status check_provider(const std::string& provider, const lower::Backend& backend,
                       const std::optional<device::Target>& target);
 
-// Values for all named dimensions of the graph's inputs: the given ones, else batch-like axis 0 = 1 and all others 128.
+// Values for all named dimensions of the graph's inputs: the given ones, else 1 for batches (what the model calls so,
+// else the leading axes) and 128 for all others.
 // Unknown names are an error that lists the known ones, two sizes for one dimension an error that names both. A size of
 // kShapeEnds for INPUT.N says that the input has exactly N axes. `otherwise`: values of those not given. Sizes that are
 // impossible for the model are an error too; sizes that are not given are those of inputs at hand, else those that its

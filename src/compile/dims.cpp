@@ -1,5 +1,6 @@
 // Sizes by every name that a user may give them; two names of one dimension must have the same size.
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "base/shell_word.hpp"
@@ -14,9 +15,9 @@ namespace {
 struct Sizes {
   const ir::Graph& graph;
   DimBinding binding = {};
-  std::set<std::string> batch_like = {}, sequence_like = {};
-  std::string known = "";                      // for messages
-  std::map<std::string, std::string> by = {};  // dimension -> the name by which it was given
+  std::set<std::string> batch_like = {}, sequence_like = {};  // what "batch" and "sequence" mean, where it is one
+  std::string known = "";                                     // for messages
+  std::map<std::string, std::string> by = {};                 // dimension -> the name by which it was given
 
   void begin();
   void shrink();
@@ -27,17 +28,41 @@ struct Sizes {
   Status check_zeros(bool built) const;
 };
 
+// A name of the model, not one made of an input's name and an axis, that says what the dimension is.
+bool called_batch(const std::string& name, const ir::Value& input, size_t axis) {
+  std::string lower = name;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower.find("batch") != std::string::npos && !name.starts_with(input.name + "_dim_" + std::to_string(axis));
+}
+
+// Batches are what the model calls so, on any axis (recurrent nets have it second); where it calls none so, the leading
+// axes.
 void Sizes::begin() {
+  std::set<std::string> called, leading;
+  for (const ir::Value* v : graph.inputs)
+    for (size_t axis = 0; axis < v->type.rank(); ++axis) {
+      const Dim& d = (*v->type.shape)[axis];
+      if (!d.is_symbol()) continue;
+      if (called_batch(d.symbol_name(), *v, axis)) called.insert(d.symbol_name());
+      if (axis == 0) leading.insert(d.symbol_name());
+    }
+  std::vector<std::string> names;  // in their order, each with its axes
+  std::map<std::string, std::string> axes;
+  batch_like = called.empty() ? leading : called;
   for (const ir::Value* v : graph.inputs)
     for (size_t axis = 0; axis < v->type.rank(); ++axis) {
       const Dim& d = (*v->type.shape)[axis];
       if (!d.is_symbol()) continue;
       const std::string name = d.symbol_name();
-      if (axis == 0) batch_like.insert(name);
-      if (axis == 1 && v->type.rank() == 2 && is_integer(v->type.dtype)) sequence_like.insert(name);
-      binding.emplace(name, axis == 0 ? 1 : 128);
-      known += (known.empty() ? "" : ", ") + name + " (" + v->name + "." + std::to_string(axis) + ")";
+      if (axis == 1 && v->type.rank() == 2 && is_integer(v->type.dtype) && !called.contains(name))
+        sequence_like.insert(name);
+      binding.emplace(name, called.contains(name) || (called.empty() && axis == 0) ? 1 : 128);
+      std::string& list = axes[name];
+      if (list.empty()) names.push_back(name);
+      list += (list.empty() ? "" : ", ") + v->name + "." + std::to_string(axis);
     }
+  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name + " (" + axes[name] + ")";
 }
 
 // A guess is judged at three sizes in float64, about 0.4 us an element of one input (x86-64, two processors, one

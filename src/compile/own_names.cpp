@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "compile/pinned.hpp"
+#include "onnx/equal_sizes.hpp"
 
 namespace peri::compile {
 
-namespace {
-std::map<std::string, std::string> pairs_of(const std::vector<plan::Section>& sections) {
+std::map<std::string, std::string> own_names(const std::vector<plan::Section>& sections) {
   std::map<std::string, std::string> out;
   for (const plan::Section& s : sections) {
     for (size_t at = 0; s.name == kSameSection && at < s.bytes.size();) {
@@ -20,7 +20,6 @@ std::map<std::string, std::string> pairs_of(const std::vector<plan::Section>& se
   }
   return out;
 }
-}  // namespace
 
 std::string same_text(const onnx::SameSizes& same) {
   std::string out;
@@ -30,9 +29,9 @@ std::string same_text(const onnx::SameSizes& same) {
 
 Status to_own_names(const std::vector<plan::Section>& sections, std::map<std::string, int64_t>* dims) {
   for (const plan::Section& s : sections)
-    if (s.name == kPinnedSection) PERI_TRY(leave_out_pinned(s.bytes, dims));
+    if (s.name == plan::kPinnedSection) PERI_TRY(leave_out_pinned(s.bytes, dims));
   std::map<std::string, std::string> said;  // by the name that stays
-  for (const auto& [name, kept] : pairs_of(sections)) {
+  for (const auto& [name, kept] : own_names(sections)) {
     const auto given = dims->find(name);
     if (given == dims->end()) continue;
     const int64_t value = given->second;
@@ -49,9 +48,28 @@ Status to_own_names(const std::vector<plan::Section>& sections, std::map<std::st
 }
 
 std::string own_name(const std::vector<plan::Section>& sections, const std::string& name) {
-  const auto pairs = pairs_of(sections);
+  const auto pairs = own_names(sections);
   const auto it = pairs.find(name);
   return it == pairs.end() ? name : it->second;
+}
+
+std::map<std::string, int64_t> fixed_dims(const plan::Program& program) {
+  std::map<std::string, int64_t> out;
+  const plan::Section* const pinned = program.section(plan::kPinnedSection);
+  if (!pinned) return out;
+  for (const auto& [name, value] : plan::pinned_sizes(pinned->bytes)) out.emplace(name, value);
+  for (const plan::Port& port : program.inputs)
+    for (size_t axis = 0; axis < port.shape.size(); ++axis) out.erase(port.name + "." + std::to_string(axis));
+  return out;
+}
+
+std::vector<std::string> dims_notes(const plan::Program& program) {
+  std::vector<std::string> out;
+  if (const auto fixed = fixed_dims(program); !fixed.empty()) out.push_back(fixed_note({fixed.begin(), fixed.end()}));
+  onnx::SameSizes same;
+  for (const auto& [name, kept] : own_names(program.sections)) same[name] = {kept, ""};
+  for (std::string& note : onnx::same_notes(same)) out.push_back(std::move(note));
+  return out;
 }
 
 }  // namespace peri::compile

@@ -13,6 +13,12 @@ std::string same_text(const onnx::SameSizes& same);
 // Leaves the names that the engine with these sections has. kUsage: another size of a constant, two sizes of one
 // dimension.
 Status to_own_names(const std::vector<plan::Section>& sections, std::map<std::string, int64_t>* dims);
+// Names that are one with another, each with the one that stays.
+std::map<std::string, std::string> own_names(const std::vector<plan::Section>& sections);
+// The dimensions of the model that are constants in its engine, by name.
+std::map<std::string, int64_t> fixed_dims(const plan::Program& program);
+// What the import noted of both.
+std::vector<std::string> dims_notes(const plan::Program& program);
 // The name that the engine has for this one.
 std::string own_name(const std::vector<plan::Section>& sections, const std::string& name);
 

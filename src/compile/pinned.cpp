@@ -129,6 +129,10 @@ Result<onnx::ImportedModel> import_pinned(const std::string& model, const std::m
     if (value != kShapeEnds && !kept.contains(key) && !best->same.contains(key) &&
         !resolve_dims(best->graph, {{key, value}}).ok())
       pinned->also.emplace(key, value);
+  for (const ir::Value* v : inputs.inputs)
+    for (size_t axis = 0; axis < v->type.rank(); ++axis)
+      if (const Dim& d = (*v->type.shape)[axis]; d.is_symbol() && kept.contains(d.symbol_name()))
+        pinned->axes.emplace(v->name + "." + std::to_string(axis), kept.at(d.symbol_name()));
   pinned->sizes = std::move(kept);
   return best;
 }
@@ -140,27 +144,21 @@ onnx::ImportOptions declared_with(const ImportSizes& sizes) {
 std::string pinned_text(const Pinned& pinned) {
   std::string out;
   for (const auto& [name, value] : pinned.also) out += name + "=" + std::to_string(value) + "\n";
+  for (const auto& [name, value] : pinned.axes) out += name + "=" + std::to_string(value) + "\n";
   for (const auto& [name, value] : pinned.sizes) out += name + "=" + std::to_string(value) + "\n";
   return out;
 }
 
-std::string pinned_list(const Pinned& pinned) {
+std::string fixed_note(const DimBinding& sizes) {
   std::string out;
-  for (const auto& [name, value] : pinned.sizes) out += (out.empty() ? "" : ", ") + name + "=" + std::to_string(value);
-  return out;
+  for (const auto& [name, value] : sizes) out += (out.empty() ? "" : ", ") + name + "=" + std::to_string(value);
+  return "sizes that the structure of the model depends on are fixed: " + out;
 }
 
 Status leave_out_pinned(const std::string& section, std::map<std::string, int64_t>* dims) {
-  for (size_t at = 0; at < section.size();) {
-    const size_t end = std::min(section.find('\n', at), section.size());
-    const std::string line = section.substr(at, end - at);
-    at = end + 1;
-    const size_t equal = line.rfind('=');
-    if (equal == std::string::npos) continue;
-    const auto it = dims->find(line.substr(0, equal));
+  for (const auto& [name, value] : plan::pinned_sizes(section)) {
+    const auto it = dims->find(name);
     if (it == dims->end()) continue;
-    int64_t value = 0;
-    std::from_chars(line.data() + equal + 1, line.data() + line.size(), value);
     if (it->second != value)
       return usage("dimension '%s' is fixed, since the structure of the model depends on it", it->first.c_str())
           .expecting(std::to_string(value))

@@ -4,15 +4,14 @@
 
 #include "compile/compile.hpp"
 #include "onnx/import.hpp"
+#include "plan/pinned.hpp"
 
 namespace peri::compile {
-
-// A line NAME=VALUE for each dimension of the model that is a constant in its engine.
-constexpr std::string_view kPinnedSection = "pinned";
 
 struct Pinned {
   DimBinding sizes;
   std::map<std::string, int64_t> also;  // other names of the given ones: "batch"
+  std::map<std::string, int64_t> axes;  // of inputs, INPUT.AXIS, that are of these sizes
 };
 
 // The model unchanged, if it can be imported at every size; else with `pinned` sizes. Where these sizes do not help,
@@ -21,8 +20,8 @@ Result<onnx::ImportedModel> import_pinned(const std::string& model, const std::m
                                           const ImportSizes& sizes, Pinned* pinned);
 // What the inputs are read with: how many elements sequences have, and how many axes those have that declare no shape.
 onnx::ImportOptions declared_with(const ImportSizes& sizes);
-std::string pinned_text(const Pinned& pinned);  // the section
-std::string pinned_list(const Pinned& pinned);  // for messages: "batch=1, sequence=512"
+std::string pinned_text(const Pinned& pinned);    // the section plan::kPinnedSection
+std::string fixed_note(const DimBinding& sizes);  // "sizes ... are fixed: batch=1, sequence=512"
 // Removes the sizes in the section from `dims`. kUsage: another size is requested.
 Status leave_out_pinned(const std::string& section, std::map<std::string, int64_t>* dims);
 

@@ -9,8 +9,8 @@
 #include "base/version.hpp"
 #include "compile/compile.hpp"
 #include "compile/interface_types.hpp"
-#include "compile/pinned.hpp"
 #include "plan/identity.hpp"
+#include "plan/pinned.hpp"
 
 namespace peri::judge {
 
@@ -51,7 +51,7 @@ Status check_made_of(const plan::Program& program, const std::string& model) {
   const std::string own = plan::identity_of(program);
   if (own.empty() || program.builder != "peri " + std::string(version())) return Ok{};
   if (program.section(plan::kFolderSection)) return Ok{};
-  const auto fixed = values_of(program, compile::kFixedSection), pinned = values_of(program, compile::kPinnedSection);
+  const auto fixed = values_of(program, compile::kFixedSection), pinned = values_of(program, plan::kPinnedSection);
   if (!fixed || !pinned) return Ok{};
   const auto another = [&](const std::string& found) {
     return usage("the engine was not made from this model")

@@ -280,8 +280,9 @@ Result<bool> bisect(const Subject& s, const VerifyTerms& terms, runtime::Session
   for (const StepVerdict& step : run.steps) judged += step.checked;
   const bool right = !run.wrong();
   if (right) {
-    v->bisected = judged == std::ssize(run.steps)
-                      ? format("each of %s is within its own bound", counted(judged, "step").c_str())
+    v->bisected =
+        judged == std::ssize(run.steps) ? format("each of %s is within its own bound", counted(judged, "step").c_str())
+        : judged == 0 ? format("none of %s was judged", counted(std::ssize(run.steps), "step").c_str())
                       : format("%lld of %s were judged, each is within its own bound", static_cast<long long>(judged),
                                counted(std::ssize(run.steps), "step").c_str());
   } else {

@@ -153,8 +153,9 @@ std::vector<std::string> same_notes(const SameSizes& same) {
     for (size_t k = 0; k < std::min(others.size(), kMaxShown); ++k)
       names += (k == 0 ? "'" : k + 1 == others.size() ? " and '" : ", '") + others[k]->first + "'";
     if (others.size() > kMaxShown) names += format(" and %zu more", others.size() - kMaxShown);
-    out.push_back(names + (others.size() == 1 ? " is" : " are") + " the dimension '" + kept + "', as node '" +
-                  others[0]->second.node + "' requires");
+    const std::string& node = others[0]->second.node;
+    out.push_back(names + (others.size() == 1 ? " is" : " are") + " the dimension '" + kept + "'" +
+                  (node.empty() ? "" : ", as node '" + node + "' requires"));
   }
   return out;
 }

@@ -13,7 +13,7 @@ SameSizes equal_sizes(const ir::Graph& graph);
 // `more`, found in a graph that was imported with `known`, added to it.
 SameSizes merged(SameSizes known, const SameSizes& more);
 // "'fare_dim_0' and 'size_dim_0' are the dimension 'age_dim_0', which node 'features' requires", one for each that
-// stays.
+// stays; where no node is known, without it.
 std::vector<std::string> same_notes(const SameSizes& same);
 
 }  // namespace peri::onnx

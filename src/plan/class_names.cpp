@@ -3,21 +3,26 @@
 
 #include <algorithm>
 
-#include "base/json.hpp"
-
 namespace peri::plan {
 
 constexpr size_t kMaxClassNameBytes = size_t{4} << 20;
 
+namespace {
+void write_names(const ClassNames& names, JsonWriter* w) {
+  w->begin_object();
+  for (const auto& [output, list] : names) {
+    w->key(output).begin_array();
+    for (const std::string& name : list) w->value(name);
+    w->end_array();
+  }
+  w->end_object();
+}
+}  // namespace
+
 std::string class_names_text(const ClassNames& names) {
   JsonWriter w;
-  w.begin_object();
-  for (const auto& [output, list] : names) {
-    w.key(output).begin_array();
-    for (const std::string& name : list) w.value(name);
-    w.end_array();
-  }
-  std::string out = w.end_object().take();
+  write_names(names, &w);
+  std::string out = w.take();
   return names.empty() || out.size() > kMaxClassNameBytes ? "" : out;
 }
 
@@ -50,6 +55,13 @@ Result<ClassNames> class_names_of(const Program& program) {
                         [&](const Port& p) { return p.name == row.first; });
   });
   return out;
+}
+
+void write_class_names(const Program& program, JsonWriter* w) {
+  const auto names = class_names_of(program);
+  if (!names.ok() || names->empty()) return;
+  w->key(kClassNamesSection);
+  write_names(*names, w);
 }
 
 }  // namespace peri::plan

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.hpp"
 #include "plan/program.hpp"
 
 namespace peri::plan {
@@ -20,5 +21,7 @@ std::string class_names_text(const ClassNames& names);
 Result<ClassNames> read_class_names(std::string_view text);
 // Of a program's outputs; empty: it has none. Errors: as above.
 Result<ClassNames> class_names_of(const Program& program);
+// The member "class_names" of a description of the engine; nothing where there are none.
+void write_class_names(const Program& program, JsonWriter* w);
 
 }  // namespace peri::plan

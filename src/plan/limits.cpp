@@ -1,11 +1,12 @@
 // Binding sizes of a run to a program's dimensions, the limits that they must be within, and the validity of those
 // limits.
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 #include "base/plural.hpp"
 #include "base/shell_word.hpp"
-#include "plan/program.hpp"
+#include "plan/pinned.hpp"
 
 namespace peri::plan {
 
@@ -42,7 +43,33 @@ Status within_limits(const Program& p, const DimBinding& sizes) {
   return Ok{};
 }
 
+std::vector<std::pair<std::string, int64_t>> pinned_sizes(std::string_view text) {
+  std::vector<std::pair<std::string, int64_t>> out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    const size_t equal = line.rfind('=');
+    if (equal == std::string_view::npos) continue;
+    int64_t value = 0;
+    std::from_chars(line.data() + equal + 1, line.data() + line.size(), value);
+    out.emplace_back(line.substr(0, equal), value);
+  }
+  return out;
+}
+
 namespace {
+// How a run of another size is had: its structure follows from the size that the engine was built for.
+std::string remedy_of_pinned(const Program& p, const std::string& axis, int64_t size) {
+  const Section* const pinned = p.section(kPinnedSection);
+  for (const auto& [name, value] : pinned_sizes(pinned ? std::string_view(pinned->bytes) : std::string_view()))
+    if (name == axis)
+      return "the structure of the model depends on this size, which is fixed in the engine; build one for the other "
+             "size: peri build MODEL -o ENGINE --dims " +
+             shell_word(axis + "=" + std::to_string(size));
+  return "";
+}
+
 // "1x0x64": the smallest sizes of an input such that these are allowed.
 std::string least_of(const Shape& shape, const std::vector<int64_t>& dims) {
   std::string out;
@@ -91,7 +118,8 @@ Result<DimBinding> bind_dims(const Program& p, const std::vector<std::vector<int
       return usage("dimension %zu does not fit", axis)
           .at_node(port.name)
           .expecting(how)
-          .but_found(std::to_string(input_dims[k][axis]));
+          .but_found(std::to_string(input_dims[k][axis]))
+          .advise(d.is_const() ? remedy_of_pinned(p, port.name + "." + std::to_string(axis), input_dims[k][axis]) : "");
     }
   }
   for (const auto& size : binding)

@@ -38,6 +38,17 @@ TEST(GuessedSizes, ImagesAndTextsAreTriedAt128) {
   EXPECT_EQ(resolve_dims(scores, {}, {}).value(), (DimBinding{{"n", 1}, {"s", 128}}));
 }
 
+TEST(GuessedSizes, ABatchIsWhatIsCalledSo) {
+  const auto seq_major = parsed("graph { input x: f32[seq,batch_size,5]; y = relu(x); output y }");
+  EXPECT_EQ(resolve_dims(seq_major, {}, {}).value(), (DimBinding{{"seq", 128}, {"batch_size", 1}}));
+  EXPECT_EQ(resolve_dims(seq_major, {{"batch", 4}}, {}).value(), (DimBinding{{"seq", 128}, {"batch_size", 4}}));
+  const auto ids = parsed("graph { input x: i64[words,Batch]; y = neg(x); output y }");
+  EXPECT_EQ(resolve_dims(ids, {}, {}).value(), (DimBinding{{"words", 128}, {"Batch", 1}}));
+  EXPECT_FALSE(resolve_dims(ids, {{"sequence", 4}}, {}).ok());
+  const auto made_up = parsed("graph { input batch: f32[batch_dim_0,batch_dim_1]; y = relu(batch); output y }");
+  EXPECT_EQ(resolve_dims(made_up, {}, {}).value(), (DimBinding{{"batch_dim_0", 1}, {"batch_dim_1", 128}}));
+}
+
 TEST(GuessedSizes, WhatIsStatedIsTakenAsItIs) {
   const auto g = parsed("graph { input x: f32[n,a,b,c,d]; y = relu(x); output y }");
   const auto sizes = resolve_dims(g, {{"a", 300}}, {}).value();

@@ -59,6 +59,12 @@ if said=$("$scratch/consumer/run_engine" "$source/models/digits_cnn.onnx" 2>&1);
 fi
 peri=$scratch/prefix/bin/peri
 env -i "$peri" --version | grep -F "$version"
+# An engine of texts, which the example gives empty ones.
+"$source/.venv/bin/python" -c 'import sys, onnx, onnx.parser as p
+onnx.save(p.parse_model("<ir_version: 9, opset_import: [\"\": 17]> g (string[n] x) => (string[n] y) { y = Identity(x) }"), sys.argv[1])' "$scratch/texts.onnx"
+"$peri" build "$scratch/texts.onnx" -o "$scratch/texts.engine" --no-tune --quiet 2>>"$scratch/log"
+said=$("$scratch/consumer/run_engine" "$scratch/texts.engine")
+[[ $said == "y string[1]" ]] || { echo "run_engine says '$said' of texts"; exit 1; }
 # oneDNN is opened by an engine that needs it; without the library others run, and that one says what is wrong.
 for provider in peri onednn; do
   "$peri" build "$source/models/digits_cnn.onnx" -o "$scratch/$provider.engine" --provider $provider --no-tune --quiet 2>>"$scratch/log"

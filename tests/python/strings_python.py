@@ -80,6 +80,19 @@ class Strings(Package):
         self.assertTrue(self.classifier.verify(seeds=[1]))
         self.assertGreater(self.classifier.bench(given, seconds=0.01, warm_up=0.001, tolerance=1e9).latency_ms.median, 0)
 
+    def test_names_of_classes_are_described_and_logged_as_one_line(self):
+        nodes = [helper.make_node("Softmax", ["x"], ["p"]), helper.make_node("ZipMap", ["p"], ["y"], domain=ML, classlabels_strings=["b\n", "\x1b[31ma"])]
+        scores = helper.make_map_type_proto(TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+        maps = helper.make_value_info("y", helper.make_sequence_type_proto(scores))
+        path = save(self.folder / "classes.onnx", nodes, [port("x", TensorProto.FLOAT, ["n", 2])], [maps])
+        with self.assertLogs("peri") as logged:
+            engine = peri.build(path, **QUICK)
+        self.assertEqual(engine.describe().to_dict()["class_names"], {"y": ["\x1b[31ma", "b\n"]})
+        told = [r.getMessage() for r in logged.records if "a column for each class" in r.getMessage()]
+        self.assertEqual(len(told), 1)
+        self.assertIn(r"\x1b[31ma, b\x0a", told[0])
+        self.assertFalse("\x1b" in told[0] or "\n" in told[0])
+
     def test_an_output_goes_to_an_array_of_objects(self):
         mine = np.full((2, 2), None, object)
         made = self.words.run(["a", "c"], outputs={"upper": mine[:, 1]})

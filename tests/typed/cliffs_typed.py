@@ -82,6 +82,7 @@ class Cliffs(Typed):
         r = self.peri("build", "text.onnx", "-o", "text.engine", "--no-cache")
         self.assertIn(b"0 of 1 step verified individually, 1 right by definition", r.stdout)
         self.assertRegex(r.stderr, rb"right at (\d+) sizes, 0 steps judged, \1 right by definition")
+        self.assertIn(b"none of 1 step was judged", (said := self.peri("verify", "text.engine", "--bisect")).stdout + said.stderr)
         self.assertIn(b"y (equal)", next(line for line in r.stdout.split(b"\n") if line.startswith(b"reference")))
 
     def test_steps_of_bodies_are_told_apart_from_those_of_a_run(self):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A pipeline whose exporter names the rows of each input apart: they are one dimension, by either name, and are served in batches."""
+import json
 import re
 
 import numpy
@@ -41,6 +42,11 @@ class Columns(Served):
         self.assertIn(b"note: 'fare_dim_0' and 'size_dim_0' are the dimension 'age_dim_0', as node 'union' requires", said.stderr)
         self.assertIn('"tuned_for":{"age_dim_0":5}', re.sub(r"\s", "", (self.folder / "c.engine.proof").read_text()))
         self.assertIn(b"symbol  age_dim_0                age.0, fare.0, size.0", self.peri("inspect", "columns.onnx").stdout)
+        same = "'fare_dim_0' and 'size_dim_0' are the dimension 'age_dim_0'"
+        self.assertIn(f"note: {same}, as node 'union' requires", self.peri("inspect", "columns.onnx").stdout.decode())
+        self.assertIn(f"note: {same}", self.peri("inspect", "c.engine", "--json", "e.json").stdout.decode())
+        self.assertEqual(json.loads((self.folder / "e.json").read_text())["same_dims"], {"fare_dim_0": "age_dim_0", "size_dim_0": "age_dim_0"})
+        self.assertIn("its dimensions are age_dim_0 (age.0, fare.0, size.0)", self.ends(2, "build", "columns.onnx", "-o", "c.engine", "--dims", "rows=2"))
         for rows in (1, 2, 7, 300):
             given = {name: numpy.random.default_rng(k).normal(20, 9, (rows, 1)).astype(numpy.float32) for k, name in enumerate(COLUMNS)}
             for name, x in given.items():

@@ -93,6 +93,8 @@ class Peers(Typed):
         for code, wrong, words in ((0, 0, "its own answer moves as far"), (3, 40, "ONNX Runtime's own answer moves by 0")):
             (self.folder / "onnxruntime.py").write_text(PEER.replace("{wrong}", str(wrong)))
             self.assertIn(words, self.ends(code, "verify", "steps.engine", "--onnxruntime", "--model", "steps.onnx", "--input", "x=x.npy"))
+        said = self.ends(2, "verify", "steps.engine", "--onnxruntime", "--model", "steps.engine")
+        self.assertIn("--model is an engine, and ONNX Runtime needs the model that it was made of: expected --model MODEL.onnx", said)
 
     def test_an_inexact_peer_is_told_as_that(self):
         """Its answer means the same and errs, ours does not: the float64 reference says so before we are blamed."""

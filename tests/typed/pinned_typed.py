@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Sizes on which a model's form hangs become numbers: an axis that is squeezed where it is one, an If whose branches differ in
 rank; and a sequence has as many elements as --dims says."""
+import json
+import shlex
+
 import numpy
 import onnx
 from onnx import parser
@@ -48,6 +51,22 @@ class Pinned(Typed):
         self.ends(0, "verify", "a.engine", "--dims", "batch=3,length=4", "--quiet")
         said = self.ends(2, "verify", "a.engine", "--dims", "length=1", "--quiet")
         self.assertIn("the structure of the model depends on it", said)
+
+    def test_a_fixed_size_is_told_with_its_remedy(self):
+        """By inspect of the model and of the engine, and by a run of another size: its words build what runs it."""
+        note = "note: sizes that the structure of the model depends on are fixed: length=1"
+        said = self.peri("inspect", "ranks.onnx", "--dims", "length=1", "--json", "m.json").stdout.decode()
+        self.assertIn(note, said)
+        self.assertIn(note[6:], json.loads((self.folder / "m.json").read_text())["notes"])
+        self.ends(0, "build", "ranks.onnx", "--dims", "length=1", "-o", "a.engine", *QUICK)
+        self.assertIn(note, self.peri("inspect", "a.engine", "--json", "e.json").stdout.decode())
+        self.assertEqual(json.loads((self.folder / "e.json").read_text())["fixed_dims"], {"length": 1})
+        numpy.save(self.folder / "x.npy", numpy.ones((2, 4), numpy.float32))
+        said = self.ends(2, "run", "a.engine", "-i", "x=x.npy")
+        self.assertIn("dimension 1 does not fit: expected 1, found 4", said)
+        words = shlex.split(said.split("peri build ", 1)[1])
+        self.ends(0, "build", *[{"MODEL": "ranks.onnx", "ENGINE": "b.engine"}.get(w, w) for w in words], *QUICK)
+        self.ends(0, "run", "b.engine", "-i", "x=x.npy")
 
     def test_each_form_is_right(self):
         for length in (1, 4):

@@ -20,6 +20,16 @@ class Places(Typed):
     def engine(self, path="m.engine"):
         self.ends(0, "build", "m.onnx", "-o", path, *self.quick)
 
+    def test_a_build_without_a_cache_says_so(self):
+        """Unless it was told to have none."""
+        note = b"note: there is no timing cache, since neither XDG_CACHE_HOME nor HOME names a folder"
+        self.environment = {k: v for k, v in self.environment.items() if k not in ("PERI_CACHE", "XDG_CACHE_HOME", "HOME")}
+        build = ("build", DIGITS, "-o", "a.engine", "--no-tune", "--no-verify", "--force")
+        self.assertIn(note, self.peri(*build).stderr)
+        self.assertNotIn(note, self.peri(*build, "--no-cache").stderr)
+        self.environment["PERI_CACHE"] = ""
+        self.assertNotIn(note, self.peri(*build).stderr)
+
     def test_a_folder_that_is_not_there_is_told_before_the_work(self):
         self.engine()
         image = ("-i", "image=random:1")

@@ -17,6 +17,12 @@ class Proofs(Typed):
         self.ends(0, "build", model, "-o", engine, "--quiet", *words)
         return self.proof(engine)
 
+    def test_a_lock_of_another_model_is_told_as_one(self):
+        self.build("a.engine", "--lock", "a.lock", "--no-tune", "--no-verify", model=self.model("m.onnx"))
+        said = self.ends(1, "build", DIGITS, "-o", "c.engine", "--locked", "a.lock")
+        self.assertIn("the lock was made for another model: the model has no dimension 'n'", said)
+        self.assertIn("give the model that the lock was made of", said)
+
     def test_it_says_when_each_step_was_proven(self):
         first = self.build("a.engine", "--lock", "a.lock")
         claims = first["verification"]
