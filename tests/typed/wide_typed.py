@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """Sizes and steps at the ends of what numbers hold: as ONNX Runtime has it, or refused with node and remedy."""
+import json
+
 import numpy
 import onnx
 from onnx import parser
@@ -8,8 +10,8 @@ from typed import Typed, main
 
 
 class Wide(Typed):
-    def save(self, text):
-        onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}'), self.folder / "m.onnx")
+    def save(self, text, opset=17):
+        onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> {text}'), self.folder / "m.onnx")
 
     def answer(self, **given):
         self.ends(0, "build", "m.onnx", "-o", "a.engine", "--no-tune", "--quiet", "--force")
@@ -43,6 +45,17 @@ class Wide(Typed):
             for size in ("5", "n"):
                 self.save(f"g (float[{size}] x) => (float[m] y) <int64[1] s = {{{first}}}, int64[1] e = {{{end}}}, int64[1] a = {{0}}, int64[1] p = {{{step}}}> {{ y = Slice(x, s, e, a, p) }}")
                 numpy.testing.assert_array_equal(self.answer(x=x), [first], f"{step} {size}")
+
+    def test_causal_attention_over_other_keys_than_queries_has_a_kernel(self):
+        self.save("g (float[1,2,q,8] x, float[1,2,k,8] z) => (float[1,2,q,8] y) { y = Attention<is_causal = 1>(x, z, z) }", 23)
+        self.ends(0, "build", "m.onnx", "-o", "a.engine", "--no-tune", "--json", "build.json")
+        self.assertEqual(json.loads((self.folder / "build.json").read_text())["reference_steps"], 0)
+        draw = numpy.random.default_rng(1)
+        for queries, keys in ((1, 9), (9, 1), (5, 130), (130, 5), (66, 66)):
+            x, z = (draw.standard_normal((1, 2, n, 8), dtype=numpy.float32) for n in (queries, keys))
+            scores = x @ z.swapaxes(2, 3) / numpy.sqrt(8) + numpy.where(numpy.tri(queries, keys), 0, -numpy.inf)
+            weights = numpy.exp(scores - scores.max(-1, keepdims=True))
+            numpy.testing.assert_allclose(self.answer(x=x, z=z), weights / weights.sum(-1, keepdims=True) @ z, atol=3e-6, err_msg=f"{queries} {keys}")
 
 
 if __name__ == "__main__":
