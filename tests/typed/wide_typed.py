@@ -46,6 +46,16 @@ class Wide(Typed):
                 self.save(f"g (float[{size}] x) => (float[m] y) <int64[1] s = {{{first}}}, int64[1] e = {{{end}}}, int64[1] a = {{0}}, int64[1] p = {{{step}}}> {{ y = Slice(x, s, e, a, p) }}")
                 numpy.testing.assert_array_equal(self.answer(x=x), [first], f"{step} {size}")
 
+    def test_a_range_that_is_too_long_is_told_from_one_without_an_end(self):
+        for type, limit, found in (("int64", numpy.int64(2**62), "4611686018427387904"), ("float", numpy.float32(numpy.inf), "infinitely many")):
+            self.save(f"g ({type} l) => ({type}[m] y) <{type} a = {{0}}, {type} d = {{1}}> {{ y = Range(a, l, d) }}")
+            numpy.save(self.folder / "l.npy", limit)
+            self.ends(0, "build", "m.onnx", "-o", "a.engine", "--no-tune", "--force")
+            self.assertIn(f"range is too long: expected at most 1099511627776 elements, found {found}", self.ends(1, "run", "a.engine", "-i", "l=l.npy"))
+            numpy.save(self.folder / "l.npy", numpy.full_like(limit, 3))
+            self.ends(0, "run", "a.engine", "-i", "l=l.npy", "--output-dir", "out")
+            numpy.testing.assert_array_equal(numpy.load(self.folder / "out/y.npy"), [0, 1, 2])
+
     def test_causal_attention_over_other_keys_than_queries_has_a_kernel(self):
         self.save("g (float[1,2,q,8] x, float[1,2,k,8] z) => (float[1,2,q,8] y) { y = Attention<is_causal = 1>(x, z, z) }", 23)
         self.ends(0, "build", "m.onnx", "-o", "a.engine", "--no-tune", "--json", "build.json")

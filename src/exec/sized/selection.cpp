@@ -11,6 +11,7 @@
 #include "exec/sized/suppress.hpp"
 #include "ops/shape/broadcast.hpp"
 #include "ops/shape/kept.hpp"
+#include "ops/shape/range_length.hpp"
 
 namespace peri::exec {
 
@@ -201,7 +202,7 @@ Status range(const SelectionCall& c) {
     const __int128 steps = span <= 0 ? 0 : (span + by - 1) / by;
     length = static_cast<double>(steps);
   }
-  if (delta == 0 || std::isnan(length) || length > 0x1p40) return invalid("range has no finite length");
+  PERI_TRY(ops::check_range_length(static_cast<double>(delta), length));
   const auto n = static_cast<int64_t>(std::max(length, 0.0));
   PERI_ASSIGN(void* const to, c.result(0, std::array{n}));
   T* y = static_cast<T*>(to);
