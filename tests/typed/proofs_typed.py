@@ -71,6 +71,16 @@ class Proofs(Typed):
         for s in steps:
             self.assertIn(f"'{s['key'] if s['name'] == loop['name'] else s['name']}'", said)
 
+    def test_how_often_a_loop_runs_is_no_slow_step(self):
+        onnx.save(parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]> g (float[n,4] x) => (float[4] y) <float[4] w = {0,0,0,0}> {
+            y = Scan<num_scan_inputs = 1, body = b (float[4] s, float[4] e) => (float[4] t) { t = Add(s, e) }>(w, x) }"""), self.folder / "m.onnx")
+        proof = self.build("a.engine", "--json", "build.json", model="m.onnx")
+        self.assertEqual(json.loads((self.folder / "build.json").read_text())["reference_steps"], 0)
+        loop = next(s["origins"] for s in proof["steps"] if "bodies" in s)
+        self.assertEqual([(s["name"], s["origins"]) for s in proof["steps"] if s["chosen"] == "sized"], [(f"{loop[0]}/sizes", loop)])
+        self.assertNotIn("slow", self.peri("inspect", "m.onnx").stdout.decode())
+        self.assertNotIn("slow", self.peri("explain", "a.engine").stderr.decode())
+
     def test_steps_whose_sizes_the_data_tell_are_verified_only_in_runs_that_were_judged(self):
         values = [helper.make_tensor_value_info(n, t, s) for n, t, s in (("x", TensorProto.FLOAT, ["n", 3]), ("y", TensorProto.INT64, [2, "k"]))]
         graph = helper.make_graph([helper.make_node("NonZero", ["x"], ["y"])], "g", values[:1], values[1:])
