@@ -20,15 +20,55 @@
 namespace peri::build {
 
 namespace {
-// The text of the problem of the step with this key or name in an engine's proof.
+// The steps of a list and those of their bodies, each before its own.
+Status gather_steps(const Json::Array& list, std::vector<const Json*>* out) {
+  for (const Json& s : list) {
+    out->push_back(&s);
+    for (const Json& body : proof_items(s, "bodies")) {
+      PERI_ASSIGN(const Json::Array* inner, body.as_array());
+      PERI_TRY(gather_steps(*inner, out));
+    }
+  }
+  return Ok{};
+}
+
+Status without_problem(const Json& step, const std::string& engine) {
+  constexpr size_t kMaxNames = 8;  // in a line of an error; explain lists all
+  const std::string name = proof_word(step, "name");
+  std::vector<const Json*> inner;
+  for (const Json& body : proof_items(step, "bodies")) {
+    PERI_ASSIGN(const Json::Array* list, body.as_array());
+    PERI_TRY(gather_steps(*list, &inner));
+  }
+  std::string names;
+  size_t count = 0;
+  for (const Json* s : inner)
+    if (!proof_word(*s, "problem").empty() && ++count <= kMaxNames) {
+      const std::string own = proof_word(*s, "name");  // the first of its name is found by it, others by their keys
+      names += (names.empty() ? "'" : ", '") + (own == name ? proof_word(*s, "key") : own) + "'";
+    }
+  if (count > kMaxNames) names += " and " + std::to_string(count - kMaxNames) + " more";
+  if (!proof_items(step, "bodies").empty())
+    return usage("step '%s' has no problem of its own: it is a loop or a branch", name.c_str())
+        .in_file(proof_path(engine))
+        .advise(names.empty() ? "none of the steps of its bodies has one" : "replay a step of its bodies: " + names);
+  return usage("step '%s' has no problem of its own: its sizes are told by data, or it only moves data", name.c_str())
+      .in_file(proof_path(engine))
+      .advise("peri explain ENGINE --json - lists the steps that have a 'problem'");
+}
+
+// The text of the problem of the step with this key or name in an engine's proof, in bodies too.
 Result<std::string> from_proof(const std::string& engine, const std::string& wanted) {
   PERI_ASSIGN(const Json proof, read_proof(engine));
-  PERI_ASSIGN(const Json::Array* steps, proof.get_array("steps"));
-  for (const Json& s : *steps) {
-    PERI_ASSIGN(const std::string_view key, s.get_string("key", ""));
-    PERI_ASSIGN(const std::string_view name, s.get_string("name", ""));
+  PERI_ASSIGN(const Json::Array* list, proof.get_array("steps"));
+  std::vector<const Json*> steps;
+  PERI_TRY(gather_steps(*list, &steps));
+  for (const Json* s : steps) {
+    PERI_ASSIGN(const std::string_view key, s->get_string("key", ""));
+    PERI_ASSIGN(const std::string_view name, s->get_string("name", ""));
     if (key != wanted && name != wanted) continue;
-    PERI_ASSIGN(const std::string_view problem, s.get_string("problem"));
+    PERI_ASSIGN(const std::string_view problem, s->get_string("problem", ""));
+    if (problem.empty()) PERI_TRY(without_problem(*s, engine));
     return std::string(problem);
   }
   return usage("no step with this key or name")

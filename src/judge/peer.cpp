@@ -17,11 +17,11 @@
 #include "base/json.hpp"
 #include "base/knobs.hpp"
 #include "base/npy.hpp"
-#include "base/rng.hpp"
 #include "base/system_text.hpp"
 #include "base/this_program.hpp"
 #include "compile/compile.hpp"
 #include "judge/difference.hpp"
+#include "judge/nudged.hpp"
 
 namespace peri::judge {
 
@@ -220,17 +220,7 @@ Result<std::vector<double>> onnxruntime_moves(const std::string& model, const pl
   constexpr uint64_t kNudges = 12;  // each crosses about half of the ties
   std::vector<std::vector<Tensor>> sets;
   for (uint64_t seed = 1; seed <= kNudges; ++seed) {
-    Rng rng(seed);
-    std::vector<Tensor>& set = sets.emplace_back();
-    for (const Tensor& t : inputs) {
-      set.push_back(t);
-      if (t.dtype() != DType::kF32) continue;
-      PERI_ASSIGN(set.back(), Tensor::zeros(t.dtype(), t.dims()));
-      for (int64_t k = 0; k < t.numel(); ++k) {
-        const float v = static_cast<float>(t.f64(k)), to = rng.below(2) == 0 ? -INFINITY : INFINITY;
-        set.back().set_f64(k, static_cast<double>(std::isfinite(v) ? std::nextafter(v, to) : v));
-      }
-    }
+    PERI_ASSIGN(sets.emplace_back(), nudged(inputs, seed));
   }
   PERI_ASSIGN(const auto moved, onnxruntime_outputs(model, program, sets, threads));
   std::vector<double> out(answers.size(), 0);

@@ -11,6 +11,7 @@
 #include "judge/budget.hpp"
 #include "judge/followed.hpp"
 #include "judge/made_of.hpp"
+#include "judge/nudged.hpp"
 #include "judge/peer.hpp"
 #include "judge/seeded.hpp"
 #include "judge/whole.hpp"
@@ -163,6 +164,38 @@ Status follow_answer(const Subject& s, const VerifyTerms& terms, const Runs& r, 
   return Ok{};
 }
 
+// Where the model's own answer moves about as far by one rounding of its inputs and weights as the engine's is off,
+// that is said: the model cancels, and no float32 program is sure to be nearer.
+Status tell_sensitivity(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
+                        const OutputVerdict& o, std::string* why) {
+  constexpr double kShare = 0.125;  // of the error: a model of some such steps, each rounded, is off by a few moves
+  if (!terms.peer_model.empty() || !terms.reference_dir.empty() || !is_float(r.got[n][k].dtype())) return Ok{};
+  tell(terms, "the float64 reference, by one rounding of its inputs and weights");
+  uint64_t weights = 0;  // a seed for each that was moved
+  const auto answers = [&](std::span<const Tensor> inputs) -> Result<std::vector<Tensor>> {
+    std::vector<ops::RefTensor> in;
+    for (const Tensor& t : inputs) in.push_back(ops::to_ref(t));
+    ir::Graph graph = s.reference.clone();
+    for (const auto& v : graph.values())
+      if (v->constant) {
+        PERI_ASSIGN(std::vector<Tensor> moved, nudged({&*v->constant, 1}, ++weights));
+        v->constant = std::move(moved[0]);
+      }
+    PERI_ASSIGN(const auto rounded, narrow_reference(graph, in, DType::kF32, terms.threads));
+    std::vector<Tensor> out;
+    for (const ops::RefTensor& t : rounded) out.push_back(ops::from_ref(t));
+    return out;
+  };
+  const auto moves = moves_of_range(answers, r.inputs[n], r.want[n][k], k);
+  if (!moves.ok() && moves.error().kind == ErrorKind::kCancelled) return moves.error();
+  if (moves.ok() && *moves >= kShare * o.difference.relative)
+    *why += format(
+        "; the model's own answer moves by %.3g of its range by one rounding of its inputs and weights: "
+        "--max-error says how far it may be off",
+        *moves);
+  return Ok{};
+}
+
 // Which of two answers that differ is off, if one is: both are held against the float64 reference, within the same
 // budget. The reference reads the model as the engine does: only an answer that means the same by its cosine is called
 // inexact. A budget that was given stays one of their difference.
@@ -246,6 +279,7 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
       std::string why;
       if (!o.inside && !nan) PERI_TRY(follow_answer(s, terms, r, n, k, session, &o, &why));
       if (!o.inside && !nan) PERI_TRY(ask_reference(s, terms, r, n, k, budget, &exact, &o, &why));
+      if (!o.inside && !nan && !budget.given) PERI_TRY(tell_sensitivity(s, terms, r, n, k, o, &why));
       v->followed += o.followed > 0;
       v->peer_off += o.inside && o.peer_is_off;
       if (o.inside && by_rounding(o.difference, budget, got.dtype()) && o.difference.relative > allowed)

@@ -34,6 +34,7 @@ bool sized_by_data(const Region& region, const plan::Step& step, const ir::Graph
   if (!provider.empty() && provider != "peri") return false;  // its kernels are ours
   const Placement& place = backend.placement;
   if (!place.device.empty() && !place.own_only) return false;  // steps without a kernel go there, too
+  if (ops::states_sizes(*region.nodes.front())) return true;   // a few numbers: no definition is needed for them
   const bool selects = exec::selection_of(g) != nullptr;
   if (step.binds.empty() && !has_data_size(region.outputs) &&
       !((place.own_only || selects) && has_data_size(region.inputs)))

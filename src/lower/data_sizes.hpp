@@ -14,8 +14,9 @@ Options with_data_sizes(const ir::Graph& graph, const Backend& backend, Options 
 // Whether a dimension of one of them is known only while the model runs.
 bool has_data_size(const std::vector<ir::Value*>& values);
 
-// Whether executor "sized" may be faster than the definition: the step binds dimensions or depends on bound ones, the
-// region selects by the data or has its sizes given by integers, and own kernels are allowed. Where a device accepts no
+// Whether executor "sized" may be faster than the definition: the region only states sizes, or the step binds
+// dimensions or depends on bound ones, and the region selects by the data or has its sizes given by integers; and own
+// kernels are allowed. Where a device accepts no
 // assumed sizes, nothing was chosen for the steps that stay on the host after them: all of those run so. `g` is the
 // region as a graph.
 bool sized_by_data(const Region& region, const plan::Step& step, const ir::Graph& g, const Backend& backend,

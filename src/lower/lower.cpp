@@ -134,7 +134,9 @@ struct Emitter {
     StepReport report;
     report.name = region_name(r);
     for (const ir::Node* n : r.nodes) {
-      for (const std::string& o : n->origins) report.origins.push_back(o);
+      const bool only_sizes = ops::states_sizes(*n) && r.nodes.size() > 1;
+      for (const std::string& o : n->origins)
+        if (!only_sizes) report.origins.push_back(o);
       for (const std::string& t : n->touched_by)
         if (std::find(report.touched_by.begin(), report.touched_by.end(), t) == report.touched_by.end())
           report.touched_by.push_back(t);

@@ -87,6 +87,7 @@ void drop_known_shapes(ir::Graph& graph) {
 std::string region_name(const Region& r) {
   const ir::Node* first = r.nodes.front();
   const ir::Value* out = first->out();
+  if (r.nodes.size() == 1 && ops::states_sizes(*first) && !first->origins.empty()) return first->origins[0] + "/sizes";
   return first->name.empty() && out ? out->name : first->name;
 }
 

@@ -1,6 +1,7 @@
 // Attention as passes fuse it: y = softmax(scale * q kᵀ + mask) v for each batch and head, sums in at least float.
 // Layouts name the axes of q, k, v and y: b batch, h heads, s position, d depth; b and h may be missing. If k and v
-// have fewer heads than q, adjacent heads of q share them. causal: query i sees keys j <= i + keys - queries.
+// have fewer heads than q, adjacent heads of q share them. causal: query i sees keys j <= i + keys - queries, or with
+// causal_from_first j <= i.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -115,6 +116,7 @@ struct Problem {
   std::vector<int64_t> scores, mask_steps;
   double scale;
   bool causal, zero_hidden;
+  int64_t causal_offset = 0;  // query i sees keys up to i + causal_offset
   explicit Problem(const ir::Node& n)
       : q(n, 0, *n.in(0)),
         k(n, 1, *n.in(1)),
@@ -124,6 +126,7 @@ struct Problem {
         zero_hidden(n.i("zero_hidden_rows") != 0) {
     scores = {q.extent[kBatch], q.extent[kHeads], q.extent[kPlace], k.extent[kPlace]};
     scale = n.f("scale", 1 / std::sqrt(static_cast<double>(std::max<int64_t>(q.extent[kDepth], 1))));
+    if (n.i("causal_from_first") == 0) causal_offset = scores[3] - scores[2];
     if (n.in(3)) mask_steps = broadcast_strides(concrete(*n.in(3)), scores);
   }
   int64_t kv_head(int64_t h) const { return h / (scores[1] / k.extent[kHeads]); }
@@ -143,7 +146,7 @@ void rows_of(const RefCall& call, const Problem& p, int64_t b, int64_t h, int64_
   constexpr double kHidden = -std::numeric_limits<double>::infinity();
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < keys; ++j) {
-      if (p.causal && j > first + i + keys - p.scores[2]) {
+      if (p.causal && j > first + i + p.causal_offset) {
         add_to_score(s, i, j, kHidden, 0, call.u);
       } else if (mask) {
         const int64_t at = p.mask_at(b, h, first + i, j);
@@ -281,6 +284,7 @@ const Entry attention_entry{{
                 {"mask", kFloats | kBools, true, false, -1, Role::kData, true}},
      .outputs = {{"y"}},
      .attrs = {{"causal", AttrKind::kInt, false, "0"},
+               {"causal_from_first", AttrKind::kInt, false, "0: the last query sees the last key"},
                {"k_layout", AttrKind::kString, false, "bhsd"},
                {"q_layout", AttrKind::kString, false, "bhsd"},
                {"scale", AttrKind::kFloat, false, "1 / sqrt(depth)"},
@@ -307,6 +311,11 @@ const Entry attention_entry{{
           "q_layout=\"hsd\", v_layout=\"hsd\", y_layout=\"hsd\"}; output y }",
           "graph { input q: f32[1,1,3,4]; input k: f32[1,1,2,4]; input v: f32[1,1,2,4]; y = attention(q, k, v) "
           "{causal=1, zero_hidden_rows=1}; output y }",
+          "graph { input q: f32[1,2,70,8]; input k: f32[1,2,3,8]; input v: f32[1,2,3,8]; y = attention(q, k, v) "
+          "{causal=1, causal_from_first=1}; output y }",
+          "graph { input q: f32[2,3,4,8]; input k: f32[2,90,2,8]; input v: f32[2,90,2,8]; input m: f32[3,90]; y = "
+          "attention(q, k, v, m) {causal=1, causal_from_first=1, k_layout=\"bshd\", q_layout=\"bshd\", "
+          "v_layout=\"bshd\", y_layout=\"bshd\"}; output y }",
           "graph { input q: f16[1,2,4,16]; input k: f16[1,2,4,16]; input v: f16[1,2,4,16]; y = attention(q, k, "
           "v); output y }",
           "graph { input q: f16[1,2,4,8]; input k: f16[1,2,6,8]; input v: f16[1,2,6,8]; const m: f32[2,1,6] = [0.0, "

@@ -4,11 +4,10 @@
 
 #include "ops/reference/elements.hpp"
 #include "ops/shape/content.hpp"
+#include "ops/shape/range_length.hpp"
 
 namespace peri::ops {
 namespace {
-constexpr double kMaxElements = 0x1p40;
-
 // ceil((limit - start) / delta) where the inputs are expressions with a delta of known value.
 std::optional<Dim> symbolic_length(const Dim& start, const Dim& limit, const Dim& delta) {
   if (!delta.is_const() || delta.value() == 0 || delta.value() == INT64_MIN) return std::nullopt;
@@ -21,8 +20,7 @@ std::optional<double> scalar(const ir::Value* v) {
 }
 Result<int64_t> float_length(double start, double limit, double delta) {
   const double n = std::ceil((limit - start) / delta);
-  if (std::isnan(n) || delta == 0 || n > kMaxElements)
-    return invalid("range has no finite length").but_found(format("start %g, limit %g, delta %g", start, limit, delta));
+  PERI_TRY(check_range_length(delta, n));
   return n < 0 ? 0 : static_cast<int64_t>(n);
 }
 
@@ -67,8 +65,8 @@ Status reference(RefCall& call) {
     return Ok{};
   }
   const std::optional<Dim> n = symbolic_length(Dim(start.i[0]), Dim(limit.i[0]), Dim(delta.i[0]));
-  if (!n || !n->is_const() || static_cast<double>(n->value()) > kMaxElements)
-    return invalid("range has no finite length");
+  if (!n || !n->is_const()) return invalid("range has no finite length");
+  PERI_TRY(check_range_length(static_cast<double>(delta.i[0]), static_cast<double>(n->value())));
   PERI_TRY(resize(y, {n->value()}));
   for (int64_t k = 0; k < n->value(); ++k) y.i[static_cast<size_t>(k)] = wrap(y.dtype, start.i[0] + k * delta.i[0]);
   return Ok{};

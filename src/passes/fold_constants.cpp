@@ -131,6 +131,7 @@ struct Folder {
     n->out()->type = v.type;
     n->out()->content = elements;
     n->touched_by = {"fold_constants"};
+    if (v.producer) n->origins = v.producer->origins;
     return n->out();
   }
 

@@ -48,11 +48,15 @@ Result<ir::Value*> joined(Rewriter& w, ir::Node* n, ir::Value* now, size_t past,
   return now;
 }
 
-// A mask that covers all keys, and a triangle whose last query sees the last key.
+Dim places(const ir::Node* n, size_t port) {
+  const Shape& s = *n->in(port)->type.shape;
+  return s[s.size() == 3 ? 1 : 2];
+}
+
+// A mask that covers all keys, and a triangle whose last query sees the last key or whose first one sees the first.
 bool fits(ir::Node* n) {
-  const bool three = n->in(kQ)->type.rank() == 3;
-  const Dim queries = (*n->in(kQ)->type.shape)[three ? 1 : 2], fresh = (*n->in(kK)->type.shape)[three ? 1 : 2];
-  if (n->i("is_causal") != 0 && !(queries == fresh)) return false;
+  const Dim fresh = places(n, kK);
+  if (n->i("is_causal") != 0 && n->in(kPastKey) && !(places(n, kQ) == fresh)) return false;
   const ir::Value* mask = n->in(kMask);
   if (!mask) return true;
   const Dim keys = n->in(kPastKey) ? (*n->in(kPastKey)->type.shape)[2] + fresh : fresh;
@@ -76,7 +80,10 @@ Result<bool> rule(Rewriter& w, ir::Node* n) {
   if (three) attrs["q_layout"] = attrs["y_layout"] = std::string("bshd");
   if (three && !keeps) attrs["k_layout"] = attrs["v_layout"] = std::string("bshd");
   if (n->has("scale")) attrs["scale"] = n->f("scale");
-  if (n->i("is_causal") != 0) attrs["causal"] = int64_t{1};
+  if (n->i("is_causal") != 0) {
+    attrs["causal"] = int64_t{1};
+    if (!(places(n, kQ) == places(n, kK))) attrs["causal_from_first"] = int64_t{1};
+  }
   std::vector<ir::Value*> inputs = {q, k, v};
   if (n->in(kMask)) {
     inputs.push_back(n->in(kMask));
@@ -98,7 +105,7 @@ const Entry open_attention_entry{{
     .name = "open_attention",
     .contract = "Every onnx_attention without soft cap, windows, padded keys or scores as a result is an attention; of "
                 "caches the new places stand behind the past, as a concat. A mask shorter than the keys, and a "
-                "triangle over other keys than those of the queries, stay.",
+                "triangle behind a past over more or fewer new keys than queries, stay.",
     .follows = {"fold_constants"},
     .run = run,
     .examples =
@@ -116,6 +123,10 @@ const Entry open_attention_entry{{
           "graph { input q: f32[1,2,3,4]; input k: f32[1,2,3,4]; input v: f32[1,2,3,4]; input p: f32[1,2,5,4]; input "
           "r: f32[1,2,5,4]; a = concat(p, k) {axis=2}; b = concat(r, v) {axis=2}; y = attention(q, a, b) {causal=1}; "
           "output y; output a; output b }"},
+         {"a triangle over other keys than the queries",
+          "graph { input q: f32[1,2,Q,4]; input k: f32[1,2,K,4]; y = onnx_attention(q, k, k) {is_causal=1}; output y }",
+          "graph { input q: f32[1,2,Q,4]; input k: f32[1,2,K,4]; y = attention(q, k, k) {causal=1, "
+          "causal_from_first=1}; output y }"},
          {"a soft cap stays", "graph { input q: f32[1,2,3,4]; y = onnx_attention(q, q, q) {softcap=2.0}; output y }",
           "graph { input q: f32[1,2,3,4]; y = onnx_attention(q, q, q) {softcap=2.0}; output y }"}},
 }};

@@ -31,6 +31,13 @@ class Answers(Typed):
         self.assertFalse(json.loads((self.folder / "v.json").read_text())["passed"])
         self.assertIn("NaN on both sides and were taken for equal", self.ends(0, "verify", model, "--nan-equal", *QUICK))
 
+    def test_a_model_that_cancels_is_named_as_such(self):
+        """y = sin(10000 x): moves by more than verify allows where each x moves by one rounding."""
+        steep = numpy_helper.from_array(numpy.array(1e4, numpy.float32), "c")
+        model = self.save("sin.onnx", [helper.make_node("Mul", ["x", "c"], ["a"]), helper.make_node("Sin", ["a"], ["y"])], ["n", 4], [steep])
+        said = self.ends(3, "verify", model, "--dims", "n=8", *QUICK)
+        self.assertRegex(said, r"the model's own answer moves by \S+ of its range by one rounding of its inputs and weights: --max-error")
+
     def test_the_first_step_without_a_number_is_named(self):
         model = self.logarithm()
         said = self.ends(3, "run", model, "-i", "x=random:1", "--validate", "--json", "r.json", "--provider", "reference", *QUICK)

@@ -63,6 +63,30 @@ class Proofs(Typed):
         self.assertEqual(self.build("d.engine", "--locked", "a.lock", "--no-cache")["engine"]["when"], "in this build")
         self.assertEqual(self.build("e.engine", "--no-tune", "--no-verify")["engine"]["when"], "no")
 
+    def test_steps_of_bodies_are_replayed_and_a_loop_names_them(self):
+        onnx.save(parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]> g (float[n,4] x) => (float[4] y, float[n,4] z) <float[4] w = {0,0,0,0}> {
+            y, z = Scan<num_scan_inputs = 1, body = b (float[4] s, float[4] e) => (float[4] t, float[4] o) { t = Add(s, e) o = Exp(t) }>(w, x) }"""), self.folder / "m.onnx")
+        proof = self.build("a.engine", "--json", "build.json", model="m.onnx")
+        loop = next(s for s in proof["steps"] if "bodies" in s)
+        steps = loop["bodies"][0]
+        other = next(s for s in steps if s["name"] != loop["name"])
+        for wanted in [other["name"]] + [s["key"] for s in steps]:
+            self.ends(0, "replay", wanted, "--from", "a.engine")
+        said = self.ends(2, "replay", loop["name"], "--from", "a.engine")
+        self.assertIn(f"step '{loop['name']}' has no problem of its own: it is a loop or a branch", said)
+        for s in steps:
+            self.assertIn(f"'{s['key'] if s['name'] == loop['name'] else s['name']}'", said)
+
+    def test_how_often_a_loop_runs_is_no_slow_step(self):
+        onnx.save(parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]> g (float[n,4] x) => (float[4] y) <float[4] w = {0,0,0,0}> {
+            y = Scan<num_scan_inputs = 1, body = b (float[4] s, float[4] e) => (float[4] t) { t = Add(s, e) }>(w, x) }"""), self.folder / "m.onnx")
+        proof = self.build("a.engine", "--json", "build.json", model="m.onnx")
+        self.assertEqual(json.loads((self.folder / "build.json").read_text())["reference_steps"], 0)
+        loop = next(s["origins"] for s in proof["steps"] if "bodies" in s)
+        self.assertEqual([(s["name"], s["origins"]) for s in proof["steps"] if s["chosen"] == "sized"], [(f"{loop[0]}/sizes", loop)])
+        self.assertNotIn("slow", self.peri("inspect", "m.onnx").stdout.decode())
+        self.assertNotIn("slow", self.peri("explain", "a.engine").stderr.decode())
+
     def test_steps_whose_sizes_the_data_tell_are_verified_only_in_runs_that_were_judged(self):
         values = [helper.make_tensor_value_info(n, t, s) for n, t, s in (("x", TensorProto.FLOAT, ["n", 3]), ("y", TensorProto.INT64, [2, "k"]))]
         graph = helper.make_graph([helper.make_node("NonZero", ["x"], ["y"])], "g", values[:1], values[1:])

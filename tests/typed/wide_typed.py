@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """Sizes and steps at the ends of what numbers hold: as ONNX Runtime has it, or refused with node and remedy."""
+import json
+
 import numpy
 import onnx
 from onnx import parser
@@ -8,8 +10,8 @@ from typed import Typed, main
 
 
 class Wide(Typed):
-    def save(self, text):
-        onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}'), self.folder / "m.onnx")
+    def save(self, text, opset=17):
+        onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> {text}'), self.folder / "m.onnx")
 
     def answer(self, **given):
         self.ends(0, "build", "m.onnx", "-o", "a.engine", "--no-tune", "--quiet", "--force")
@@ -43,6 +45,27 @@ class Wide(Typed):
             for size in ("5", "n"):
                 self.save(f"g (float[{size}] x) => (float[m] y) <int64[1] s = {{{first}}}, int64[1] e = {{{end}}}, int64[1] a = {{0}}, int64[1] p = {{{step}}}> {{ y = Slice(x, s, e, a, p) }}")
                 numpy.testing.assert_array_equal(self.answer(x=x), [first], f"{step} {size}")
+
+    def test_a_range_that_is_too_long_is_told_from_one_without_an_end(self):
+        for type, limit, found in (("int64", numpy.int64(2**62), "4611686018427387904"), ("float", numpy.float32(numpy.inf), "infinitely many")):
+            self.save(f"g ({type} l) => ({type}[m] y) <{type} a = {{0}}, {type} d = {{1}}> {{ y = Range(a, l, d) }}")
+            numpy.save(self.folder / "l.npy", limit)
+            self.ends(0, "build", "m.onnx", "-o", "a.engine", "--no-tune", "--force")
+            self.assertIn(f"range is too long: expected at most 1099511627776 elements, found {found}", self.ends(1, "run", "a.engine", "-i", "l=l.npy"))
+            numpy.save(self.folder / "l.npy", numpy.full_like(limit, 3))
+            self.ends(0, "run", "a.engine", "-i", "l=l.npy", "--output-dir", "out")
+            numpy.testing.assert_array_equal(numpy.load(self.folder / "out/y.npy"), [0, 1, 2])
+
+    def test_causal_attention_over_other_keys_than_queries_has_a_kernel(self):
+        self.save("g (float[1,2,q,8] x, float[1,2,k,8] z) => (float[1,2,q,8] y) { y = Attention<is_causal = 1>(x, z, z) }", 23)
+        self.ends(0, "build", "m.onnx", "-o", "a.engine", "--no-tune", "--json", "build.json")
+        self.assertEqual(json.loads((self.folder / "build.json").read_text())["reference_steps"], 0)
+        draw = numpy.random.default_rng(1)
+        for queries, keys in ((1, 9), (9, 1), (5, 130), (130, 5), (66, 66)):
+            x, z = (draw.standard_normal((1, 2, n, 8), dtype=numpy.float32) for n in (queries, keys))
+            scores = x @ z.swapaxes(2, 3) / numpy.sqrt(8) + numpy.where(numpy.tri(queries, keys), 0, -numpy.inf)
+            weights = numpy.exp(scores - scores.max(-1, keepdims=True))
+            numpy.testing.assert_allclose(self.answer(x=x, z=z), weights / weights.sum(-1, keepdims=True) @ z, atol=3e-6, err_msg=f"{queries} {keys}")
 
 
 if __name__ == "__main__":

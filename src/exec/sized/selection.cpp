@@ -9,8 +9,10 @@
 #include <numeric>
 
 #include "exec/sized/suppress.hpp"
+#include "ops/reference/elements.hpp"
 #include "ops/shape/broadcast.hpp"
 #include "ops/shape/kept.hpp"
+#include "ops/shape/range_length.hpp"
 
 namespace peri::exec {
 
@@ -201,7 +203,7 @@ Status range(const SelectionCall& c) {
     const __int128 steps = span <= 0 ? 0 : (span + by - 1) / by;
     length = static_cast<double>(steps);
   }
-  if (delta == 0 || std::isnan(length) || length > 0x1p40) return invalid("range has no finite length");
+  PERI_TRY(ops::check_range_length(static_cast<double>(delta), length));
   const auto n = static_cast<int64_t>(std::max(length, 0.0));
   PERI_ASSIGN(void* const to, c.result(0, std::array{n}));
   T* y = static_cast<T*>(to);
@@ -222,12 +224,26 @@ Selection range_of(const ir::Node& node) {
   }
 }
 
-// ---- Shape and Size: what sizes of the run tell, without a look at an element
+// ---- Shape, Size and dims_constant: what sizes of the run tell, without a look at an element
 Status told_by_sizes(const SelectionCall& c) {
   const ir::Value& y = *c.node.out();
   PERI_ASSIGN(const std::vector<int64_t> values, eval(*y.content, {}));
   PERI_ASSIGN(void* const to, c.result(0, ops::concrete(y)));
   std::copy(values.begin(), values.end(), static_cast<int64_t*>(to));
+  return Ok{};
+}
+Status stated_sizes(const SelectionCall& c) {
+  const ir::Value& y = *c.node.out();
+  PERI_ASSIGN(const std::vector<int64_t> values, eval(*y.content, {}));
+  PERI_ASSIGN(void* const to, c.result(0, ops::concrete(y)));
+  const auto bytes = static_cast<size_t>(dtype_bits(y.type.dtype) / 8);
+  for (size_t k = 0; k < values.size(); ++k) {
+    if (ops::wrap(y.type.dtype, values[k]) != values[k])
+      return invalid("a size does not fit its type")
+          .expecting(std::string(dtype_name(y.type.dtype)))
+          .but_found(std::to_string(values[k]));
+    std::memcpy(static_cast<std::byte*>(to) + k * bytes, &values[k], bytes);  // the low bytes stand first
+  }
   return Ok{};
 }
 Selection told_of(const ir::Node& node) { return node.in(0)->type.dtype == DType::kString ? nullptr : told_by_sizes; }
@@ -256,7 +272,7 @@ constexpr Own kOwn[] = {
     {"compress", compress_of}, {"non_max_suppression", [](const ir::Node&) -> Selection { return suppress; }},
     {"non_zero", non_zero_of}, {"range", range_of},
     {"shape", told_of},        {"size", told_of},
-    {"unique", unique_of},
+    {"unique", unique_of},     {"dims_constant", [](const ir::Node&) -> Selection { return stated_sizes; }},
 };
 }  // namespace
 

@@ -1,5 +1,5 @@
 // Ops with data-dependent sizes, on pointers of their own types: NonZero, Compress, Unique of a list, NonMaxSuppression
-// and Range, and the sizes themselves (Shape and Size). Their bits are those of the float64 reference.
+// and Range, and the sizes themselves (Shape, Size, dims_constant). Their bits are those of the float64 reference.
 #pragma once
 
 #include "ir/graph.hpp"

@@ -83,7 +83,7 @@ Result<std::string> masks_text(const Problem& p, const Read& r, Signature* s) {
     (m.mask_strides[2] == 0 ? key : joined) = m.mask_strides[2] == 0 ? added : "  score += " + added + ";\n";
   }
   if (n.i("causal")) {
-    const std::string ahead = s->size(r.view[1].extent[2] - r.queries());
+    const std::string ahead = s->size(m.causal_offset);
     if (joined.empty()) touched = "(KEY) + kKeys > (QUERY) + " + ahead + " + 1";
     joined += "  if (j > i + " + ahead + ") score = -peri_inf();\n";
   }
@@ -147,7 +147,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const Read& r, int64_t 
   define("SCALE", format("((float)%.9g)", scale / std::log(2.0)));
   PERI_ASSIGN(const std::string masks, masks_text(p, r, &s));
   define("SEEN(I)",
-         n.i("causal") ? "peri_least((I) + " + s.size(keys - r.queries()) + " + 1, PERI_KEYS)" : "PERI_KEYS");
+         n.i("causal") ? "peri_least((I) + " + s.size(r.matched.causal_offset) + " + 1, PERI_KEYS)" : "PERI_KEYS");
   body += "PERI_DEVICE PERI_INDEX peri_least(const PERI_INDEX a, const PERI_INDEX b) { return a < b ? a : b; }\n";
   PERI_ASSIGN(const std::string finish, cuda::finish_wide_text(p, 8, &s));
   if (r.blocks(rows) == 0) return std::vector<KernelLaunch>{};

@@ -39,7 +39,7 @@ Status read_mask(const MatchedAttention& m, DnnAttention* out) {
 
 Status read_causal(const MatchedAttention& m, DnnAttention* out) {
   if (!m.causal || m.causal_offset >= m.keys - 1) return Ok{};  // the first query sees all keys
-  if (m.causal_offset != 0) return refused("takes causal attention of as many keys as queries only");
+  if (m.keys != m.queries) return refused("takes causal attention of as many keys as queries only");
   out->causal = true;
   return Ok{};
 }

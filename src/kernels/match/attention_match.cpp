@@ -58,7 +58,7 @@ Result<MatchedAttention> match_attention(const ir::Node& n) {
   m.scale = static_cast<float>(n.f("scale", 1.0 / std::sqrt(static_cast<double>(m.depth))));
   m.causal = n.i("causal") != 0;
   m.zero_hidden = n.i("zero_hidden_rows") != 0;
-  m.causal_offset = m.keys - m.queries;
+  m.causal_offset = n.i("causal_from_first") != 0 ? 0 : m.keys - m.queries;
   if (n.in(3)) PERI_TRY(read_mask(*n.in(3), &m));
   return m;
 }
