@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
-#include "bench/steps.hpp"
 #include "judge/inputs.hpp"
 #include "judge/sizes.hpp"
 #include "runtime/body_times.hpp"
