@@ -240,7 +240,10 @@ void write_point(JsonWriter& w, const serve::LoadTerms& t, const serve::LoadResu
   write_times(w, "latency_ms", r.latency);
   write_times(w, "service_ms", r.service);
   write_times(w, "failed_ms", r.failed_times);
-  w.field("complete", !r.interrupted).field("stable", r.stable).field("windows", r.windows).field("backlog", r.backlog);
+  w.field("complete", !r.interrupted && !r.lost)
+      .field("stable", r.stable)
+      .field("windows", r.windows)
+      .field("backlog", r.backlog);
   w.field("sent_late_ms", static_cast<double>(r.late_ns) * 1e-6).field("client_cpu", r.client_cpu).end_object();
 }
 
@@ -250,6 +253,7 @@ void print_point(const Page& page, const serve::LoadTerms& t, const serve::LoadR
             ms_at(r.latency, 0.5), ms_at(r.latency, 0.9), ms_at(r.latency, 0.95), ms_at(r.latency, 0.99),
             static_cast<unsigned long long>(r.failed()),
             r.interrupted ? "interrupted"
+            : r.lost      ? "lost"
             : r.stable    ? ""
                           : "not stable");
   for (const auto& [name, n] : r.errors)
@@ -287,6 +291,13 @@ Result<std::vector<serve::LoadTerms>> points_of(const Arguments& a, const serve:
   }
   return out;
 }
+
+Error nothing_succeeded(const serve::LoadSubject& subject, const serve::LoadResult& r) {
+  return refused("no request succeeded: %s",
+                 r.errors.empty() ? "none was answered" : r.error_text(r.errors.begin()->first).c_str())
+      .in_file(subject.endpoint.text())
+      .advise(r.errors.empty() ? "give windows in which one can be: --measurement-interval MS" : "");
+}
 }  // namespace
 
 Result<Outcome> bench_endpoint(const Arguments& arguments) {
@@ -310,29 +321,31 @@ Result<Outcome> bench_endpoint(const Arguments& arguments) {
   for (const serve::LoadTerms& t : points) {
     auto found = serve::run_load(subject.endpoint, maker, t);
     cut = found.ok() ? found->interrupted : found.error().kind == ErrorKind::kCancelled;
-    if (!found.ok() && cut && measured > 0) break;
-    if (!found.ok()) return std::move(found).error();
+    if (!found.ok() && measured == 0) return std::move(found).error();
+    if (found.ok())
+      out.error = found->ok == 0 ? nothing_succeeded(subject, *found) : found->lost;
+    else if (!cut)
+      out.error = found.error();
+    if (out.error && measured > 0 && (!found.ok() || found->ok == 0))
+      out.error->remedy = "requests of the loads before succeeded: has the server ended, or is it overloaded?";
+    if (!found.ok()) break;
     const serve::LoadResult& r = *found;
+    if (r.ok == 0 && measured == 0) return *std::move(out.error);
     write_point(w, t, r);
     print_point(page, t, r);
     ++measured;
     stable = stable && (r.stable || cut);
     best = std::max(best, r.good_per_second());
-    if (r.ok == 0)
-      return refused("no request succeeded: %s",
-                     r.errors.empty() ? "none was answered" : r.error_text(r.errors.begin()->first).c_str())
-          .in_file(subject.endpoint.text())
-          .advise(r.errors.empty() ? "give windows in which one can be: --measurement-interval MS" : "");
-    if (cut) break;
+    if (cut || out.error) break;
     if (t.threshold_ns > 0 && r.latency.quantile(t.quantile) > t.threshold_ns) break;
   }
-  out.json = w.end_array().field("complete", !cut).end_object().take();
+  out.json = w.end_array().field("complete", !cut && !out.error).end_object().take();
   out.summary = format("%s at %s: %zu load%s, most %.6g good answers a second", subject.model.c_str(),
                        subject.endpoint.text().c_str(), measured, measured == 1 ? "" : "s", best);
   if (cut) {
     out.code = exit_code(ErrorKind::kCancelled);
     out.summary += "; interrupted: not all that was asked for";
-  } else if (!stable) {
+  } else if (!stable && !out.error) {
     out.code = exit_code(ErrorKind::kUnstable);
     out.summary += "; not stable: three windows in a row never agreed";
   }

@@ -27,6 +27,7 @@ class LoadTest : public testing::Test {
         r.text = kModel;
         return e->reply(std::move(r));
       }
+      if (asked_ >= silent_after_) return held_.push_back(e);
       e->reply(answer(asked_++));
     });
     ASSERT_TRUE(made.ok());
@@ -43,6 +44,8 @@ class LoadTest : public testing::Test {
     return run_load(subject_.endpoint, maker, terms_);
   }
   std::atomic<uint64_t> asked_{0};
+  uint64_t silent_after_ = UINT64_MAX;           // so many answers; then requests wait for ever
+  std::vector<std::shared_ptr<Exchange>> held_;  // by the server's thread
   std::unique_ptr<HttpServer> server_;
   LoadSubject subject_;
   LoadTerms terms_;
@@ -158,10 +161,41 @@ TEST_F(LoadTest, EndsWhenTheServerIsGone) {
     });
     const auto r = load();
     ends.join();
-    ASSERT_FALSE(r.ok());
-    EXPECT_EQ(r.error().kind, ErrorKind::kIo);
-    EXPECT_NE(r.error().text().find("cannot connect to " + subject_.endpoint.text()), std::string::npos);
-    EXPECT_NE(r.error().text().find("was there before"), std::string::npos);
+    ASSERT_TRUE(r.ok()) << r.error().text();
+    EXPECT_GE(r->ok, 19u) << "what was answered is kept";
+    EXPECT_FALSE(r->stable);
+    ASSERT_TRUE(r->lost);
+    EXPECT_EQ(r->lost->kind, ErrorKind::kIo);
+    EXPECT_NE(r->lost->text().find("cannot connect to " + subject_.endpoint.text()), std::string::npos);
+    EXPECT_NE(r->lost->text().find("was there before"), std::string::npos);
+  }
+}
+
+TEST_F(LoadTest, EndsWhenTheServerFallsSilent) {
+  const int64_t until = now_ns() + 60000000000;
+  for (const uint64_t answered : {20, 0}) {
+    silent_after_ = answered;
+    asked_ = 0;
+    serve([](uint64_t) { return reply_of(200); });
+    terms_.patience_ns = 100000000;
+    terms_.timeout_ns = 300000000;
+    terms_.concurrency = 3;
+    terms_.count = 100000000;
+    terms_.stop = [&] { return now_ns() > until; };
+    const int64_t begin = now_ns();
+    const auto r = load();
+    const double all_s = static_cast<double>(now_ns() - begin) * 1e-9;
+    server_.reset();
+    ASSERT_EQ(r.ok(), answered > 0);
+    const Error why = r.ok() ? r->lost.value_or(Error()) : r.error();
+    EXPECT_EQ(why.kind, ErrorKind::kIo);
+    EXPECT_NE(why.text().find(subject_.endpoint.text() + " has sent nothing for "), std::string::npos) << why.text();
+    EXPECT_NE(why.text().find("--client-timeout"), std::string::npos);
+    if (!r.ok()) continue;
+    EXPECT_EQ(r->ok, answered);
+    EXPECT_GT(r->errors.at("timeout"), 3u) << "of requests on new connections too";
+    EXPECT_FALSE(r->stable);
+    EXPECT_LE(r->seconds + 0.6, all_s) << "the silence is not counted";
   }
 }
 
