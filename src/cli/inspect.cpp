@@ -141,16 +141,7 @@ std::string engine_json(const std::string& path, const plan::LoadedEngine& e, in
   if (const auto limit = plan::iterations_of(p); limit.ok() && *limit > 0) w.field("max_iterations", *limit);
   if (const std::string mark = build::interrupted_build(p); !mark.empty()) w.field("build", mark);
   plan::write_class_names(p, &w);
-  if (const auto fixed = compile::fixed_dims(p); !fixed.empty()) {
-    w.key("fixed_dims").begin_object();
-    for (const auto& [name, size] : fixed) w.field(name, size);
-    w.end_object();
-  }
-  if (const auto same = compile::own_names(p.sections); !same.empty()) {
-    w.key("same_dims").begin_object();
-    for (const auto& [name, kept] : same) w.field(name, kept);
-    w.end_object();
-  }
+  compile::write_own_names(p, &w);
   if (const std::string chip = plan::chip_of(p); !chip.empty()) w.field("tuned_on", chip);
   for (const auto* ports : {&p.inputs, &p.outputs}) {
     w.key(ports == &p.inputs ? "inputs" : "outputs").begin_array();
