@@ -6,6 +6,8 @@ import signal
 import subprocess
 import threading
 
+import numpy
+
 from served import Served
 from typed import PERI, main
 
@@ -105,7 +107,7 @@ class Load(Served):
         self.assertIn("-m NAME", self.ends(2, "bench", "--endpoint", self.endpoint()))
         for words, want in ((("--async",), "are in flight"), (("-f", "x.csv"), "--json FILE"), (("--streaming",), "one answer"), (("--measurement-mode", "count_windows"), "--request-count N"),
                             (("--max-threads", "4"), "one thread"), (("--request-count", "5", "-p", "100"), "leave one of them out"), (("-H", "Host: x"), "of their own"),
-                            (("--input-data", "."), "is a folder"), (("--shared-memory", "system"), "in the requests")):
+                            (("--shared-memory", "system"), "in the requests")):
             self.assertIn(want, self.ends(2, "bench", "-u", self.endpoint(), "-m", "add", *words))
         self.assertIn("--threads N", self.ends(2, "bench", "model.onnx", "-x", "4"))
         for url in (f"grpc://127.0.0.1:{self.port}", f"http://127.0.0.1:{self.grpc_port}"):
@@ -122,6 +124,27 @@ class Load(Served):
         self.assertEqual(self.peri("bench", "-u", self.endpoint(), "-m", "add", "-p", "10", "-s", "0.01", "--max-trials", "3").returncode, 5)
         self.stop()
         self.assertIn("Connection refused", self.ends(1, "bench", "-u", self.endpoint(), "-m", "add"))
+
+    def test_bench_compares_answers_with_validation_data(self):
+        self.put("plain")  # adds 1
+        self.serve()
+        data = [{"x": [1, 2, 3, 4]}, {"x": [5, 6, 7, 8]}]
+        right = [{"y": [2, 3, 4, 5]}, {"y": {"content": [6, 7, 8, 9.001], "shape": [4]}}]
+        wrong = [right[0], {"y": [6, 7, 8, 9.1]}]
+        for url in (self.endpoint(), f"grpc://127.0.0.1:{self.grpc_port}"):
+            words = ("bench", "-u", url, "-m", "plain", "--request-count", "20", "--warmup-request-count", "2", "--input-data", "data.json")
+            for wanted, rows, want in ((right, 1, (0, 0, 20)), (wrong, 1, (3, 10, 10)), ([wrong[1]] * 2, 1, (3, 20, 0)), (wrong, 2, (3, 20, 0)), (right, 2, (0, 0, 20))):
+                (self.folder / "data.json").write_text(json.dumps({"data": data, "validation_data": wanted}))
+                code, said = self.object_of(*words, "-b", rows)
+                self.assertEqual((code, said["mismatches"], said["points"][0]["ok"]), want, said)
+                self.assertEqual((said["points"][0]["mismatches"], said["points"][0]["errors"]), (want[1], {"wrong answer": want[1]} if want[1] else {}))
+                if want[1]:
+                    self.assertIn("output 'y': element 7: expected 9.1" if wanted is wrong and rows == 2 else "", said["points"][0]["error_messages"]["wrong answer"])
+                    self.assertRegex(self.ends(3, *words, "-b", rows), "answers differ from 'validation_data'")
+        (self.folder / "folder").mkdir()
+        (self.folder / "folder/x").write_bytes(numpy.ones(4, numpy.float32).tobytes())
+        code, said = self.object_of("bench", "-u", self.endpoint(), "-m", "plain", "--request-count", "5", "-b", 2, "--input-data", "folder")
+        self.assertEqual((code, said["points"][0]["ok"], said["batch"], "mismatches" in said), (0, 5, 2, False), said)
 
     def load_without_end(self):
         """A load of the server that would go on for hours, under way."""

@@ -62,7 +62,7 @@ class Loop {
   Status open(size_t k);
   void push(size_t k);
   void hear(size_t k);
-  void done(size_t k, int64_t now, const std::string& failure, bool answered = true);
+  void done(size_t k, int64_t now, const std::string& failure, std::optional<std::string> said);
   void drop(size_t k, const std::string& failure);
   void watch(size_t k, uint32_t events, int operation);
   void check_timeouts(int64_t now);
@@ -159,17 +159,18 @@ void Loop::push(size_t k) {
   }
 }
 
-void Loop::done(size_t k, int64_t now, const std::string& failure, bool answered) {
+// `said`: none if no answer came.
+void Loop::done(size_t k, int64_t now, const std::string& failure, std::optional<std::string> said) {
   Talk& t = talks_[k];
   t.busy = false;
   --busy_;
   free_.push_back(k);
-  if (answered) refused_ = 0;
+  if (said) refused_ = 0;
   if (!failure.empty()) {
     ++now_.errors[failure];
-    if (!answered) return;
+    if (!said) return;
     now_.failed_times.add(now - t.sent_ns);
-    if (!said_.contains(failure)) said_[failure] = t.wire->said();
+    said_.emplace(failure, std::move(*said));
     return;
   }
   const int64_t latency = now - t.due_ns;
@@ -184,7 +185,7 @@ void Loop::drop(size_t k, const std::string& failure) {
   t.fd = Fd();
   t.connecting = false;
   t.out = {};
-  if (t.busy) done(k, now_ns(), failure, false);
+  if (t.busy) done(k, now_ns(), failure, std::nullopt);
 }
 
 void Loop::hear(size_t k) {
@@ -200,7 +201,13 @@ void Loop::hear(size_t k) {
     if (heard == Wire::Heard::kAnswer) {
       if (!t.busy) return drop(k, "");  // no request was sent
       const bool keep = t.wire->keep_open();
-      done(k, now_ns(), t.wire->failure());
+      const int64_t now = now_ns();
+      std::string failure = t.wire->failure(), said;
+      if (!failure.empty())
+        said = t.wire->said();
+      else if (said = t.wire->wrong(); !said.empty())
+        failure = LoadResult::kWrong;
+      done(k, now, failure, said);
       if (!keep) return drop(k, "");
     }
     if (t.out.empty()) push(k);
@@ -375,17 +382,6 @@ Result<LoadResult> Loop::run() {
   return all;
 }
 }  // namespace
-
-uint64_t LoadResult::failed() const {
-  uint64_t n = 0;
-  for (const auto& [name, count] : errors) n += count;
-  return n;
-}
-
-std::string LoadResult::error_text(const std::string& name) const {
-  const auto words = said.find(name);
-  return words == said.end() ? name : name + ": " + words->second;
-}
 
 Result<LoadResult> run_load(const Endpoint& where, const WireMaker& maker, const LoadTerms& terms) {
   return std::make_unique<Loop>(where, maker, terms)->run();

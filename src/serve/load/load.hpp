@@ -37,6 +37,9 @@ struct LoadResult {
   uint64_t ok = 0, good = 0;
   std::map<std::string, uint64_t> errors;   // by class
   std::map<std::string, std::string> said;  // by class: the server's words on one of them, if it said any
+  // The class of answers that differ from the wanted ones.
+  static constexpr const char* kWrong = "wrong answer";
+  uint64_t wrong() const;
   // A class with those words.
   std::string error_text(const std::string& name) const;
   // Successful requests. `latency`: from a request's due time, as a client sees it; at constant concurrency, corrected
