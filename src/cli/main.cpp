@@ -128,7 +128,7 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) failed(unwritten());
   for (const std::string& note : exec::take_packed_notes())
-    if (arguments && !arguments->has("--quiet")) say("note: " + note);
+    if (arguments) say("note: " + note);
   const Command* const own = find(command);  // null for hidden commands, which print only errors
   if (!own || !own->hidden || (code != 0 && code != exit_code(ErrorKind::kCancelled))) say(last);
   return code;

@@ -164,6 +164,21 @@ model_warmup [ { name: "w" batch_size: 2 count: 3 inputs { key: "x" value { data
         self.assertIn(f"loaded sizes version 1: {note}", self.log.read_text())
         self.assertNotIn("dims", json.loads(self.ask("GET", "/v2/models/plain/config")[1])["parameters"].__str__())
 
+    def test_quiet_keeps_warnings_and_errors(self):
+        self.put("add")
+        (self.repository / "broken/1").mkdir(parents=True)
+        (self.repository / "broken/1/model.onnx").write_text("nothing")
+        self.log = self.folder / "serve.log"
+        with open(self.log, "w") as log:
+            self.server = subprocess.Popen([PERI, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", "0", "--grpc-port", "-1", "--no-tune", "--quiet"],
+                                           cwd=self.folder, env=self.environment, stdout=log, stderr=log)
+        self.wait_for(lambda: "broken" in self.log.read_text())
+        self.stop()
+        said = self.log.read_text()
+        self.assertNotIn("listening", said)
+        self.assertNotIn("loaded add", said)
+        self.assertIn("PASSED serve", said)
+
     def test_a_server_of_grpc_alone(self):
         self.put("add")
         self.log = self.folder / "serve.log"
