@@ -130,7 +130,8 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   for (const std::string& note : exec::take_packed_notes())
     if (arguments) say("note: " + note);
   const Command* const own = find(command);  // null for hidden commands, which print only errors
-  if (!own || !own->hidden || (code != 0 && code != exit_code(ErrorKind::kCancelled))) say(last);
+  if (!own || !own->hidden || (code != 0 && code != exit_code(ErrorKind::kCancelled)))
+    code == 0 ? say_wrapped(last) : say(last);
   return code;
 }
 
