@@ -65,7 +65,7 @@ class Loop {
   void done(size_t k, int64_t now, const std::string& failure, std::optional<std::string> said);
   void drop(size_t k, const std::string& failure);
   void watch(size_t k, uint32_t events, int operation);
-  void check_timeouts(int64_t now);
+  bool check_timeouts(int64_t now);
   Status not_connected(size_t k, int64_t now, int failed);
   Status unheard(int64_t now) const;
   Status wait(int64_t now);
@@ -216,14 +216,17 @@ void Loop::hear(size_t k) {
   }
 }
 
-void Loop::check_timeouts(int64_t now) {
-  if (now - checked_ns_ < 50000000) return;
+// Whether a request timed out.
+bool Loop::check_timeouts(int64_t now) {
+  if (now - checked_ns_ < 50000000) return false;
   checked_ns_ = now;
+  const uint64_t before = timeouts_;
   for (size_t k = 0; k < talks_.size(); ++k) {
     if (!talks_[k].busy || now - std::max(talks_[k].due_ns, talks_[k].sent_ns) <= terms_.timeout_ns) continue;
     drop(k, "timeout");
     ++timeouts_;
   }
+  return timeouts_ > before;
 }
 
 // An error once a server that refuses nothing is taken to be gone: requests sent on new connections, too, time out.
@@ -300,8 +303,7 @@ Status Loop::window(int64_t length_ns, int64_t count) {
     PERI_TRY(send_due(now));
     PERI_TRY(wait(now));
     now = now_ns();
-    check_timeouts(now);
-    PERI_TRY(unheard(now));
+    if (check_timeouts(now)) PERI_TRY(unheard(now));
   }
   now_.end_ns = now;
   return Ok{};
