@@ -25,6 +25,8 @@ class Fixed(Typed):
         onnx.save(parser.parse_model(LOOP), self.folder / "loop.onnx")
 
     def test_a_fixed_input_is_none(self):
+        said = json.loads(self.peri("inspect", "loop.onnx", "--fix", "k=5", "--json", "-").stdout)
+        self.assertEqual(([p["name"] for p in said["inputs"]], "input 'k' is fixed to 5" in said["notes"]), (["x"], True), said)
         self.ends(0, "build", "loop.onnx", "--fix", "k=5", "-o", "a.engine", *QUICK)
         told = self.peri("inspect", "a.engine").stdout.decode()
         self.assertNotIn("i64", told)
