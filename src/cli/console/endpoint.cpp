@@ -294,14 +294,17 @@ Result<std::vector<serve::LoadTerms>> points_of(const Arguments& a, const serve:
   return out;
 }
 
-Error nothing_succeeded(const serve::LoadSubject& subject, const serve::LoadResult& r) {
+Error nothing_succeeded(const serve::LoadSubject& subject, const serve::LoadResult& r, const serve::LoadFacts& facts) {
   if (r.wrong() > 0)
     return Error(ErrorKind::kAccuracy, "no answer is right: " + r.error_text(serve::LoadResult::kWrong))
         .in_file(subject.endpoint.text());
   return refused("no request succeeded: %s",
                  r.errors.empty() ? "none was answered" : r.error_text(r.errors.begin()->first).c_str())
       .in_file(subject.endpoint.text())
-      .advise(r.errors.empty() ? "give windows in which one can be: --measurement-interval MS" : "");
+      .advise(r.errors.empty() ? "give windows in which one can be: --measurement-interval MS"
+              : facts.steps ? "the lists of --input-data are sent request by request: a model that keeps state needs a "
+                              "client that sends sequence_id, sequence_start and sequence_end"
+                            : "");
 }
 }  // namespace
 
@@ -329,7 +332,7 @@ Result<Outcome> bench_endpoint(const Arguments& arguments) {
     cut = found.ok() ? found->interrupted : found.error().kind == ErrorKind::kCancelled;
     if (!found.ok() && measured == 0) return std::move(found).error();
     if (found.ok())
-      out.error = found->ok == 0 ? nothing_succeeded(subject, *found) : found->lost;
+      out.error = found->ok == 0 ? nothing_succeeded(subject, *found, facts) : found->lost;
     else if (!cut)
       out.error = found.error();
     if (out.error && measured > 0 && (!found.ok() || (found->ok == 0 && found->wrong() == 0)))

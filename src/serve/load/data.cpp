@@ -120,6 +120,7 @@ Result<std::vector<LoadTensor>> wanted_of_item(const Json* outputs, const Json& 
 struct Item {
   const Json* json;
   std::string place;
+  bool step = false;
 };
 Result<std::vector<Item>> items_of(const Json& file, const std::string& key) {
   PERI_ASSIGN(const auto* list, file.get_array(key));
@@ -128,7 +129,7 @@ Result<std::vector<Item>> items_of(const Json& file, const std::string& key) {
     const Json& item = (*list)[k];
     if (!item.is_array()) out.push_back({&item, format("item %zu of '%s'", k, key.c_str())});
     for (size_t step = 0; item.is_array() && step < item.items().size(); ++step)
-      out.push_back({&item.items()[step], format("step %zu of item %zu of '%s'", step, k, key.c_str())});
+      out.push_back({&item.items()[step], format("step %zu of item %zu of '%s'", step, k, key.c_str()), true});
   }
   if (out.empty()) return invalid("'%s' is empty", key.c_str()).expecting("an object of tensors for each request");
   return out;
@@ -158,7 +159,7 @@ Result<std::vector<LoadRequest>> requests_of_json(const LoadSubject& subject, co
     if (!made.ok()) return placed(std::move(made).error(), items[k]);
     for (const LoadTensor& t : *made) bytes += t.bytes.size() * static_cast<size_t>(subject.batch);
     if (bytes > kMaxBytes) return usage("the requests of --input-data take more than 2 GiB");
-    all.push_back({std::move(*made)});
+    all.push_back({std::move(*made), {}, items[k].step});
     if (wanted.empty()) continue;
     auto answer = wanted_of_item(outputs, *wanted[k].json);
     if (!answer.ok()) return placed(std::move(answer).error(), wanted[k]);

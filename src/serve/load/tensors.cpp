@@ -144,6 +144,7 @@ LoadFacts facts_of(const std::vector<LoadRequest>& requests) {
   const auto batched = std::find_if(inputs.begin(), inputs.end(), [](const LoadTensor& t) { return t.batched; });
   if (batched != inputs.end()) out.rows = batched->dims[0];
   out.checked = std::any_of(requests.begin(), requests.end(), [](const LoadRequest& q) { return !q.wanted.empty(); });
+  out.steps = std::any_of(requests.begin(), requests.end(), [](const LoadRequest& q) { return q.step; });
   return out;
 }
 

@@ -62,6 +62,7 @@ struct LoadSubject {
 struct LoadFacts {
   int64_t rows = 1;      // of a request
   bool checked = false;  // answers are compared with wanted ones
+  bool steps = false;    // of lists in the file: sequences, sent request by request
 };
 // Reads the model's metadata from the server and makes KServe v2 requests with binary tensors, seeded or of files,
 // which take turns; over TLS if the endpoint uses it. Errors: kIo; kInvalid: the server or model refuses, a file that
@@ -78,6 +79,7 @@ struct LoadTensor {
 struct LoadRequest {
   std::vector<LoadTensor> inputs;
   std::vector<LoadTensor> wanted = {};  // outputs of the answer, in any order; "dims" are not compared
+  bool step = false;                    // of a list in the file
 };
 Result<std::vector<LoadRequest>> requests_of(const LoadSubject& subject, std::string_view json);
 struct HttpRequestText {

@@ -82,6 +82,7 @@ TEST(LoadData, StepsOfSequencesAreRequestsInTheirOrder) {
   EXPECT_EQ(given, "\1\2\3\4");
   EXPECT_EQ(wanted, "\1-\3\4");
   EXPECT_TRUE(facts_of(*all).checked);
+  EXPECT_TRUE(facts_of(*all).steps);
 }
 
 TEST(LoadData, AFolderHasAFileForEachInput) {
