@@ -40,6 +40,7 @@ Result<Survey> read(const Request& request) {
     f.kind = "onnx";
     f.file_bytes = r.file_bytes;
     f.inputs = std::move(r.inputs);
+    std::erase_if(f.inputs, [&](const onnx::PortInfo& p) { return request.fixed.contains(p.name); });
     f.outputs = std::move(r.outputs);
     f.ops = std::move(r.ops);
     f.nodes = r.node_count;

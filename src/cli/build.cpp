@@ -84,7 +84,7 @@ Result<Outcome> run(const Arguments& arguments) {
   const int64_t reference = made.reference_steps(), in_bodies = build::body_steps(compiled);
   const Page page(arguments);
   for (const std::string& note : compiled.notes)
-    if (!arguments.has("--quiet") && !(made.stopped && note == compiled.notes.back())) say("note: " + note);
+    if (!made.stopped || note != compiled.notes.back()) say("note: " + note);
   Outcome out;
   out.summary = path + ", " + build::steps_text(std::ssize(compiled.program.steps), in_bodies) +
                 (reference ? ", " + std::to_string(reference) + " of them on the slow reference" : "") +

@@ -3,16 +3,19 @@
 
 #include "base/json.hpp"
 #include "serve/load/reply_parser.hpp"
-#include "serve/load/wire.hpp"
+#include "serve/load/wanted.hpp"
 
 namespace peri::serve {
 namespace {
 
 class HttpWire final : public Wire {
  public:
-  explicit HttpWire(std::shared_ptr<Turning<std::string>> requests) : requests_(std::move(requests)) {
+  explicit HttpWire(std::shared_ptr<Turning<HttpRequestText>> requests) : requests_(std::move(requests)) {
     parser_.body = [this](std::string_view piece) {
-      if (parser_.status() != 200) body_.append(piece.substr(0, kMaxBody - std::min(kMaxBody, body_.size())));
+      if (parser_.status() != 200)
+        body_.append(piece.substr(0, kMaxBody - std::min(kMaxBody, body_.size())));
+      else if (!asked_->wanted.empty())
+        body_ += piece;
       return true;
     };
   }
@@ -20,7 +23,8 @@ class HttpWire final : public Wire {
   std::string_view ask() override {
     parser_.begin();
     body_.clear();
-    return requests_->next();
+    asked_ = &requests_->next();
+    return asked_->text;
   }
   Heard hear(std::string_view bytes) override {
     size_t taken = 0;
@@ -38,13 +42,17 @@ class HttpWire final : public Wire {
     const auto words = error ? error->as_string() : Result<std::string_view>(std::string_view(body_));
     return words.ok() ? std::string(words->substr(0, kMaxSaid)) : "";
   }
+  std::string wrong() const override {
+    return asked_->wanted.empty() ? "" : http_differs(asked_->wanted, body_, parser_.json_bytes());
+  }
   bool keep_open() const override { return parser_.keep_alive(); }
 
  private:
   static constexpr size_t kMaxBody = 4096;
-  const std::shared_ptr<Turning<std::string>> requests_;
+  const std::shared_ptr<Turning<HttpRequestText>> requests_;
+  const HttpRequestText* asked_ = nullptr;  // the last request
   ReplyParser parser_;
-  std::string body_;  // of a failure, its first bytes
+  std::string body_;  // of a failure, its first bytes; of an answer that is compared, all
 };
 
 std::string model_path(const LoadSubject& subject) {
@@ -73,25 +81,26 @@ static std::string request_with(const LoadSubject& subject, const std::vector<Lo
   return out + head + tensors;
 }
 
-Result<std::vector<std::string>> http_requests(const LoadSubject& subject, std::string_view json, int64_t* rows) {
-  PERI_ASSIGN(const auto all, tensors_of(subject, json));
-  if (rows) *rows = rows_of(all[0]);
-  std::vector<std::string> out;
-  for (const std::vector<LoadTensor>& tensors : all) out.push_back(request_with(subject, tensors));
+Result<std::vector<HttpRequestText>> http_requests(const LoadSubject& subject, std::string_view json,
+                                                   LoadFacts* facts) {
+  PERI_ASSIGN(auto all, requests_of(subject, json));
+  if (facts) *facts = facts_of(all);
+  std::vector<HttpRequestText> out;
+  for (LoadRequest& r : all) out.push_back({request_with(subject, r.inputs), std::move(r.wanted)});
   return out;
 }
 
-Result<WireMaker> http_wire(const LoadSubject& subject, int64_t* rows) {
+Result<WireMaker> http_wire(const LoadSubject& subject, LoadFacts* facts) {
   PERI_ASSIGN(const HttpAnswer said, http_ask(subject.endpoint, "GET", model_path(subject)));
   if (said.status == 401) return asks_for_key(subject.endpoint);
   if (said.status != 200)
     return invalid("the server knows no model '%s' that is ready: status %d, %s", subject.model.c_str(), said.status,
                    said.body.substr(0, 300).c_str())
         .in_file(subject.endpoint.text());
-  auto made = http_requests(subject, said.body, rows);
+  auto made = http_requests(subject, said.body, facts);
   if (!made.ok() && !made.error().file.empty()) return std::move(made).error();
   if (!made.ok()) return std::move(made).error().in_file(subject.endpoint.text());
-  const auto requests = std::make_shared<Turning<std::string>>(std::move(*made));
+  const auto requests = std::make_shared<Turning<HttpRequestText>>(std::move(*made));
   return WireMaker([requests, where = subject.endpoint]() -> std::unique_ptr<Wire> {
     auto made = std::make_unique<HttpWire>(requests);
     return where.secure ? over_tls(std::move(made), where, "http/1.1") : std::move(made);
