@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -73,7 +74,11 @@ void add_cases(std::vector<Case>* out) {
       if (o.config.find(" doubles=") == std::string::npos) continue;
       const std::string own =
           o.config.substr(0, o.config.find(" split")) + o.config.substr(o.config.find(" doubles"), 10);
-      if (own != tile) tile = own, seen = 0, ++turn;
+      if (own != tile) {
+        tile = own;
+        seen = 0;
+        ++turn;
+      }
       if (seen++ != turn * 3 % 7) continue;  // of splits 1, 2, 4, 8 and the three clusters
       auto arguments = make_arguments(*g, turn);
       ASSERT_TRUE(arguments.ok());

@@ -20,7 +20,7 @@ constexpr Tile kTiles[] = {{128, 128},      {64, 64},       {32, 32},         {6
                            {16, 64},        {16, 16},       {128, 128, 2, 4}, {128, 64, 4, 2},
                            {64, 128, 2, 4}, {64, 64, 2, 4}, {64, 32, 4, 1},   {64, 32, 4, 2},
                            {32, 64, 1, 4},  {32, 64, 2, 4}, {32, 32, 2, 2},   {16, 64, 1, 4}};
-constexpr int kMaxWarps = 8;
+constexpr int kMaxWarps = 8;             // of the tiles above
 constexpr int kSplits[] = {1, 2, 4, 8};  // parts of the depth, each by blocks of its own
 constexpr int kStages = 3;               // of tiles in shared memory, for sums in float64
 constexpr double kLaunchNs = 2500;       // a guess, as below

@@ -22,7 +22,7 @@ struct Product {
   //   runs: struct peri_run { bool there; ... }; peri_run peri_run_of(column, k); float peri_b_of(run, int depth)
   //   float peri_sum(float sum, PERI_INDEX batch, PERI_INDEX m, n)        applies bias and factors
   //   PERI_INDEX peri_place(PERI_INDEX batch, PERI_INDEX m, n)            index in the result
-  // and peri_finish() of chain.hpp.
+  // and those of finish_text() of chain.hpp.
   std::string functions;
   std::vector<PackedWeight> packed = {};  // see LaunchInstance
 };
