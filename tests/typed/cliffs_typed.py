@@ -160,6 +160,16 @@ class Cliffs(Typed):
                 self.ends(0, "run", "a.engine", "-i", "x=x.npy", *(("-i", "sizes=sizes.npy") if given else ()), "--output-dir", "out", "--quiet")
                 numpy.testing.assert_array_equal(numpy.load(self.folder / "out/y.npy"), wanted)
 
+    def test_a_constant_of_a_shape_that_follows_from_inputs_has_a_kernel(self):
+        for kind, value in (("float", "1.5"), ("int64", "-7"), ("bool", "1"), ("double", "0.1")):
+            onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> g ({kind}[n,m] x) => ({kind}[n,m] y) {{ s = Shape(x) y = ConstantOfShape<value = {kind}[1] {{{value}}}>(s) }}'), self.folder / "a.onnx")
+            self.ends(0, "build", "a.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--quiet", "--force", "--json", "a.json")
+            self.assertEqual(json.loads((self.folder / "a.json").read_text())["reference_steps"], 0, kind)
+            x = numpy.zeros((3, 5), {"float": "f4", "double": "f8"}.get(kind, kind))
+            numpy.save(self.folder / "x.npy", x)
+            self.ends(0, "run", "a.engine", "-i", "x=x.npy", "--output-dir", "out", "--quiet", "--force")
+            numpy.testing.assert_array_equal(numpy.load(self.folder / "out/y.npy"), numpy.full_like(x, float(value)))
+
     def test_what_runs_on_the_reference_is_named(self):
         value = helper.make_tensor_value_info
         graph = helper.make_graph([helper.make_node("RegexFullMatch", ["x"], ["y"], name="the_words", pattern="[a-z]+")], "g", [value("x", TensorProto.STRING, ["n", 6])], [value("y", TensorProto.BOOL, None)])
