@@ -85,9 +85,9 @@ void print_model(const Page& page, const build::Survey& f) {
         "too",
         f.build_seconds < 1 ? "a second" : format("%.0f s", f.build_seconds).c_str(),
         counted(f.candidates, "candidate").c_str(), counted(f.problems, "distinct problem").c_str());
-    if (f.reference_steps)
+    if (f.slow_steps)
       page.line("  slow: %lld of %s on the reference, since no kernel supports them",
-                static_cast<long long>(f.reference_steps),
+                static_cast<long long>(f.slow_steps),
                 build::all_steps_text(f.steps + f.body_steps, f.body_steps).c_str());
   }
   for (const std::string& n : f.notes) page.line("  note: %s", n.c_str());
