@@ -79,8 +79,8 @@ std::vector<ProductConfig> product_configs(const Product& p, const GpuLimits& gp
   return out;
 }
 
-Result<std::unique_ptr<Instance>> product_instance(const Product& p, std::string_view config, int64_t most_elements,
-                                                   const GpuLimits& gpu, Signature* signature) {
+Result<ProductLaunches> product_launches(const Product& p, std::string_view config, int64_t most_elements,
+                                         const GpuLimits& gpu, Signature* signature) {
   PERI_ASSIGN(const int64_t tm, config_int(config, "tm", 16, 128, 32));
   PERI_ASSIGN(const int64_t tn, config_int(config, "tn", 16, 128, 32));
   PERI_ASSIGN(const int64_t split, config_int(config, "split", 1, 8, 1));
@@ -129,7 +129,13 @@ Result<std::unique_ptr<Instance>> product_instance(const Product& p, std::string
     if (parted) out.push_back(signature->launch("peri_join_parts", text, blocks_for(count, 256), 256));
   }
   const size_t each = tile.doubles() ? sizeof(double) : sizeof(float);
-  return LaunchInstance::make(std::move(out), parted ? static_cast<size_t>(split * count) * each : 0, p.packed);
+  return ProductLaunches{std::move(out), parted ? static_cast<size_t>(split * count) * each : 0};
+}
+
+Result<std::unique_ptr<Instance>> product_instance(const Product& p, std::string_view config, int64_t most_elements,
+                                                   const GpuLimits& gpu, Signature* signature) {
+  PERI_ASSIGN(ProductLaunches out, product_launches(p, config, most_elements, gpu, signature));
+  return LaunchInstance::make(std::move(out.launches), out.workspace, p.packed);
 }
 
 }  // namespace peri::kernels::cuda

@@ -22,7 +22,7 @@ struct Product {
   //   runs: struct peri_run { bool there; ... }; peri_run peri_run_of(column, k); float peri_b_of(run, int depth)
   //   float peri_sum(float sum, PERI_INDEX batch, PERI_INDEX m, n)        applies bias and factors
   //   PERI_INDEX peri_place(PERI_INDEX batch, PERI_INDEX m, n)            index in the result
-  // and those of finish_text() of chain.hpp.
+  // and what chain.hpp writes to end with.
   std::string functions;
   std::vector<PackedWeight> packed = {};  // see LaunchInstance
 };
@@ -40,5 +40,12 @@ std::vector<ProductConfig> product_configs(const Product& product, const GpuLimi
 // of those.
 Result<std::unique_ptr<Instance>> product_instance(const Product& product, std::string_view config,
                                                    int64_t most_elements, const GpuLimits& gpu, Signature* signature);
+// The launches of a product among others: one of a depth in one part, or joined by a cluster, takes no workspace.
+struct ProductLaunches {
+  std::vector<KernelLaunch> launches;
+  size_t workspace = 0;
+};
+Result<ProductLaunches> product_launches(const Product& product, std::string_view config, int64_t most_elements,
+                                         const GpuLimits& gpu, Signature* signature);
 
 }  // namespace peri::kernels::cuda
