@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <thread>
 
 #include "base/clock.hpp"
@@ -13,6 +12,7 @@
 #include "base/plural.hpp"
 #include "base/thread_pool.hpp"
 #include "build/servable.hpp"
+#include "cli/console/bell.hpp"
 #include "cli/console/limits.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/serving.hpp"
@@ -222,20 +222,6 @@ std::string places(const serve::HttpServer* http, const serve::HttpServer* metri
   return out;
 }
 
-// Forwards changes of readiness to the gRPC server while it exists, for its health watches.
-struct Bell {
-  std::mutex mutex;
-  serve::GrpcServer* hears = nullptr;
-  void ring() {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (hears) hears->changed();
-  }
-  void hand_to(serve::GrpcServer* server) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    hears = server;
-  }
-};
-
 // Waits for a signal that ends the server; logs when all models are loaded, and reopens the log on SIGHUP.
 void wait_for_signal(const serve::Repository& repository, serve::Observer* observer, const serve::Log& log) {
   bool told = false;
@@ -282,7 +268,8 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_ASSIGN(const std::unique_ptr<serve::Access> access_keys, access_of(arguments));
   plan.api.access = access_keys.get();
   Bell bell;
-  plan.repository.changed = plan.health.changed = [&bell] { bell.ring(); };
+  plan.repository.changed = [&bell] { bell.look_and_ring(); };
+  plan.health.changed = [&bell] { bell.ring(); };
   serve::Repository repository(plan.repository, loader_of(plan, workers.get()));
   plan.health.read_devices = [&] { return device_memory(workers.get(), repository); };
   serve::Health health(repository, plan.health);
@@ -305,8 +292,8 @@ Result<Outcome> run(const Arguments& arguments) {
   if (plan.grpc.port >= 0 || !plan.grpc.unix_socket.empty()) {
     plan.grpc.ready = [&api](std::string_view model) { return api.readiness(model); };
     PERI_ASSIGN(grpc, serve::GrpcServer::start(plan.grpc, [&](const auto& exchange) { api.handle(exchange); }));
-    bell.hand_to(grpc.get());
   }
+  bell.hand_to(grpc.get(), &health);
   const int64_t start = now_ns();
   PERI_TRY(repository.start());
   health.start();
@@ -322,7 +309,7 @@ Result<Outcome> run(const Arguments& arguments) {
     _exit(1);  // threads are still processing these requests
   }
   http.reset();
-  bell.hand_to(nullptr);
+  bell.hand_to(nullptr, nullptr);
   grpc.reset();
   metrics.reset();
   management.reset();

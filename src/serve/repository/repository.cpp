@@ -204,16 +204,9 @@ Status Repository::try_load(const std::string& name, const std::optional<std::st
   return load_versions(*found, *config);
 }
 
-FindModel Repository::finder() const {
-  return [this](const std::string& name, const std::string& version) {
-    int status = 0;
-    std::string why;
-    return find(name, version, &status, &why);
-  };
-}
-
-Result<Loaded> Repository::load_ensemble(const ModelConfig& config) {
+Result<Loaded> Repository::load_ensemble(const std::string& name, const ModelConfig& config) {
   Loaded out;
+  PERI_TRY(check_no_circle(name, config, finder()));
   out.backend = "ensemble";
   PERI_ASSIGN(out.servable, make_ensemble(config, finder()));
   return out;
@@ -237,7 +230,7 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
     PERI_ASSIGN(order.path, model_path(version, config.default_model_filename));
   }
   PERI_ASSIGN(Loaded loaded, contained([&]() -> Result<Loaded> {
-                if (!config.steps.empty()) return load_ensemble(config);
+                if (!config.steps.empty()) return load_ensemble(found.name, config);
                 return loader_(order, [&](const std::string& progress) {
                   const std::lock_guard<std::mutex> lock(mutex_);
                   entries_[found.name].loading = progress;

@@ -107,7 +107,8 @@ class Repository {
   Status load_now(const std::string& name, const std::optional<std::string>& given = {});
   Status try_load(const std::string& name, const std::optional<std::string>& given);
   FindModel finder() const;
-  Result<Loaded> load_ensemble(const ModelConfig& config);
+  std::string absence(const std::string& name, const std::string& version) const;
+  Result<Loaded> load_ensemble(const std::string& name, const ModelConfig& config);
   Result<ServedPtr> make(const FoundModel& found, const FoundVersion& version, const ModelConfig& config);
   Status load_versions(const FoundModel& found, const ModelConfig& config);
   bool is_ensemble(const FoundModel& found) const;
