@@ -228,6 +228,22 @@ class Protocol(Served):
         self.wait_for(lambda: "no name" in index().get("reason", ""))
         self.assertIn("'x' is i4, for which the protocol has no name; end it in the model with a Cast", index()["reason"])
 
+    def test_bytes_that_are_no_text(self):
+        """JSON cannot carry them: the answer is an error that names binary, which gives them as they are."""
+        self.put("text", graph=identity(["BYTES"]))
+        self.serve()
+        payload = struct.pack("<I", 2) + b"\xff\xfe" + struct.pack("<I", 2) + "\u00e9".encode()
+        for parameters, wanted in (({}, 400), ({"binary_data": False}, 400), ({"binary_data": True}, 200)):
+            head = json.dumps({"inputs": [{"name": "BYTES", "shape": [1, 2], "datatype": "BYTES", "parameters": {"binary_data_size": len(payload)}}],
+                               "outputs": [{"name": "BYTES_out", "parameters": parameters}]})
+            status, said, _ = self.ask("POST", "/v2/models/text/infer", head.encode() + payload, {"Inference-Header-Content-Length": str(len(head))})
+            self.assertEqual(status, wanted, said)
+            if status == 200:
+                self.assertTrue(said.endswith(payload), said)
+            else:
+                self.assertEqual(json.loads(said)["error"], "output 'BYTES_out' holds bytes that are not UTF-8, which JSON cannot carry; "
+                                 'ask for it in binary: "parameters":{"binary_data":true} of the output')
+
     def test_bytes_that_lie(self):
         self.put("text", graph=identity(["BYTES"]))
         self.serve()
