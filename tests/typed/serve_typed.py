@@ -66,6 +66,9 @@ class Protocol(Served):
                     self.assertNotIn("--", text.decode(), "no flag of who builds the engine")
                 failures = {reason: self.metric(f'nv_inference_request_failure{{model="add",version="1",reason="{reason}"}}') for reason in ("REJECTED", "BACKEND", "OTHER")}
                 self.assertEqual(failures, {"REJECTED": 3, "BACKEND": 0, "OTHER": 0})
+                counted = json.loads(self.ask("GET", "/v2/models/add/stats")[1])["model_stats"][0]
+                self.assertNotIn(0, [b["batch_size"] for b in counted["batch_stats"]], "no rows, no execution")
+                self.assertNotIn('rows="0"', self.ask("GET", "/metrics", port=self.metrics_port)[1].decode())
             for url in (f"http://127.0.0.1:{self.port}", f"grpc://127.0.0.1:{self.grpc_port}"):
                 said = self.ends(1, "bench", "-u", url, "-m", "add", "--shape", "x:9,4", "--measurement-interval", "100")
                 self.assertRegex(said, "no request succeeded: (status 400|INVALID_ARGUMENT): 'x': dimension 'n' is beyond what the engine was built for: expected 2 to 4, found 9$")
