@@ -28,6 +28,7 @@ extern const Entry serve_entry;
 namespace {
 
 constexpr int64_t kMaxPemBytes = 1 << 20;
+constexpr int64_t kLastWordsSeconds = 1;  // to tell clients that their requests are not answered
 
 // The configuration from the flags.
 struct Plan {
@@ -199,12 +200,24 @@ Result<std::unique_ptr<serve::HttpServer>> manage(std::optional<serve::HttpOptio
   return serve::HttpServer::start(*options, [&](const auto& e) { api.handle(e, serve::Way::kManagement); });
 }
 
-// Waits until all requests are answered, at most `seconds`. False: some were not.
+// Waits until all requests are answered and their connections closed, at most `seconds`. False: some were not answered.
 bool drained(const serve::Api& api, const serve::HttpServer* http, int64_t seconds) {
   const int64_t start = now_ns();
   while ((api.open() > 0 || (http && http->connections() > 0)) && seconds_since(start) < static_cast<double>(seconds))
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return api.open() == 0;
+}
+
+// Ends the program: threads are still processing these requests.
+[[noreturn]] void end_unanswered(serve::Api& api, const serve::HttpServer* http,
+                                 std::unique_ptr<serve::GrpcServer> grpc, int64_t seconds) {
+  const int64_t left = api.open();
+  api.give_up();
+  grpc.reset();
+  (void)drained(api, http, kLastWordsSeconds);
+  say(format("FAILED serve: %s not answered within %lld s, and told so (503)", counted(left, "request").c_str(),
+             static_cast<long long>(seconds)));
+  _exit(1);
 }
 
 std::string places(const serve::HttpServer* http, const serve::HttpServer* metrics, const serve::GrpcServer* grpc,
@@ -302,14 +315,11 @@ Result<Outcome> run(const Arguments& arguments) {
   log("draining");
   api.drain();
   if (http) http->drain();
-  if (grpc) grpc->drain(plan.exit_timeout_s);
-  if (!drained(api, http.get(), plan.exit_timeout_s)) {
-    say(format("FAILED serve: %s not answered within %lld s", counted(api.open(), "request").c_str(),
-               static_cast<long long>(plan.exit_timeout_s)));
-    _exit(1);  // threads are still processing these requests
-  }
-  http.reset();
+  if (grpc) grpc->drain(plan.exit_timeout_s + kLastWordsSeconds);
+  const bool all_answered = drained(api, http.get(), plan.exit_timeout_s);
   bell.hand_to(nullptr, nullptr);
+  if (!all_answered) end_unanswered(api, http.get(), std::move(grpc), plan.exit_timeout_s);
+  http.reset();
   grpc.reset();
   metrics.reset();
   management.reset();
@@ -354,7 +364,8 @@ const Entry serve_entry{{
          {"--max-queue", "", "N",
           "requests that may be queued for a model, unless its configuration says otherwise (default 1024)"},
          {"--inline-us", "", "US", "run requests expected to take at most this long on the I/O thread (default 40)"},
-         {"--exit-timeout-secs", "", "S", "seconds to finish requests in progress at shutdown (default 30)"}},
+         {"--exit-timeout-secs", "", "S",
+          "seconds to finish requests in progress at shutdown (default 30); exit code 1 if some take longer"}},
         serving_flags()),
     .details = "example:\n  peri serve --model-repository models/repository",
     .run = run,
