@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import pty
 import random
 import socket
 import ssl
@@ -13,7 +14,7 @@ import grpc
 from tritonclient.grpc import service_pb2
 
 from served import Served
-from typed import main
+from typed import PERI, main
 
 KEY = {"Authorization": "Bearer the-right-key-1"}
 
@@ -254,10 +255,27 @@ class Secure(Served):
         self.assertEqual(self.over(connection, "GET", "/v2/health/live")[0], 200)
         connection.close()
 
+    def test_a_key_that_is_encrypted(self):
+        """Refused with what to do, on a terminal as without one: nobody is asked for a passphrase."""
+        self.put("add")
+        certificate, key = self.certificate()
+        hidden = self.folder / "hidden key.pem"
+        subprocess.run(["openssl", "pkey", "-in", key, "-aes256", "-passout", "pass:secret", "-out", hidden], check=True, capture_output=True)
+        hidden.chmod(0o600)
+        ours, theirs = pty.openpty()
+        for terminal in (subprocess.DEVNULL, theirs):
+            r = subprocess.run([PERI, "serve", "--model-repository", self.repository, "--tls-certificate", certificate, "--tls-key", hidden], stdin=terminal,
+                               capture_output=True, timeout=60, start_new_session=True, env=self.environment)
+            self.assertNotEqual(r.returncode, 0)
+            self.assertIn("hidden key.pem: the private key is encrypted", r.stderr.decode())
+            self.assertIn(f"openssl pkey -in '{hidden}' -out PLAIN", r.stderr.decode())
+            self.assertNotIn("pass phrase", r.stderr.decode())
+        for end in (ours, theirs):
+            os.close(end)
+
     def serve_tls(self, *flags):
         """serve() with another word before its address."""
         with open(self.folder / "serve.log", "w") as log:
-            from typed import PERI
             self.log = self.folder / "serve.log"
             self.server = subprocess.Popen([PERI, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", "-1", "--grpc-port", "0", "--no-tune",
                                             *map(str, flags)], cwd=self.folder, env=self.environment, stdout=log, stderr=log)
