@@ -187,7 +187,10 @@ void know_workers(serve::Workers& workers, Plan* plan) {
 // Keys are checked before the body of a request is read; without keys everything is permitted.
 void ask_for_keys(serve::Access& keys, const serve::Api& api, Plan* plan) {
   const auto refusal = [&api](serve::HttpRequest& r) { return api.refusal(r); };
-  plan->http.refusal = plan->metrics.refusal = refusal;
+  plan->http.refusal = refusal;
+  plan->metrics.refusal = [refusal](serve::HttpRequest& r) {
+    return r.method != "POST" && serve::is_page(r.target) ? std::nullopt : refusal(r);
+  };
   if (plan->management) plan->management->refusal = refusal;
   plan->grpc.refuses = [&keys](std::string_view authorization, uint32_t* key) {
     return keys.admit(*key = keys.find(authorization), false, 0).why;

@@ -100,7 +100,11 @@ class Secure(Served):
                 self.assertEqual(self.by_curl(path, manage, "-X", "POST", *more)[0], 401, path)
         self.assertEqual(self.by_curl("/v2/repository/index", manage, "-X", "POST", *key)[0], 200)
         self.assertEqual(self.by_curl("/v2/health/live", http)[0], 200)
-        for path in ("/metrics", "/dashboard", "/dashboard/", "/dashboard/data", "/dashboard/data?x=1", "/", "/none"):
+        for path in ("/dashboard", "/dashboard/", "/dashboard?x"):
+            status, said, _ = self.ask("GET", path, port=self.metrics_port)
+            self.assertEqual((status, b'"add"' in said, b'id="key" type="password"' in said), (200, False, True), "the page alone, which asks for the key")
+            self.assertEqual(self.ask("POST", path, "x", port=self.metrics_port)[0], 401)
+        for path in ("/metrics", "/dashboard/data", "/dashboard/data?x=1", "/dashboard/x", "/", "/none"):
             for headers in ({}, {"Authorization": "Bearer the-right-key-2"}, {"Authorization": "Basic the-right-key-1"}, {"Authorization": "the-right-key-1"}):
                 status, said, _ = self.ask("GET", path, port=self.metrics_port, headers=headers)
                 self.assertEqual((status, b"add" in said), (401, False), (path, headers))
