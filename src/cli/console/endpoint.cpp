@@ -38,6 +38,15 @@ std::vector<Flag> endpoint_flags() {
       {"--request-count", "", "N",
        "with --endpoint: send exactly N requests of each load and measure them, instead of windows"},
       {"--warmup-request-count", "", "N", "with --endpoint: warm up by N requests, instead of a time"},
+      {"--sequence-length", "", "N",
+       "with --endpoint: requests of a sequence, one after another (default 20 for a model with sequence_batching, "
+       "else "
+       "no sequences)"},
+      {"--sequence-length-variation", "", "PERCENT",
+       "largest difference of a sequence's length from that (default 20)"},
+      {"--sequence-id-range", "", "A:B", "correlation ids of sequences, in turn (default 1:4294967295)"},
+      {"--num-of-sequences", "", "N",
+       "of sequences at a rate: how many at once (default 4); else as many as --concurrency-range says"},
       {"--percentile", "", "P", "with --endpoint: the latency percentile to report and compare (default 99)"},
       {"--latency-threshold", "-l", "MS",
        "with --endpoint: slower responses do not count as goodput and end the range"},
@@ -149,6 +158,22 @@ Result<serve::Endpoint> endpoint_of(const Arguments& a) {
   return out;
 }
 
+Result<serve::SequenceTerms> sequences_of(const Arguments& a) {
+  serve::SequenceTerms t;
+  PERI_ASSIGN(t.length, a.number("--sequence-length", 1, int64_t{1} << 30, 0));
+  PERI_ASSIGN(const double variation, a.real("--sequence-length-variation", 0, 100, 100 * t.variation));
+  t.variation = variation / 100;
+  const std::string ids = a.get("--sequence-id-range", "1:" + std::to_string(t.last_id));
+  const char* at = ids.data();
+  const char* const end = at + ids.size();
+  auto read = std::from_chars(at, end, t.first_id);
+  const bool more = read.ec == std::errc() && read.ptr != end && *read.ptr == ':';
+  if (more) read = std::from_chars(read.ptr + 1, end, t.last_id);
+  if (read.ec != std::errc() || read.ptr != end || t.first_id < 1 || t.last_id < t.first_id || t.last_id > INT64_MAX)
+    return usage("--sequence-id-range is not FIRST or FIRST:LAST").expecting("whole numbers from 1 on").but_found(ids);
+  return t;
+}
+
 Result<serve::LoadSubject> subject_of(const Arguments& a) {
   serve::LoadSubject s;
   PERI_ASSIGN(s.endpoint, endpoint_of(a));
@@ -166,6 +191,7 @@ Result<serve::LoadSubject> subject_of(const Arguments& a) {
   PERI_ASSIGN(s.batch, a.number("--batch-size", 1, 1 << 20, 1));
   s.batch_given = a.has("--batch-size");
   PERI_ASSIGN(s.shapes, shapes_of(a));
+  PERI_ASSIGN(s.sequence, sequences_of(a));
   const std::string data = a.get("--input-data", "random");
   if (data != "random" && data != "zero") s.data_file = data;
   if (std::error_code failed; std::filesystem::is_directory(data, failed))
@@ -287,20 +313,50 @@ Result<std::vector<serve::LoadTerms>> points_of(const Arguments& a, const serve:
   }
   return out;
 }
+// For a load of sequences: each connection has one at a time.
+Status take_sequences(const Arguments& a, const serve::SequenceTerms& ids, std::vector<serve::LoadTerms>* points) {
+  PERI_ASSIGN(const int64_t at_once, a.number("--num-of-sequences", 1, 60000, 4));
+  if (a.has("--num-of-sequences") && !a.has("--request-rate-range"))
+    return usage("--num-of-sequences is for loads at a rate").advise("--concurrency-range says how many are at once");
+  if (a.has("--max-connections")) return usage("--max-connections is for requests that are of no sequence");
+  for (serve::LoadTerms& t : *points) {
+    t.sequences = true;
+    t.connections = at_once;
+    const int64_t most = t.rate > 0 ? at_once : t.concurrency;
+    if (ids.last_id - ids.first_id + 1 < static_cast<uint64_t>(most))
+      return usage("--sequence-id-range has fewer ids than there are sequences at once")
+          .expecting("at least " + std::to_string(most));
+  }
+  return Ok{};
+}
+
+// What may help where no request has succeeded.
+std::string advice_on(const std::string& failure) {
+  return failure.find("correlation ID") == std::string::npos
+             ? ""
+             : "the model is stateful: --sequence-length N makes the requests of sequences";
+}
 }  // namespace
 
 Result<Outcome> bench_endpoint(const Arguments& arguments) {
   PERI_ASSIGN(const serve::LoadSubject subject, subject_of(arguments));
   PERI_ASSIGN(const serve::LoadTerms base, terms_of(arguments));
-  PERI_ASSIGN(const auto points, points_of(arguments, base));
-  int64_t rows = subject.batch;
-  PERI_ASSIGN(const serve::WireMaker maker,
-              subject.endpoint.grpc ? serve::grpc_wire(subject, &rows) : serve::http_wire(subject, &rows));
+  PERI_ASSIGN(auto points, points_of(arguments, base));
+  int64_t rows = subject.batch, sequence = 0;
+  PERI_ASSIGN(const serve::WireMaker maker, subject.endpoint.grpc ? serve::grpc_wire(subject, &rows, &sequence)
+                                                                  : serve::http_wire(subject, &rows, &sequence));
+  for (const char* flag : {"--sequence-length-variation", "--sequence-id-range", "--num-of-sequences"})
+    if (sequence == 0 && arguments.has(flag))
+      return usage("%s is for sequences, and the model has no sequence_batching", flag)
+          .advise("give --sequence-length N too, or leave it out");
+  if (sequence > 0) PERI_TRY(take_sequences(arguments, subject.sequence, &points));
   const Page page(arguments);
+  if (sequence > 0) page.line("in sequences of about %lld requests", static_cast<long long>(sequence));
   page.line("%9s %10s %10s %9s %9s %9s %9s %7s", points[0].rate > 0 ? "rate/s" : "at once", "answers/s", "goodput/s",
             "p50 ms", "p90 ms", "p95 ms", "p99 ms", "failed");
   JsonWriter w;
   w.begin_object().field("endpoint", subject.endpoint.text()).field("model", subject.model).field("batch", rows);
+  if (sequence > 0) w.field("sequence_length", sequence);
   w.key("points").begin_array();
   Outcome out;
   bool stable = true;
@@ -318,11 +374,12 @@ Result<Outcome> bench_endpoint(const Arguments& arguments) {
     ++measured;
     stable = stable && (r.stable || cut);
     best = std::max(best, r.good_per_second());
-    if (r.ok == 0)
-      return refused("no request succeeded: %s",
-                     r.errors.empty() ? "none was answered" : r.error_text(r.errors.begin()->first).c_str())
+    if (r.ok == 0) {
+      const std::string why = r.errors.empty() ? "none was answered" : r.error_text(r.errors.begin()->first);
+      return refused("no request succeeded: %s", why.c_str())
           .in_file(subject.endpoint.text())
-          .advise(r.errors.empty() ? "give windows in which one can be: --measurement-interval MS" : "");
+          .advise(r.errors.empty() ? "give windows in which one can be: --measurement-interval MS" : advice_on(why));
+    }
     if (cut) break;
     if (t.threshold_ns > 0 && r.latency.quantile(t.quantile) > t.threshold_ns) break;
   }

@@ -183,7 +183,6 @@ constexpr Elsewhere kOfTriton[] = {
 // Flags of perf_analyzer likewise.
 constexpr std::string_view kInFlight =
     "leave it out: as many requests as --concurrency-range says are in flight, without a thread for each";
-constexpr std::string_view kNoSequences = "leave it out: requests here are of no sequence";
 constexpr std::string_view kNoShared = "leave it out: tensors travel in the requests";
 constexpr Elsewhere kOfPerfAnalyzer[] = {
     {"--async", kInFlight},
@@ -203,11 +202,8 @@ constexpr Elsewhere kOfPerfAnalyzer[] = {
     {"--request-intervals", "give --request-rate-range A:B:S"},
     {"--shared-memory", kNoShared},
     {"--output-shared-memory-size", kNoShared},
-    {"--num-of-sequences", kNoSequences},
-    {"--sequence-id-range", kNoSequences},
-    {"--sequence-length", kNoSequences},
-    {"--sequence-length-variation", kNoSequences},
-    {"--serial-sequences", kNoSequences},
+    {"--serial-sequences", "leave it out: the requests of a sequence are sent one after another"},
+    {"--start-sequence-id", "give --sequence-id-range FIRST:LAST"},
     {"--service-kind", "leave it out: --endpoint URL is a server of KServe v2, such as peri serve or Triton"},
     {"--string-data", "give --input-data FILE"},
     {"--string-length", "give --input-data FILE"},

@@ -3,14 +3,15 @@
 
 #include "base/json.hpp"
 #include "serve/load/reply_parser.hpp"
-#include "serve/load/wire.hpp"
+#include "serve/load/sequence.hpp"
 
 namespace peri::serve {
 namespace {
 
 class HttpWire final : public Wire {
  public:
-  explicit HttpWire(std::shared_ptr<Turning<std::string>> requests) : requests_(std::move(requests)) {
+  // `next`: the next request's bytes, valid until its next call.
+  explicit HttpWire(std::function<std::string_view()> next) : next_(std::move(next)) {
     parser_.body = [this](std::string_view piece) {
       if (parser_.status() != 200) body_.append(piece.substr(0, kMaxBody - std::min(kMaxBody, body_.size())));
       return true;
@@ -20,7 +21,7 @@ class HttpWire final : public Wire {
   std::string_view ask() override {
     parser_.begin();
     body_.clear();
-    return requests_->next();
+    return next_();
   }
   Heard hear(std::string_view bytes) override {
     size_t taken = 0;
@@ -42,7 +43,7 @@ class HttpWire final : public Wire {
 
  private:
   static constexpr size_t kMaxBody = 4096;
-  const std::shared_ptr<Turning<std::string>> requests_;
+  const std::function<std::string_view()> next_;
   ReplyParser parser_;
   std::string body_;  // of a failure, its first bytes
 };
@@ -53,7 +54,9 @@ std::string model_path(const LoadSubject& subject) {
 }
 }  // namespace
 
-static std::string request_with(const LoadSubject& subject, const std::vector<LoadTensor>& all) {
+// `step`: of the sequence that it is of; null: of none.
+static std::string request_with(const LoadSubject& subject, const std::vector<LoadTensor>& all,
+                                const LoadStep* step = nullptr) {
   JsonWriter w;
   std::string tensors;
   w.begin_object().key("inputs").begin_array();
@@ -64,7 +67,9 @@ static std::string request_with(const LoadSubject& subject, const std::vector<Lo
     w.field("binary_data_size", static_cast<uint64_t>(t.bytes.size())).end_object().end_object();
     tensors += t.bytes;
   }
-  w.end_array().key("parameters").begin_object().field("binary_data_output", true).end_object().end_object();
+  w.end_array().key("parameters").begin_object().field("binary_data_output", true);
+  if (step) w.field("sequence_id", step->id).field("sequence_start", step->start).field("sequence_end", step->end);
+  w.end_object().end_object();
   const std::string head = w.take();
   std::string out =
       "POST " + model_path(subject) + "/infer HTTP/1.1\r\n" + subject.endpoint.fields() +
@@ -81,20 +86,50 @@ Result<std::vector<std::string>> http_requests(const LoadSubject& subject, std::
   return out;
 }
 
-Result<WireMaker> http_wire(const LoadSubject& subject, int64_t* rows) {
+// Whether the model's configuration says that it is stateful; a server that has none to show has no such models.
+static bool takes_sequences(const LoadSubject& subject) {
+  const auto said = http_ask(subject.endpoint, "GET", model_path(subject) + "/config");
+  if (!said.ok() || said->status != 200) return false;
+  const auto json = parse_json(said->body);
+  return json.ok() && json->find("sequence_batching");
+}
+
+Result<WireMaker> http_wire(const LoadSubject& subject, int64_t* rows, int64_t* sequence) {
   PERI_ASSIGN(const HttpAnswer said, http_ask(subject.endpoint, "GET", model_path(subject)));
   if (said.status == 401) return asks_for_key(subject.endpoint);
   if (said.status != 200)
     return invalid("the server knows no model '%s' that is ready: status %d, %s", subject.model.c_str(), said.status,
                    said.body.substr(0, 300).c_str())
         .in_file(subject.endpoint.text());
-  auto made = http_requests(subject, said.body, rows);
-  if (!made.ok() && !made.error().file.empty()) return std::move(made).error();
-  if (!made.ok()) return std::move(made).error().in_file(subject.endpoint.text());
-  const auto requests = std::make_shared<Turning<std::string>>(std::move(*made));
-  return WireMaker([requests, where = subject.endpoint]() -> std::unique_ptr<Wire> {
-    auto made = std::make_unique<HttpWire>(requests);
-    return where.secure ? over_tls(std::move(made), where, "http/1.1") : std::move(made);
+  auto all = tensors_of(subject, said.body);
+  if (!all.ok() && !all.error().file.empty()) return std::move(all).error();
+  if (!all.ok()) return std::move(all).error().in_file(subject.endpoint.text());
+  if (rows) *rows = rows_of((*all)[0]);
+  const auto secured = [where = subject.endpoint](std::unique_ptr<Wire> wire) {
+    return where.secure ? over_tls(std::move(wire), where, "http/1.1") : std::move(wire);
+  };
+  SequenceTerms terms = subject.sequence;
+  if (terms.length == 0 && takes_sequences(subject)) terms.length = SequenceTerms::kDefaultLength;
+  if (sequence) *sequence = terms.length;
+  if (terms.length == 0) {
+    std::vector<std::string> made;
+    for (const std::vector<LoadTensor>& tensors : *all) made.push_back(request_with(subject, tensors));
+    const auto requests = std::make_shared<Turning<std::string>>(std::move(made));
+    return WireMaker([requests, secured] {
+      return secured(std::make_unique<HttpWire>([requests] { return std::string_view(requests->next()); }));
+    });
+  }
+  const auto sequences = std::make_shared<LoadSequences>(terms);
+  const auto turning = std::make_shared<Turning<std::vector<LoadTensor>>>(std::move(*all));
+  return WireMaker([=]() {
+    const auto its = std::make_shared<LoadSequence>(sequences);
+    const auto held = std::make_shared<std::string>();
+    return in_sequence(secured(std::make_unique<HttpWire>([=] {
+                         const LoadStep step = its->next();
+                         *held = request_with(subject, turning->next(), &step);
+                         return std::string_view(*held);
+                       })),
+                       its);
   });
 }
 

@@ -34,6 +34,7 @@ double cpu_seconds() {
 constexpr int64_t kNoCount = -1;        // a window of time
 constexpr int64_t kRetryNs = 10000000;  // after a refused connection
 constexpr uint64_t kMaxRefused = 8;     // in a row
+constexpr int64_t kEndNs = 1000000000;  // to end sequences after an interruption
 
 class Loop {
  public:
@@ -58,6 +59,8 @@ class Loop {
   bool open_loop() const { return terms_.rate > 0; }
   void make_due(int64_t now);
   Status send_due(int64_t now);
+  void ask(size_t k, int64_t now, int64_t due);
+  Status end_sequences();
   Status open(size_t k);
   void push(size_t k);
   void hear(size_t k);
@@ -104,29 +107,34 @@ void Loop::make_due(int64_t now) {
 Status Loop::send_due(int64_t now) {
   while (left_ != 0 && !free_.empty() && (!open_loop() || !due_.empty())) {
     const size_t k = free_.back();
-    Talk& t = talks_[k];
-    if (!t.fd.valid() && now < retry_ns_) return Ok{};
-    if (!t.fd.valid()) PERI_TRY(open(k));
+    if (!talks_[k].fd.valid() && now < retry_ns_) return Ok{};
+    if (!talks_[k].fd.valid()) PERI_TRY(open(k));
     free_.pop_back();
-    t.busy = true;
-    ++busy_;
     left_ -= left_ > 0 ? 1 : 0;
-    t.due_ns = now;
+    int64_t due = now;
     if (open_loop()) {
-      t.due_ns = due_.front();
+      due = due_.front();
       due_.pop_front();
     }
-    t.sent_ns = t.connecting ? 0 : now;
-    if (t.out.empty()) {
-      t.out = t.wire->ask();
-    } else {
-      std::string both(t.out);
-      t.held = std::move(both += t.wire->ask());
-      t.out = t.held;
-    }
-    if (!t.connecting) push(k);
+    ask(k, now, due);
   }
   return Ok{};
+}
+
+void Loop::ask(size_t k, int64_t now, int64_t due) {
+  Talk& t = talks_[k];
+  t.busy = true;
+  ++busy_;
+  t.due_ns = due;
+  t.sent_ns = t.connecting ? 0 : now;
+  if (t.out.empty()) {
+    t.out = t.wire->ask();
+  } else {
+    std::string both(t.out);
+    t.held = std::move(both += t.wire->ask());
+    t.out = t.held;
+  }
+  if (!t.connecting) push(k);
 }
 
 void Loop::watch(size_t k, uint32_t events, int operation) {
@@ -158,7 +166,7 @@ void Loop::done(size_t k, int64_t now, const std::string& failure, bool answered
   Talk& t = talks_[k];
   t.busy = false;
   --busy_;
-  free_.push_back(k);
+  free_.insert(terms_.sequences ? free_.begin() : free_.end(), k);
   if (answered) refused_ = 0;
   if (!failure.empty()) {
     ++now_.errors[failure];
@@ -279,6 +287,25 @@ Status Loop::window(int64_t length_ns, int64_t count) {
   return Ok{};
 }
 
+// Sends one more request, which is not counted, for each sequence that has not ended: an open one would keep its place
+// at the server.
+Status Loop::end_sequences() {
+  const int64_t until = now_ns() + std::min(terms_.timeout_ns, cut_ ? kEndNs : INT64_MAX);
+  for (Talk& t : talks_) t.wire->end_sequence();
+  while (now_ns() < until) {  // Clock: it waits for answers
+    const auto open = [&](size_t k) { return talks_[k].fd.valid() && talks_[k].wire->in_sequence(); };
+    if (busy_ == 0 && std::ranges::none_of(free_, open)) return Ok{};
+    for (size_t n = free_.size(); n > 0; --n)
+      if (const size_t k = free_[n - 1]; open(k)) {
+        free_.erase(free_.begin() + static_cast<ptrdiff_t>(n - 1));
+        ask(k, now_ns(), now_ns());
+      }
+    PERI_TRY(wait(now_ns()));
+    check_timeouts(now_ns());
+  }
+  return Ok{};
+}
+
 // Whether the last three windows agree.
 bool Loop::settled() const {
   if (windows_.size() < 3) return false;
@@ -345,6 +372,7 @@ Result<LoadResult> Loop::run() {
     windows_.push_back(now_);
   }
   LoadResult all = sum();
+  if (terms_.sequences) PERI_TRY(end_sequences());
   if (cut_ && all.ok == 0) return Error(ErrorKind::kCancelled, "interrupted");
   return all;
 }

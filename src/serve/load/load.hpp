@@ -25,8 +25,11 @@ struct LoadTerms {
   int64_t patience_ns = 2000000000;  // of refused connections, with no answer between them, to a server that was there
   int64_t threshold_ns = 0;          // answers within it count as goodput; 0: all
   double quantile = 0.99;            // the quantile that must be stable
-  uint64_t seed = 1;                 // for gaps
-  std::function<bool()> stop;        // polled; may be null
+  // The requests of each connection are of sequences: connections take turns, and all sequences are ended after the
+  // last window.
+  bool sequences = false;
+  uint64_t seed = 1;           // for gaps
+  std::function<bool()> stop;  // polled; may be null
 };
 
 struct LoadResult {

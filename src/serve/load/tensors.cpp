@@ -258,8 +258,8 @@ Result<LoadTensor> tensor_of_item(LoadSubject subject, const Json& input, const 
 Result<std::vector<LoadTensor>> tensors_of_item(const LoadSubject& subject, const Json::Array& inputs,
                                                 const Json& item) {
   if (item.is_array())
-    return unsupported("a list in 'data' is a sequence of requests, and requests here are independent")
-        .advise("give the items of the list one by one");
+    return unsupported("a list in 'data' is the requests of one sequence, and those here take the items in turn")
+        .advise("give the items of the list one by one, and --sequence-length N");
   PERI_ASSIGN(const auto* members, item.as_object());
   std::vector<LoadTensor> out;
   std::string names;

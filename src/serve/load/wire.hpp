@@ -2,6 +2,7 @@
 // complete response. A protocol is a file with a factory.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -36,6 +37,10 @@ class Wire {
   // The cause of kBad, for messages.
   virtual std::string trouble() const { return "no answer of this protocol; is it the port of another one?"; }
   virtual bool keep_open() const = 0;
+  // Whether a sequence of requests has begun on it and not ended.
+  virtual bool in_sequence() const { return false; }
+  // The next request is the last of its sequence.
+  virtual void end_sequence() {}
 };
 using WireMaker = std::function<std::unique_ptr<Wire>()>;
 
@@ -46,6 +51,15 @@ std::unique_ptr<Wire> over_tls(std::unique_ptr<Wire> inner, const Endpoint& wher
 // arrived and `stop` returned true.
 Status talk_once(const Endpoint& where, Wire& wire, int64_t timeout_ms, const std::function<bool()>& stop = nullptr);
 
+// Sequences of a stateful model.
+struct SequenceTerms {
+  int64_t length = 0;      // requests of each, about; 0: kDefaultLength if the model takes sequences, else none
+  double variation = 0.2;  // of the lengths: the share that each may differ
+  uint64_t first_id = 1, last_id = UINT32_MAX;  // correlation ids, in turn
+  uint64_t seed = 1;                            // of the lengths
+  static constexpr int64_t kDefaultLength = 20;
+};
+
 // The model and the inputs of the requests.
 struct LoadSubject {
   Endpoint endpoint;
@@ -55,14 +69,15 @@ struct LoadSubject {
   std::map<std::string, std::vector<int64_t>> shapes;  // of inputs with free dims
   bool zeros = false;                                  // inputs are zeros instead of seeded random numbers
   std::string data_file;                               // perf_analyzer's JSON of inputs; "": seeded, or zeros
+  SequenceTerms sequence;
   uint64_t seed = 1;
 };
 // Reads the model's metadata from the server and makes KServe v2 requests with binary tensors, seeded or of a file,
-// which take turns; over TLS if the endpoint uses it. `rows` receives the rows of a request. Errors: kIo; kInvalid: the
-// server or model refuses, a file that is not as expected; kUsage: free dims without a value, a batch or shape that the
-// metadata contradicts.
-Result<WireMaker> http_wire(const LoadSubject& subject, int64_t* rows = nullptr);
-Result<WireMaker> grpc_wire(const LoadSubject& subject, int64_t* rows = nullptr);
+// which take turns; over TLS if the endpoint uses it. `rows` receives the rows of a request, `sequence` the length of
+// the sequences that the requests are of, 0: of none. Errors: kIo; kInvalid: the server or model refuses, a file that
+// is not as expected; kUsage: free dims without a value, a batch or shape that the metadata contradicts.
+Result<WireMaker> http_wire(const LoadSubject& subject, int64_t* rows = nullptr, int64_t* sequence = nullptr);
+Result<WireMaker> grpc_wire(const LoadSubject& subject, int64_t* rows = nullptr, int64_t* sequence = nullptr);
 // For tests: the requests for a model with the metadata `json`, and the tensors of each; at least one.
 struct LoadTensor {
   std::string name, type;
