@@ -253,6 +253,11 @@ class Ensembles(Served):
         self.assertEqual(status, 503)
         self.assertIn("the ensemble's models no longer fit: input 'x' of step 'one'", said["error"])
         self.assertEqual(self.infer("pinned", request)[0], 200)
+        value = helper.make_tensor_value_info
+        self.put("one", 3, graph=helper.make_graph([helper.make_node("Neg", ["x"], ["z"])], "g", [value("x", TensorProto.FLOAT, ["n", 4])], [value("z", TensorProto.FLOAT, ["n", 4])]))
+        self.assertEqual(self.ask("POST", "/v2/repository/models/one/load")[0], 200)
+        status, said = self.infer("latest", request)
+        self.assertEqual((status, "output 'y' of step 'one' is none of the model's" in said["error"]), (503, True), said)
         shutil.rmtree(self.repository / "one/1")
         self.assertEqual(self.ask("POST", "/v2/repository/models/one/load")[0], 200)
         self.assertEqual(self.row("pinned")[1], "its model 'one': the model has no version 1 now; served: 3")

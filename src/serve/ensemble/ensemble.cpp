@@ -228,12 +228,16 @@ void Ensemble::came(const std::shared_ptr<Run>& run, size_t k, const Served& ser
   }
   std::vector<size_t> next;
   std::vector<Tensor> outputs;
+  bool fits = true;
   {
     const std::lock_guard<std::mutex> lock(run->mutex);
     const auto ports = served.model->outputs();
-    for (const auto& [port, tensor] : steps_[k].outputs)
-      for (size_t p = 0; p < ports.size() && p < answer.outputs.size(); ++p)
-        if (ports[p].name == port) run->tensors[tensor] = answer.outputs[p];
+    for (const auto& [port, tensor] : steps_[k].outputs) {
+      const auto at = std::ranges::find(ports, port, &plan::Port::name);
+      const auto p = static_cast<size_t>(at - ports.begin());
+      fits = fits && p < answer.outputs.size();
+      if (p < answer.outputs.size()) run->tensors[tensor] = answer.outputs[p];
+    }
     ++run->done;
     if (run->over) return;
     next = run->due(steps_);
@@ -241,6 +245,7 @@ void Ensemble::came(const std::shared_ptr<Run>& run, size_t k, const Served& ser
       for (const plan::Port& p : outputs_)
         if (const auto t = run->tensors.find(p.name); t != run->tensors.end()) outputs.push_back(t->second);
   }
+  if (!fits) return ended(run, misfit(*served.model));
   if (!outputs.empty() && outputs.size() == outputs_.size()) return ended(run, std::move(outputs));
   send(run, std::move(next));
 }
