@@ -139,6 +139,12 @@ static bool takes_sequences(const LoadSubject& subject) {
   return false;
 }
 
+// `next`: the content of each call.
+static std::unique_ptr<Wire> wire_of(std::function<std::shared_ptr<const GrpcRequest>()> next, const Endpoint& at) {
+  auto made = std::make_unique<Http2Wire>(std::move(next), UINT64_MAX);
+  return at.secure ? over_tls(std::move(made), at, "h2") : std::move(made);
+}
+
 Result<WireMaker> grpc_wire(const LoadSubject& subject, int64_t* rows, int64_t* sequence) {
   const std::string asked = named_message(subject);
   Http2Wire wire(call_of(subject.endpoint, "ModelMetadata", asked), kMaxMetadata);
@@ -161,9 +167,6 @@ Result<WireMaker> grpc_wire(const LoadSubject& subject, int64_t* rows, int64_t* 
   for (const std::vector<LoadTensor>& tensors : *all)
     if (infer_message(subject, tensors).size() > kMaxMessage)
       return usage("a request of more than 2 GiB: gRPC has none");
-  const auto secured = [at = subject.endpoint](std::unique_ptr<Wire> wire) {
-    return at.secure ? over_tls(std::move(wire), at, "h2") : std::move(wire);
-  };
   SequenceTerms terms = subject.sequence;
   if (terms.length == 0 && takes_sequences(subject)) terms.length = SequenceTerms::kDefaultLength;
   if (sequence) *sequence = terms.length;
@@ -172,9 +175,7 @@ Result<WireMaker> grpc_wire(const LoadSubject& subject, int64_t* rows, int64_t* 
     for (const std::vector<LoadTensor>& tensors : *all)
       requests.push_back(call_of(subject.endpoint, "ModelInfer", infer_message(subject, tensors)));
     const auto turning = std::make_shared<Turning<std::shared_ptr<const GrpcRequest>>>(std::move(requests));
-    return WireMaker([turning, secured] {
-      return secured(std::make_unique<Http2Wire>([turning] { return turning->next(); }, UINT64_MAX));
-    });
+    return WireMaker([turning, at = subject.endpoint] { return wire_of([turning] { return turning->next(); }, at); });
   }
   const auto sequences = std::make_shared<LoadSequences>(terms);
   const auto turning = std::make_shared<Turning<std::vector<LoadTensor>>>(std::move(*all));
@@ -184,7 +185,7 @@ Result<WireMaker> grpc_wire(const LoadSubject& subject, int64_t* rows, int64_t* 
       const LoadStep step = its->next();
       return call_of(subject.endpoint, "ModelInfer", infer_message(subject, turning->next(), &step));
     };
-    return in_sequence(secured(std::make_unique<Http2Wire>(next, UINT64_MAX)), its);
+    return in_sequence(wire_of(next, subject.endpoint), its);
   });
 }
 

@@ -9,11 +9,10 @@ namespace peri::serve {
 LoadSequences::LoadSequences(const SequenceTerms& terms) : terms_(terms), rng_(terms.seed), next_(terms.first_id) {}
 
 std::pair<uint64_t, int64_t> LoadSequences::begin() {
-  uint64_t id = next_;
-  do {  // REQUIRES: more ids than connections
-    id = next_;
-    next_ = next_ == terms_.last_id ? terms_.first_id : next_ + 1;
-  } while (live_.contains(id));
+  const auto after = [&](uint64_t id) { return id == terms_.last_id ? terms_.first_id : id + 1; };
+  while (live_.contains(next_)) next_ = after(next_);  // REQUIRES: as many ids as connections
+  const uint64_t id = next_;
+  next_ = after(id);
   live_.insert(id);
   const double share = 1 + terms_.variation * (2 * rng_.uniform() - 1);
   return {id, std::max<int64_t>(1, std::llround(share * static_cast<double>(terms_.length)))};

@@ -43,8 +43,8 @@ class LoadSequence {
   // Of the next request. One whose last request failed, or was not answered, is given up for a new one.
   LoadStep next();
   void answered(bool well);
-  // Whether it has begun and not ended.
-  bool open() const { return id_.has_value(); }
+  // Whether it has begun, goes on, and every request of it is answered.
+  bool open() const { return id_ && !asked_; }
   // The next request is its last.
   void last() { left_ = std::min<int64_t>(left_, 1); }
 

@@ -37,7 +37,7 @@ class Wire {
   // The cause of kBad, for messages.
   virtual std::string trouble() const { return "no answer of this protocol; is it the port of another one?"; }
   virtual bool keep_open() const = 0;
-  // Whether a sequence of requests has begun on it and not ended.
+  // Whether a sequence of requests has begun on it, goes on, and every request of it is answered.
   virtual bool in_sequence() const { return false; }
   // The next request is the last of its sequence.
   virtual void end_sequence() {}
