@@ -141,8 +141,9 @@ static bool takes_sequences(const LoadSubject& subject) {
 
 // `next`: the content of each call.
 static std::unique_ptr<Wire> wire_of(std::function<std::shared_ptr<const GrpcRequest>()> next, const Endpoint& at) {
-  auto made = std::make_unique<Http2Wire>(std::move(next), UINT64_MAX);
-  return at.secure ? over_tls(std::move(made), at, "h2") : std::move(made);
+  std::unique_ptr<Wire> made = std::make_unique<Http2Wire>(std::move(next), UINT64_MAX);
+  if (at.secure) made = over_tls(std::move(made), at, "h2");
+  return made;
 }
 
 Result<WireMaker> grpc_wire(const LoadSubject& subject, int64_t* rows, int64_t* sequence) {
