@@ -7,6 +7,7 @@
 #include "base/plural.hpp"
 #include "base/thread_pool.hpp"
 #include "build/machine.hpp"
+#include "build/on_reference.hpp"
 #include "build/open.hpp"
 #include "build/proof.hpp"
 
@@ -132,7 +133,6 @@ Status take_step(const Json& s, Explanation* explained, bool of_run) {
   out.in_bodies += step.in_body;
   out.uncounted += !step.runs;
   out.timed += step.timed();
-  out.reference += proof_word(s, "chosen") == "reference";
   take_least(out, &step);
   if (step.timed()) out.ms += step.ms;
   out.steps.push_back(std::move(step));
@@ -151,6 +151,10 @@ Result<Explanation> explain(const Json& proof, bool compare) {
   if (out.steps.empty() && !proof.find("steps"))
     return invalid("the proof has no list of steps").advise("build the engine again, which writes its proof");
   for (const ExplainedStep& step : out.steps) {
+    const bool reference = proof_word(*step.step, "chosen") == "reference";
+    out.reference += reference;
+    out.slow +=
+        reference && is_slow(step.timed() ? std::optional(step.ms) : std::nullopt, out.ms, step.work, step.in_body);
     if (out.timed && !step.timed()) continue;
     out.floor += step.floor.value_or(0);
     out.floorless += !step.floor;
@@ -183,7 +187,7 @@ std::string Explanation::text() const {
     return head + "none measured" + (untimed_because.empty() ? "" : " (" + untimed_because + ")") + ", " + least;
   const auto untimed = static_cast<int64_t>(steps.size() - timed);
   std::string left = untimed > 0 ? "; " + counted(untimed, "step") + " without a time" : "";
-  if (reference) left += "; " + counted(static_cast<int64_t>(reference), "step") + " on the slow reference";
+  if (slow) left += "; " + counted(static_cast<int64_t>(slow), "step") + " on the slow reference";
   if (away > 0)
     left += "; what sustained rates would give is not known of " + counted(static_cast<int64_t>(away), "step") +
             " on a device";

@@ -85,7 +85,8 @@ void print_rows(const Page& page, const build::Explanation& e, size_t top, bool 
             "MB");
   for (size_t k = 0; k < e.steps.size() && k < top; ++k) print_row(page, e.steps[k], e.ms, full);
   if (e.steps.size() > top)
-    page.line("and %zu more: --top N shows them, --full shows candidates and refusals", e.steps.size() - top);
+    page.line("and %zu more: --top N shows them%s", e.steps.size() - top,
+              full ? "" : ", --full shows candidates and refusals");
 }
 
 Result<Outcome> run(const Arguments& arguments) {

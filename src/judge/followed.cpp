@@ -30,6 +30,9 @@ constexpr int64_t kMaxElements = int64_t{1} << 28;  // of all values that are ke
 constexpr uint64_t kMaxShakes = 64, kFewShakes = 21;
 constexpr double kMaxChoiceFlops = 1e9;  // of a piece whose choice is computed as a whole
 
+// Of a value that is not the model's, though it has its name: a pass gave it another shape.
+constexpr const char* kAnotherType = "it has another type than the model says";
+
 // A piece of the model: what makes one value from those at hand.
 struct Piece {
   ir::Graph graph;
@@ -175,8 +178,9 @@ std::vector<ops::RefTensor> arguments_of(const Piece& piece, const Known& known,
 }
 
 // One value against what the piece makes of the arguments: how many elements are ties; `why` where one is none.
+// `unbounded`: how many are within a radius that is not finite.
 Result<int64_t> prove(const Piece& piece, const Known& known, const Weights& weights, const Tensor& got,
-                      const FollowTerms& terms, std::string* why) {
+                      const FollowTerms& terms, int64_t* unbounded, std::string* why) {
   const bool narrowed = std::any_of(piece.arguments.begin(), piece.arguments.end(),
                                     [&](const ir::Value* v) { return weights.exact.contains(v); });
   const std::vector<ops::RefTensor> in = arguments_of(piece, known, weights, Take::kRounded, 0);
@@ -185,7 +189,7 @@ Result<int64_t> prove(const Piece& piece, const Known& known, const Weights& wei
   PERI_ASSIGN(const auto exact, ops::run_reference(piece.graph, in, options));
   const ops::RefTensor& want = exact[0];
   if (want.dims != got.dims() || want.dtype != got.dtype()) {
-    *why = "it has another type than the model says";
+    *why = kAnotherType;
     return 0;
   }
   std::vector<Reach> open;
@@ -193,7 +197,11 @@ Result<int64_t> prove(const Piece& piece, const Known& known, const Weights& wei
   const int64_t count = held.empty() ? got.numel() : std::ssize(held);
   for (int64_t n = 0; n < count; ++n) {
     const int64_t at = held.empty() ? n : held[static_cast<size_t>(n)];
-    if (within(want, got, at)) continue;
+    if (within(want, got, at)) {
+      *unbounded += want.floating() && std::isfinite(want.f[static_cast<size_t>(at)]) &&
+                    !std::isfinite(radius_at(want, static_cast<size_t>(at)));
+      continue;
+    }
     const double w = want.floating()                ? want.f[static_cast<size_t>(at)]
                      : want.dtype == DType::kString ? 0
                                                     : static_cast<double>(want.i[static_cast<size_t>(at)]);
@@ -337,7 +345,6 @@ Result<Followed> follow(const ir::Graph& graph, size_t k, runtime::Session& sess
   for (size_t n = 0; n < inputs.size(); ++n) known.emplace(model.inputs[n], inputs[n]);
   PERI_ASSIGN(const Weights weights,
               rounded_weights(model, wanted, session.engine().program().precision, terms.threads, &known));
-  std::string first = "no step computes it";  // what was not proven
   for (const ir::Node* n : way_to(model, wanted, {}))
     for (const ir::Value* v : n->outputs) {
       const auto it = kept.values.find(v->name);
@@ -345,15 +352,21 @@ Result<Followed> follow(const ir::Graph& graph, size_t k, runtime::Session& sess
       if (stop_asked()) return Error(ErrorKind::kCancelled, "the reference was stopped").at_node(n->name);
       if (terms.progress) terms.progress(v->name);
       std::string why;
-      PERI_ASSIGN(const int64_t ties, prove(piece_of(model, v, known), known, weights, it->second, terms, &why));
-      if (!why.empty() && f.unproven++ == 0) first = "'" + v->name + "': " + why;
+      int64_t unbounded = 0;
+      PERI_ASSIGN(const int64_t ties,
+                  prove(piece_of(model, v, known), known, weights, it->second, terms, &unbounded, &why));
+      const bool off = !why.empty() && (why != kAnotherType || v == wanted);
+      if ((off && f.off == 0) || (!why.empty() && f.unproven == 0)) f.first = "'" + v->name + "': " + why;
+      f.unproven += !why.empty();
+      f.off += off;
       if (!why.empty() && v == wanted) f.at_elements = true;
       if (!why.empty()) continue;
       ++f.values;
       f.ties += ties;
+      f.unbounded += unbounded;
       known.emplace(v, it->second);
     }
-  if (!known.contains(wanted)) f.wrong = first;
+  if (!known.contains(wanted)) f.wrong = f.unproven > 0 ? f.first : "no step computes it";
   return f;
 }
 

@@ -25,6 +25,7 @@ std::vector<std::string> texts(const char* t) {
                     own = std::string(t) + "[4,1] = [0.0, " + (t[0] == 'f' ? "-65504.0" : "-3.3895e38") + ", 0.0, 0.0]";
   return {text_of(t, rows, "attention(q, k, v, m)", 16),
           text_of(t, rows, "attention(q, k, v, m) {causal=1}", 64),
+          text_of(t, rows, "attention(q, k, v, m) {softcap=5.0}", 16),
           text_of(t, keys, "attention(q, k, v, m)", 16),
           text_of(t, keys, "attention(q, k, v, m) {causal=1, zero_hidden_rows=1}", 40),
           text_of(t, own, "attention(q, k, v, m)", 16),

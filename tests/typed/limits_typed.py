@@ -62,9 +62,9 @@ class Limits(Typed):
         r = self.peri("inspect", "wide.onnx", "--json", "-")
         self.assertEqual(r.returncode, 1)
         error = json.loads(r.stdout)["error"]
-        for said in ("wide.onnx", "'wide'", "64 TiB", "1048576,1048576"):
+        for said in ("wide.onnx", "'wide'", "4.0 TiB", "1048576,1048576"):
             self.assertIn(said, r.stderr.decode())
-        self.assertEqual((error["file"], error["node"], error["expected"]), ("wide.onnx", "wide", "at most 64 TiB"))
+        self.assertEqual((error["file"], error["node"], error["expected"]), ("wide.onnx", "wide", "at most 4.0 TiB"))
 
     def test_thousands_of_outputs_are_written_in_proportion(self):
         """Their files are compared with each other and with those that are read, not each with each."""
@@ -120,7 +120,7 @@ class Limits(Typed):
 
     def test_a_value_of_terabytes_is_told_with_its_name(self):
         said = self.ends(1, "inspect", DIGITS, "--dims", "batch=1000000000")
-        self.assertRegex(said, r"digits_cnn.onnx: '[^']+': a value would take [0-9]+ bytes: expected at most 4 TiB; give smaller sizes")
+        self.assertRegex(said, r"digits_cnn.onnx: '[^']+': a value would take [0-9.]+ TiB: expected at most 4.0 TiB; give smaller sizes")
 
     def test_fixed_sizes_are_not_advised_to_be_others(self):
         """A model without named dimensions has none that --dims could give."""

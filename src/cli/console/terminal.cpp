@@ -180,6 +180,12 @@ void say(std::string_view line) {
   to_file(line);
 }
 
+void say_wrapped(std::string_view line) {
+  const size_t columns = isatty(2) == 1 ? std::max(terminal_columns(2), kMinColumns) : 0;
+  std::fprintf(stderr, "%s\n", wrapped(printable(line), columns).c_str());
+  to_file(line);
+}
+
 Progress::Progress(bool quiet) : quiet_(quiet), terminal_(redraws(2)), start_ns_(now_ns()) {
   last_ns_ = start_ns_ - kPlainLineEveryNs + kFirstPlainLineNs;
 }

@@ -29,8 +29,10 @@ void clear_screen();
 // A line wrapped at spaces to this many columns (0: not wrapped); continuation lines are indented.
 std::string wrapped(std::string_view line, size_t columns);
 
-// Prints a line on standard error, escaped by printable().
+// Prints a line on standard error, escaped by printable(); say_wrapped(): wrapped on a terminal, if nobody is to copy a
+// command from it.
 void say(std::string_view line);
+void say_wrapped(std::string_view line);
 
 // From now on progress lines are logged with the seconds since the start: on standard error if `verbose`, and in the
 // file `path`, which is replaced, together with the lines of say(); "": no file. Errors: kIo.

@@ -46,6 +46,7 @@ class InSequence final : public Wire {
   Heard closed() override { return heard(inner_->closed()); }
   std::string failure() const override { return inner_->failure(); }
   std::string said() const override { return inner_->said(); }
+  std::string wrong() const override { return inner_->wrong(); }
   std::string trouble() const override { return inner_->trouble(); }
   bool keep_open() const override { return inner_->keep_open(); }
   bool in_sequence() const override { return sequence_->open(); }

@@ -242,6 +242,7 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
   served->note = loaded.note;
   for (const std::string& n : config.notes) served->note += (served->note.empty() ? "" : "; ") + n;
   served->backend = loaded.backend;
+  served->told = loaded.told;
   const auto tokenizer = loaded.sections.find(std::string(text::kTokenizerSection));
   const auto pipeline = loaded.sections.find(std::string(text::kPipelineSection));
   if (tokenizer != loaded.sections.end() && pipeline != loaded.sections.end()) {

@@ -28,6 +28,7 @@ struct Loaded {
   Canary canary;
   // Sections of the engine that the server itself reads, by name: a tokenizer.
   std::map<std::string, std::string> sections = {};
+  std::map<std::string, std::string> told = {};  // further parameters of the configuration that clients read
 };
 struct LoadOrder {
   std::string name;

@@ -17,6 +17,7 @@ struct Served {
   std::unique_ptr<Model> model;
   ModelConfig config;
   std::string note, backend;
+  std::map<std::string, std::string> told;                 // further parameters of the configuration that clients read
   std::shared_ptr<const text::TextPipeline> text;          // null: no tokenizer
   std::map<std::string, std::vector<std::string>> labels;  // of classes, by output
   int64_t memory_bytes = 0;
