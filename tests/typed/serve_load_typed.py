@@ -126,13 +126,13 @@ class Load(Served):
         self.assertIn("Connection refused", self.ends(1, "bench", "-u", self.endpoint(), "-m", "add"))
 
     def test_sequences_of_a_file_are_requests(self):
-        """Of a server that takes them, each step one; of one that does not, the remedy is a client that sends sequences."""
+        """Of a server that takes them, each step one; of one that does not, the remedy is a load of sequences."""
         (self.folder / "data.json").write_text(json.dumps({"data": [[{"x": [1, 2, 3, 4]}, {"x": [5, 6, 7, 8]}], {"x": [1, 2, 3, 4]}]}))
         for answers, want in ((100, 0), (0, 1)):
             with Losing("failing", answers) as server:
                 words = ("bench", "-u", f"127.0.0.1:{server.server_port}", "-m", "m", "--request-count", "4", "--warmup-request-count", "1", "--input-data", "data.json")
                 said = self.ends(want, *words)
-            self.assertEqual("needs a client that sends sequence_id, sequence_start and sequence_end" in said, want == 1, said)
+            self.assertEqual("needs requests of sequences: --sequence-length N" in said, want == 1, said)
 
     def test_bench_compares_answers_with_validation_data(self):
         self.put("plain")  # adds 1

@@ -11,6 +11,7 @@ import onnx
 import tritonclient.grpc
 import tritonclient.http
 from onnx import TensorProto, helper, parser
+from tritonclient.utils import InferenceServerException
 
 from served import Served
 from typed import PERI, main
@@ -28,6 +29,23 @@ class Told(Served):
     def value(self):
         status, said = self.infer("add", self.rows([[0, 0, 0, 0]]))
         return said["outputs"][0]["data"][0] if status == 200 else status
+
+    def test_a_load_that_is_refused_for_what_it_says(self):
+        """A configuration that no model of the repository has: the request is told, and all is as it was, ready too."""
+        self.put("add", config="max_batch_size: 4\n")
+        self.serve("--model-control-mode", "explicit", "--load-model", "add")
+        client = self.closed(tritonclient.http.InferenceServerClient(f"127.0.0.1:{self.port}"))
+        wider = json.dumps({"max_batch_size": 4, "input": [{"name": "x", "data_type": "TYPE_FP32", "dims": [5]}]})
+        for config, words in (("max_batch_size: 4", "JSON"), (wider, "expected")):
+            with self.assertRaisesRegex(InferenceServerException, words):
+                client.load_model("add", config=config)
+            self.assertEqual((client.is_server_ready(), client.is_model_ready("add"), self.value()), (True, True, 1.0))
+            self.assertEqual(client.get_model_repository_index(), [{"name": "add", "version": "1", "state": "READY"}])
+        client.unload_model("add")
+        with self.assertRaisesRegex(InferenceServerException, "expected"):
+            client.load_model("add", config=wider)
+        self.assertEqual([(r["state"], r["reason"]) for r in client.get_model_repository_index()], [("UNAVAILABLE", "not loaded")])
+        self.assertTrue(client.is_server_ready())
 
     def test_what_a_failed_reload_says(self):
         """The version before goes on, and the index has the reason, for a configuration that cannot be read as for a model."""

@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -194,7 +195,7 @@ class Watch(Served):
         self.stop()
         kept = self.repository / "add/batching.1.json"
         said = json.loads(kept.read_text())
-        self.assertEqual((said["format"], said["objective"]), ("peri batching 1", "p99=2000ms"))
+        self.assertEqual((said["format"], said["objective"]), ("peri batching 2", "p99=2000ms"))
         self.assertLessEqual(said["quantile_ms"], 2000)
         self.assertIn(f"{kept}: batches of up to {said['max_batch_size']} rows", self.log.read_text())
         self.assertIn("plain version 1: not tuned", self.log.read_text())
@@ -205,10 +206,15 @@ class Watch(Served):
         self.assertEqual(config["parameters"]["peri_batch_sizes"]["string_value"].split(",")[-1], "3")
         self.stop()
         self.assertIn("a delay of 7 ms", self.log.read_text())
+        time.sleep(0.02)
+        self.repository = shutil.copytree(self.repository, self.folder / "copy", copy_function=shutil.copyfile)  # the same bytes, at another time
+        self.serve()
+        self.stop()
+        self.assertIn(f"{self.repository}/add/batching.1.json: batches of up to 3 rows", self.log.read_text())
         self.put("add", config=BATCHED, add=2.0)
         self.serve()
         self.stop()
-        self.assertIn("not used", self.log.read_text())
+        self.assertIn("is of other files, instances or another machine: not used", self.log.read_text())
         self.assertIn("p99=20ms", self.ends(2, "serve", "--model-repository", self.repository, "--tune", "fast"))
 
     def test_profiles(self):

@@ -8,13 +8,14 @@
 #include "base/json.hpp"
 #include "base/plural.hpp"
 #include "cli/console/page.hpp"
+#include "cli/console/sequences.hpp"
 #include "cli/console/terminal.hpp"
 #include "serve/load/load.hpp"
 
 namespace peri::cli {
 
 std::vector<Flag> endpoint_flags() {
-  return {
+  std::vector<Flag> out = {
       {"--endpoint", "-u", "URL", "send load to a server: http://HOST:PORT, https://, grpc://, grpcs:// or unix:PATH"},
       {"--model-name", "-m", "NAME", "with --endpoint: the model"},
       {"--model-version", "-x", "N", "with --endpoint: its version (default: the latest)"},
@@ -51,6 +52,8 @@ std::vector<Flag> endpoint_flags() {
       {"--ssl-grpc-use-ssl", "", "", "with -i grpc: use TLS, like grpcs://"},
       {"--ssl-grpc-root-certifications-file", "", "FILE", "the same as --ssl-https-ca-certificates-file"},
   };
+  for (const Flag& f : sequence_flags()) out.push_back(f);
+  return out;
 }
 
 Result<std::vector<double>> range_of(const Arguments& arguments, std::string_view flag, double low, double high) {
@@ -167,6 +170,7 @@ Result<serve::LoadSubject> subject_of(const Arguments& a) {
   PERI_ASSIGN(s.batch, a.number("--batch-size", 1, 1 << 20, 1));
   s.batch_given = a.has("--batch-size");
   PERI_ASSIGN(s.shapes, shapes_of(a));
+  PERI_ASSIGN(s.sequence, sequences_of(a));
   const std::string data = a.get("--input-data", "random");
   if (data != "random" && data != "zero") s.data_path = data;
   s.zeros = data == "zero";
@@ -293,33 +297,35 @@ Result<std::vector<serve::LoadTerms>> points_of(const Arguments& a, const serve:
   }
   return out;
 }
-
 Error nothing_succeeded(const serve::LoadSubject& subject, const serve::LoadResult& r, const serve::LoadFacts& facts) {
   if (r.wrong() > 0)
     return Error(ErrorKind::kAccuracy, "no answer is right: " + r.error_text(serve::LoadResult::kWrong))
         .in_file(subject.endpoint.text());
-  return refused("no request succeeded: %s",
-                 r.errors.empty() ? "none was answered" : r.error_text(r.errors.begin()->first).c_str())
+  const std::string why = r.errors.empty() ? "none was answered" : r.error_text(r.errors.begin()->first);
+  const bool stateful = facts.sequence == 0 && (facts.steps || why.find("correlation ID") != std::string::npos);
+  return refused("no request succeeded: %s", why.c_str())
       .in_file(subject.endpoint.text())
       .advise(r.errors.empty() ? "give windows in which one can be: --measurement-interval MS"
-              : facts.steps ? "the lists of --input-data are sent request by request: a model that keeps state needs a "
-                              "client that sends sequence_id, sequence_start and sequence_end"
-                            : "");
+              : stateful       ? "a model that keeps state needs requests of sequences: --sequence-length N"
+                               : "");
 }
 }  // namespace
 
 Result<Outcome> bench_endpoint(const Arguments& arguments) {
   PERI_ASSIGN(const serve::LoadSubject subject, subject_of(arguments));
   PERI_ASSIGN(const serve::LoadTerms base, terms_of(arguments));
-  PERI_ASSIGN(const auto points, points_of(arguments, base));
+  PERI_ASSIGN(auto points, points_of(arguments, base));
   serve::LoadFacts facts;
   PERI_ASSIGN(const serve::WireMaker maker,
               subject.endpoint.grpc ? serve::grpc_wire(subject, &facts) : serve::http_wire(subject, &facts));
+  PERI_TRY(take_sequences(arguments, subject.sequence, facts, &points));
   const Page page(arguments);
+  if (facts.sequence > 0) page.line("in sequences of about %lld requests", static_cast<long long>(facts.sequence));
   page.line("%9s %10s %10s %9s %9s %9s %9s %7s", points[0].rate > 0 ? "rate/s" : "at once", "answers/s", "goodput/s",
             "p50 ms", "p90 ms", "p95 ms", "p99 ms", "failed");
   JsonWriter w;
   w.begin_object().field("endpoint", subject.endpoint.text()).field("model", subject.model).field("batch", facts.rows);
+  if (facts.sequence > 0) w.field("sequence_length", facts.sequence);
   w.key("points").begin_array();
   Outcome out;
   bool stable = true;

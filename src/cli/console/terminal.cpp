@@ -98,6 +98,11 @@ void keep_streams() {
 
 size_t output_columns() { return isatty(1) == 1 ? std::max(terminal_columns(1), kMinColumns) : 0; }
 
+size_t output_rows() {
+  winsize size{};
+  return isatty(1) == 1 && ioctl(1, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
+}
+
 std::string help_row(const std::string& left, std::string_view text, size_t indent, size_t columns) {
   if (columns && indent > columns / 2) indent = std::min(indent, size_t{8});
   std::string out = left, line;

@@ -18,6 +18,8 @@ void keep_streams();
 
 // Columns of the terminal at standard output; 0: it is not a terminal, and lines are not wrapped.
 size_t output_columns();
+// Rows of it; 0: it is not a terminal, or has no size.
+size_t output_rows();
 // A row of help: `left`, then `text` from column `indent` on, on a new line if `left` is too long. Lines are wrapped at
 // spaces to this many columns (0: not wrapped).
 std::string help_row(const std::string& left, std::string_view text, size_t indent, size_t columns);

@@ -3,6 +3,7 @@
 
 #include "base/json.hpp"
 #include "serve/load/reply_parser.hpp"
+#include "serve/load/sequence.hpp"
 #include "serve/load/wanted.hpp"
 
 namespace peri::serve {
@@ -10,7 +11,8 @@ namespace {
 
 class HttpWire final : public Wire {
  public:
-  explicit HttpWire(std::shared_ptr<Turning<HttpRequestText>> requests) : requests_(std::move(requests)) {
+  // `next`: the next request, valid until its next call.
+  explicit HttpWire(std::function<const HttpRequestText*()> next) : next_(std::move(next)) {
     parser_.body = [this](std::string_view piece) {
       if (parser_.status() != 200)
         body_.append(piece.substr(0, kMaxBody - std::min(kMaxBody, body_.size())));
@@ -23,7 +25,7 @@ class HttpWire final : public Wire {
   std::string_view ask() override {
     parser_.begin();
     body_.clear();
-    asked_ = &requests_->next();
+    asked_ = next_();
     return asked_->text;
   }
   Heard hear(std::string_view bytes) override {
@@ -49,7 +51,7 @@ class HttpWire final : public Wire {
 
  private:
   static constexpr size_t kMaxBody = 4096;
-  const std::shared_ptr<Turning<HttpRequestText>> requests_;
+  const std::function<const HttpRequestText*()> next_;
   const HttpRequestText* asked_ = nullptr;  // the last request
   ReplyParser parser_;
   std::string body_;  // of a failure, its first bytes; of an answer that is compared, all
@@ -61,7 +63,9 @@ std::string model_path(const LoadSubject& subject) {
 }
 }  // namespace
 
-static std::string request_with(const LoadSubject& subject, const std::vector<LoadTensor>& all) {
+// `step`: of the sequence that it is of; null: of none.
+static std::string request_with(const LoadSubject& subject, const std::vector<LoadTensor>& all,
+                                const LoadStep* step = nullptr) {
   JsonWriter w;
   std::string tensors;
   w.begin_object().key("inputs").begin_array();
@@ -72,7 +76,9 @@ static std::string request_with(const LoadSubject& subject, const std::vector<Lo
     w.field("binary_data_size", static_cast<uint64_t>(t.bytes.size())).end_object().end_object();
     tensors += t.bytes;
   }
-  w.end_array().key("parameters").begin_object().field("binary_data_output", true).end_object().end_object();
+  w.end_array().key("parameters").begin_object().field("binary_data_output", true);
+  if (step) w.field("sequence_id", step->id).field("sequence_start", step->start).field("sequence_end", step->end);
+  w.end_object().end_object();
   const std::string head = w.take();
   std::string out =
       "POST " + model_path(subject) + "/infer HTTP/1.1\r\n" + subject.endpoint.fields() +
@@ -90,6 +96,14 @@ Result<std::vector<HttpRequestText>> http_requests(const LoadSubject& subject, s
   return out;
 }
 
+// Whether the model's configuration says that it is stateful; a server that has none to show has no such models.
+static bool takes_sequences(const LoadSubject& subject) {
+  const auto said = http_ask(subject.endpoint, "GET", model_path(subject) + "/config");
+  if (!said.ok() || said->status != 200) return false;
+  const auto json = parse_json(said->body);
+  return json.ok() && json->find("sequence_batching");
+}
+
 Result<WireMaker> http_wire(const LoadSubject& subject, LoadFacts* facts) {
   PERI_ASSIGN(const HttpAnswer said, http_ask(subject.endpoint, "GET", model_path(subject)));
   if (said.status == 401) return asks_for_key(subject.endpoint);
@@ -97,13 +111,37 @@ Result<WireMaker> http_wire(const LoadSubject& subject, LoadFacts* facts) {
     return invalid("the server knows no model '%s' that is ready: status %d, %s", subject.model.c_str(), said.status,
                    said.body.substr(0, 300).c_str())
         .in_file(subject.endpoint.text());
-  auto made = http_requests(subject, said.body, facts);
-  if (!made.ok() && !made.error().file.empty()) return std::move(made).error();
-  if (!made.ok()) return std::move(made).error().in_file(subject.endpoint.text());
-  const auto requests = std::make_shared<Turning<HttpRequestText>>(std::move(*made));
-  return WireMaker([requests, where = subject.endpoint]() -> std::unique_ptr<Wire> {
-    auto made = std::make_unique<HttpWire>(requests);
-    return where.secure ? over_tls(std::move(made), where, "http/1.1") : std::move(made);
+  auto all = requests_of(subject, said.body);
+  if (!all.ok() && !all.error().file.empty()) return std::move(all).error();
+  if (!all.ok()) return std::move(all).error().in_file(subject.endpoint.text());
+  SequenceTerms terms = subject.sequence;
+  if (terms.length == 0 && takes_sequences(subject)) terms.length = SequenceTerms::kDefaultLength;
+  if (facts) {
+    *facts = facts_of(*all);
+    facts->sequence = terms.length;
+  }
+  const auto secured = [where = subject.endpoint](std::unique_ptr<Wire> wire) {
+    return where.secure ? over_tls(std::move(wire), where, "http/1.1") : std::move(wire);
+  };
+  if (terms.length == 0) {
+    std::vector<HttpRequestText> made;
+    for (LoadRequest& r : *all) made.push_back({request_with(subject, r.inputs), std::move(r.wanted)});
+    const auto requests = std::make_shared<Turning<HttpRequestText>>(std::move(made));
+    return WireMaker(
+        [requests, secured] { return secured(std::make_unique<HttpWire>([requests] { return &requests->next(); })); });
+  }
+  const auto sequences = std::make_shared<LoadSequences>(terms);
+  const auto turning = std::make_shared<Turning<LoadRequest>>(std::move(*all));
+  return WireMaker([=]() {
+    const auto its = std::make_shared<LoadSequence>(sequences);
+    const auto held = std::make_shared<HttpRequestText>();
+    return in_sequence(secured(std::make_unique<HttpWire>([=] {
+                         const LoadStep step = its->next();
+                         const LoadRequest& r = turning->next();
+                         *held = {request_with(subject, r.inputs, &step), r.wanted};
+                         return static_cast<const HttpRequestText*>(held.get());
+                       })),
+                       its);
   });
 }
 

@@ -13,16 +13,10 @@
 
 #include "base/clock.hpp"
 #include "base/rng.hpp"
+#include "serve/load/window.hpp"
 
 namespace peri::serve {
 namespace {
-
-struct Window {
-  int64_t begin_ns = 0, end_ns = 0;
-  uint64_t ok = 0, good = 0;
-  std::map<std::string, uint64_t> errors;
-  stats::Histogram latency, service, failed_times;
-};
 
 double cpu_seconds() {
   rusage u{};
@@ -34,6 +28,7 @@ double cpu_seconds() {
 constexpr int64_t kNoCount = -1;        // a window of time
 constexpr int64_t kRetryNs = 10000000;  // after a refused connection
 constexpr uint64_t kMaxRefused = 8;     // in a row
+constexpr int64_t kEndNs = 1000000000;  // to end sequences after an interruption
 constexpr int kMinTimeouts = 2;         // of a server that is gone: one request may be slow, or one connection dead
 
 class Loop {
@@ -59,6 +54,8 @@ class Loop {
   bool open_loop() const { return terms_.rate > 0; }
   void make_due(int64_t now);
   Status send_due(int64_t now);
+  void ask(size_t k, int64_t now, int64_t due);
+  Status end_sequences();
   Status open(size_t k);
   void push(size_t k);
   void hear(size_t k);
@@ -70,7 +67,7 @@ class Loop {
   Status unheard(int64_t now) const;
   Status wait(int64_t now);
   Status window(int64_t length_ns, int64_t count = kNoCount);
-  bool settled() const;
+  bool settled() const { return serve::settled(windows_, terms_); }
   LoadResult sum() const;
 
   const Endpoint where_;
@@ -89,8 +86,8 @@ class Loop {
   bool cut_ = false;  // the last window was interrupted
   std::optional<Error> lost_;
   int64_t left_ = kNoCount;  // requests to be sent in this window
-  Window now_;
-  std::vector<Window> windows_;
+  LoadWindow now_;
+  std::vector<LoadWindow> windows_;
   std::map<std::string, std::string> said_;  // the server's words on the first failure of each class
   stats::Histogram late_;
   double cpu_begin_ = 0;
@@ -109,29 +106,34 @@ void Loop::make_due(int64_t now) {
 Status Loop::send_due(int64_t now) {
   while (left_ != 0 && !free_.empty() && (!open_loop() || !due_.empty())) {
     const size_t k = free_.back();
-    Talk& t = talks_[k];
-    if (!t.fd.valid() && now < retry_ns_) return Ok{};
-    if (!t.fd.valid()) PERI_TRY(open(k));
+    if (!talks_[k].fd.valid() && now < retry_ns_) return Ok{};
+    if (!talks_[k].fd.valid()) PERI_TRY(open(k));
     free_.pop_back();
-    t.busy = true;
-    ++busy_;
     left_ -= left_ > 0 ? 1 : 0;
-    t.due_ns = now;
+    int64_t due = now;
     if (open_loop()) {
-      t.due_ns = due_.front();
+      due = due_.front();
       due_.pop_front();
     }
-    t.sent_ns = t.connecting ? 0 : now;
-    if (t.out.empty()) {
-      t.out = t.wire->ask();
-    } else {
-      std::string both(t.out);
-      t.held = std::move(both += t.wire->ask());
-      t.out = t.held;
-    }
-    if (!t.connecting) push(k);
+    ask(k, now, due);
   }
   return Ok{};
+}
+
+void Loop::ask(size_t k, int64_t now, int64_t due) {
+  Talk& t = talks_[k];
+  t.busy = true;
+  ++busy_;
+  t.due_ns = due;
+  t.sent_ns = t.connecting ? 0 : now;
+  if (t.out.empty()) {
+    t.out = t.wire->ask();
+  } else {
+    std::string both(t.out);
+    t.held = std::move(both += t.wire->ask());
+    t.out = t.held;
+  }
+  if (!t.connecting) push(k);
 }
 
 void Loop::watch(size_t k, uint32_t events, int operation) {
@@ -164,7 +166,7 @@ void Loop::done(size_t k, int64_t now, const std::string& failure, std::optional
   Talk& t = talks_[k];
   t.busy = false;
   --busy_;
-  free_.push_back(k);
+  free_.insert(terms_.sequences ? free_.begin() : free_.end(), k);
   if (said) refused_ = 0;
   if (!failure.empty()) {
     ++now_.errors[failure];
@@ -309,23 +311,23 @@ Status Loop::window(int64_t length_ns, int64_t count) {
   return Ok{};
 }
 
-// Whether the last three windows agree.
-bool Loop::settled() const {
-  if (windows_.size() < 3) return false;
-  const auto near = [&](const auto& value) {
-    double mean = 0, low = 1e300, high = 0;
-    for (size_t k = windows_.size() - 3; k < windows_.size(); ++k) {
-      const double v = value(windows_[k]);
-      mean += v / 3;
-      low = std::min(low, v);
-      high = std::max(high, v);
-    }
-    return mean > 0 && high - mean <= terms_.stability * mean && mean - low <= terms_.stability * mean;
-  };
-  return near([](const Window& w) {
-           return static_cast<double>(w.ok) * 1e9 / static_cast<double>(w.end_ns - w.begin_ns);
-         }) &&
-         near([&](const Window& w) { return static_cast<double>(w.latency.quantile(terms_.quantile)); });
+// Sends one more request, which is not counted, for each sequence that has not ended: an open one would keep its place
+// at the server.
+Status Loop::end_sequences() {
+  const int64_t until = now_ns() + std::min(terms_.timeout_ns, cut_ ? kEndNs : INT64_MAX);
+  for (Talk& t : talks_) t.wire->end_sequence();
+  while (now_ns() < until) {  // Clock: it waits for answers
+    const auto open = [&](size_t k) { return talks_[k].fd.valid() && talks_[k].wire->in_sequence(); };
+    if (busy_ == 0 && std::ranges::none_of(free_, open)) return Ok{};
+    for (size_t n = free_.size(); n > 0; --n)
+      if (const size_t k = free_[n - 1]; open(k)) {
+        free_.erase(free_.begin() + static_cast<ptrdiff_t>(n - 1));
+        ask(k, now_ns(), now_ns());
+      }
+    PERI_TRY(wait(now_ns()));
+    check_timeouts(now_ns());
+  }
+  return Ok{};
 }
 
 LoadResult Loop::sum() const {
@@ -336,7 +338,7 @@ LoadResult Loop::sum() const {
   out.windows = static_cast<int>(windows_.size());
   const size_t first = out.stable && terms_.count == 0 ? windows_.size() - 3 : 0;
   for (size_t k = first; k < windows_.size(); ++k) {
-    const Window& w = windows_[k];
+    const LoadWindow& w = windows_[k];
     out.seconds += static_cast<double>(w.end_ns - w.begin_ns) * 1e-9;
     out.ok += w.ok;
     out.good += w.good;
@@ -379,6 +381,7 @@ Result<LoadResult> Loop::run() {
     windows_.push_back(now_);
   }
   LoadResult all = sum();
+  if (terms_.sequences && !lost_) PERI_TRY(end_sequences());
   if (lost_ && all.ok == 0) return *std::move(lost_);
   if (cut_ && all.ok == 0) return Error(ErrorKind::kCancelled, "interrupted");
   return all;

@@ -26,8 +26,11 @@ struct LoadTerms {
   // A server is taken to be gone that refuses connections, or leaves requests without an answer, for so long, with no
   // answer between them; where requests time out, for two timeouts at least.
   int64_t patience_ns = 2000000000;
-  int64_t threshold_ns = 0;    // answers within it count as goodput; 0: all
-  double quantile = 0.99;      // the quantile that must be stable
+  int64_t threshold_ns = 0;  // answers within it count as goodput; 0: all
+  double quantile = 0.99;    // the quantile that must be stable
+  // The requests of each connection are of sequences: connections take turns, and all sequences are ended after the
+  // last window.
+  bool sequences = false;
   uint64_t seed = 1;           // for gaps
   std::function<bool()> stop;  // polled; may be null
 };

@@ -2,6 +2,7 @@
 // complete response. A protocol is a file with a factory.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -38,6 +39,10 @@ class Wire {
   // The cause of kBad, for messages.
   virtual std::string trouble() const { return "no answer of this protocol; is it the port of another one?"; }
   virtual bool keep_open() const = 0;
+  // Whether a sequence of requests has begun on it, goes on, and every request of it is answered.
+  virtual bool in_sequence() const { return false; }
+  // The next request is the last of its sequence.
+  virtual void end_sequence() {}
 };
 using WireMaker = std::function<std::unique_ptr<Wire>()>;
 
@@ -48,6 +53,15 @@ std::unique_ptr<Wire> over_tls(std::unique_ptr<Wire> inner, const Endpoint& wher
 // arrived and `stop` returned true.
 Status talk_once(const Endpoint& where, Wire& wire, int64_t timeout_ms, const std::function<bool()>& stop = nullptr);
 
+// Sequences of a stateful model.
+struct SequenceTerms {
+  int64_t length = 0;      // requests of each, about; 0: kDefaultLength if the model takes sequences, else none
+  double variation = 0.2;  // of the lengths: the share that each may differ
+  uint64_t first_id = 1, last_id = UINT32_MAX;  // correlation ids, in turn
+  uint64_t seed = 1;                            // of the lengths
+  static constexpr int64_t kDefaultLength = 20;
+};
+
 // The model and the inputs of the requests.
 struct LoadSubject {
   Endpoint endpoint;
@@ -57,12 +71,14 @@ struct LoadSubject {
   std::map<std::string, std::vector<int64_t>> shapes;  // of inputs with free dims
   bool zeros = false;                                  // inputs are zeros instead of seeded random numbers
   std::string data_path;  // of perf_analyzer's inputs: JSON, or a folder of files; "": seeded, or zeros
+  SequenceTerms sequence;
   uint64_t seed = 1;
 };
 struct LoadFacts {
   int64_t rows = 1;      // of a request
   bool checked = false;  // answers are compared with wanted ones
-  bool steps = false;    // of lists in the file: sequences, sent request by request
+  bool steps = false;    // of lists in the file, sent request by request
+  int64_t sequence = 0;  // length of the sequences that the requests are of; 0: of none
 };
 // Reads the model's metadata from the server and makes KServe v2 requests with binary tensors, seeded or of files,
 // which take turns; over TLS if the endpoint uses it. Errors: kIo; kInvalid: the server or model refuses, a file that

@@ -25,7 +25,7 @@ struct Served {
   uint64_t stamp = 0;
 };
 using ServedPtr = std::shared_ptr<const Served>;
-// A served version, "": the latest; null: there is none.
-using FindModel = std::function<ServedPtr(const std::string& name, const std::string& version)>;
+// A served version, "": the latest; null: there is none, and `why`, unless it is null, says why.
+using FindModel = std::function<ServedPtr(const std::string& name, const std::string& version, std::string* why)>;
 
 }  // namespace peri::serve

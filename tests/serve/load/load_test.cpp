@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "serve/http/message.hpp"
+#include "serve/load/sequence.hpp"
 #include "tests/places.hpp"
 
 namespace peri::serve {
@@ -331,6 +332,36 @@ TEST(Endpoint, Urls) {
     EXPECT_FALSE(Endpoint::parse(url, 8000).ok()) << url;
   for (const bool grpc : {false, true})
     EXPECT_NE(Endpoint::parse("ftp://a", 8000, grpc).error().expected.find("unix:PATH"), std::string::npos);
+}
+
+// Its requests, as "id", with '<' at a start and '>' at an end.
+std::string step_of(LoadSequence& s) {
+  const LoadStep step = s.next();
+  return (step.start ? "<" : "") + std::to_string(step.id) + (step.end ? ">" : "");
+}
+
+TEST(LoadSequences, OfTwoConnections) {
+  const auto all =
+      std::make_shared<LoadSequences>(SequenceTerms{.length = 3, .variation = 0, .first_id = 5, .last_id = 7});
+  LoadSequence a(all), b(all);
+  const auto goes_on = [](LoadSequence& s, bool well = true) {
+    const std::string out = step_of(s);
+    s.answered(well);
+    return out;
+  };
+  EXPECT_EQ(goes_on(a), "<5");
+  EXPECT_EQ(goes_on(b), "<6");
+  EXPECT_EQ(goes_on(a), "5");
+  EXPECT_EQ(goes_on(a), "5>");
+  EXPECT_FALSE(a.open());
+  EXPECT_EQ(goes_on(a, false), "<7");  // what failed is given up
+  EXPECT_EQ(goes_on(a), "<5");
+  EXPECT_EQ(step_of(a), "5");  // and so is what got no answer
+  EXPECT_FALSE(a.open());
+  EXPECT_EQ(goes_on(a), "<7") << "6 is alive";
+  b.last();
+  EXPECT_EQ(goes_on(b), "6>");
+  EXPECT_EQ(goes_on(b), "<5");
 }
 
 }  // namespace
