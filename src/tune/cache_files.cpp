@@ -46,7 +46,7 @@ std::string set_aside(const std::string& file) {
   while (::flock(lock.get(), LOCK_EX) != 0)
     if (errno != EINTR) return "";
   if (!is_damaged(file)) return "";
-  const std::string aside = file + kDamagedTail;
+  std::string aside = file + kDamagedTail;
   for (const char* tail : {"-journal", "-wal", "-shm", ""})
     if (std::rename((file + tail).c_str(), (aside + tail).c_str()) != 0 && (errno != ENOENT || !*tail)) return "";
   return aside;
