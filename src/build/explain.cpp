@@ -95,6 +95,7 @@ namespace {
 // The floor of a step is that of what it runs on: a device's was told when the step was timed there.
 void take_least(const Explanation& e, ExplainedStep* step) {
   const auto runs = static_cast<double>(step->runs.value_or(1));
+  if (step->of_engine && step->assumed_size > 0) return;  // what is known of its work is that of another size
   step->device = proof_word(*step->step, "device");
   if (step->device.empty() && step->evidence.statistic == tune::kChainStatistic) step->device = "a device";
   if (step->device.empty()) {
@@ -106,16 +107,19 @@ void take_least(const Explanation& e, ExplainedStep* step) {
   }
 }
 
-// How often it runs, and what it takes: as timed alone, or, where nothing times it alone, in a run of the engine.
+// How often it runs, and what it takes: as timed alone, or, where nothing times it alone at its sizes, in a run of the
+// engine.
 Status take_time(const Json& s, ExplainedStep* step) {
   if (!step->in_body) step->runs = 1;
   if (step->evidence.timed()) step->ms = step->evidence.time_ms;
+  PERI_ASSIGN(step->assumed_size, s.get_int("assumed_size", 0));
   const Json* in_run = s.find("in_run");
   if (!in_run) return Ok{};
   PERI_ASSIGN(const int64_t runs, in_run->get_int("runs"));
   PERI_ASSIGN(const double ms, in_run->get_double("ms"));
   step->runs = runs;
-  step->ms = step->evidence.timed() ? step->evidence.time_ms * static_cast<double>(runs) : ms;
+  step->of_engine = !step->evidence.timed() || step->assumed_size > 0;
+  step->ms = step->of_engine ? ms : step->evidence.time_ms * static_cast<double>(runs);
   return Ok{};
 }
 

@@ -224,6 +224,7 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   page.line("%s: engine '%s' built by %s for %s, in %s, %s", path.c_str(), p.name.c_str(), p.builder.c_str(),
             p.backend.c_str(), std::string(dtype_name(p.precision)).c_str(),
             bytes_text(static_cast<double>(e.file->size())).c_str());
+  page.line("  hash    %s", hex64(plan::engine_hash(e.file->bytes())).c_str());
   for (const plan::Port& port : p.inputs)
     page.line("  input   %s %s%s", in_columns(port.name, kNameColumns).c_str(),
               std::string(dtype_name(port.dtype)).c_str(), shape_text(port.shape).c_str());

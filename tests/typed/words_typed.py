@@ -228,6 +228,25 @@ class Words(Typed):
         self.assertNotIn("fastest", said)
         self.assertIn("--variable names no input of the problem: expected one of ", self.ends(2, "replay", "relu x=f32[4]", "--variable", "nope"))
 
+    def test_an_engine_is_named_by_its_hash(self):
+        self.ends(0, "build", self.model("m.onnx"), "-o", "m.engine", "--no-tune", "--no-cache", "--quiet")
+        told = json.loads(self.peri("inspect", "m.engine", "--json", "-").stdout)["hash"]
+        self.assertRegex(self.peri("inspect", "m.engine").stdout.decode(), rf"(?m)^  hash    {told}$")
+
+    def test_standard_output_has_its_own_name(self):
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        self.assertIn("give the path of a file, or - for standard output", self.ends(1, "inspect", self.model("m.onnx"), "--json", fifo))
+        said = self.ends(1, "build", "m.onnx", "-o", fifo)
+        self.assertTrue(said.endswith("give the path of a file"), said)
+
+    def test_an_input_has_the_name_that_the_line_gives_it(self):
+        line = "matmul a=f32[4,8] b=f32[8,6]"
+        self.assertIn("expected one of a, b, found c", self.ends(2, "replay", line, "--variable", "c"))
+        for name in ("b", "x1"):
+            told = json.loads(self.peri("replay", line, "--variable", name, "--json", "-").stdout)
+            self.assertIn("weights=none", told["problem"])
+
     def test_every_element_stands_in_the_object_too(self):
         model = self.model("m.onnx", op="Log")
         numpy.save(self.folder / "x.npy", numpy.array([[1, 0, -1, 2]], numpy.float32))
