@@ -48,6 +48,9 @@ const Text kTexts[] = {
     {"cuda_conv",
      "graph { input x: f32[1,3,15,14]; input w: f32[24,3,5,5]; y = conv(x, w) {pads=[2,2,2,2]}; output y }",
      {false, true}},
+    {"cuda_conv_transpose_product",
+     "graph { input x: f32[2,24,5,6]; input w: f32[24,10,2,2]; y = conv_transpose(x, w) {strides=[2,2]}; output y }",
+     {false, true}},
 };
 
 struct Case {
@@ -114,7 +117,7 @@ std::vector<float> run(const Case& c, const HostGpu& gpu, size_t elements) {
 TEST(CudaDoubles, ResultsAreTheFloat32NextToTheSum) {
   std::vector<Case> cases;
   add_cases(&cases);
-  ASSERT_GE(cases.size(), 7 * 10u);
+  ASSERT_GE(cases.size(), 8 * 10u);
   HostGpu gpu;
   for (const Case& c : cases)
     for (const KernelLaunch& l : c.launched().launches()) gpu.add(l.text, l.entry);
