@@ -44,8 +44,7 @@ Result<DType> given_dtype(const char* flag, const std::string& name) {
 Status check_files(const Request& r) {
   FileUses files;
   files.reads("the model", r.model);
-  if (r.force)  // else nothing but what this program wrote is replaced
-    for (const std::string& file : files_behind(r.model)) files.reads_part("a file of the model", file);
+  files.reads_parts("a file of the model", [&r] { return files_behind(r.model); });
   files.reads("the lock file that is taken", r.locked_path);
   files.writes("the engine", r.engine_path, plan::kEngineFile);
   if (!r.engine_path.empty()) files.writes("the engine's proof", proof_path(r.engine_path), kProofFile);

@@ -45,7 +45,8 @@ std::vector<Flag> build_flags(std::vector<Flag> first, const std::vector<Flag>& 
       {"--provider", "", "peri|onednn|cublaslt|cudnn|outside|reference", "use only candidates of this provider"},
       {"--settings", "", "N", "number of settings of a kernel's tunables to try beside its default (default: 0)"},
       {"--disable-pass", "", "NAME", "skip a pass", true},
-      {"--dump-passes", "", "DIR", "write the graph before and after each pass that changed it"},
+      {"--dump-passes", "", "DIR", "write the graph before and after each pass that changed it", false, nullptr, "",
+       true},
   };
   flags.insert(flags.end(), std::begin(ours), std::end(ours));
   flags.insert(flags.end(), last.begin(), last.end());
