@@ -89,14 +89,15 @@ Result<double> Arguments::real(std::string_view flag, double low, double high, d
 }
 
 namespace {
-Error unknown_flag(const Command& command, const std::string& word) {
+Error unknown_flag(const Command& command, std::string word) {
+  word.resize(std::min(word.find('='), word.size()));  // of "-hint=latency"; after two dashes it is cut already
   Error error = usage("peri %s has no flag '%s'", std::string(command.name).c_str(), word.c_str());
   if (const std::string_view advice = advice_on(command, word); !advice.empty())
     return std::move(error).advise(std::string(advice));
   std::vector<std::string_view> known;
   for (const Flag& x : command.flags) known.push_back(x.name);
   for (const Flag& x : kCommon) known.push_back(x.name);
-  const std::string near = nearest(word, known), elsewhere = advice_elsewhere(word);
+  const std::string near = nearest(word, known), elsewhere = advice_elsewhere(command, word);
   return std::move(error).advise(!elsewhere.empty() ? elsewhere
                                  : near.empty()     ? "see: peri " + std::string(command.name) + " --help"
                                                     : "did you mean " + near + "?");
