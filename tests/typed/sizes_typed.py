@@ -171,6 +171,13 @@ class Sizes(Typed):
             (case / f"{name}.pb").write_bytes(numpy_helper.from_array(array, name[0] + "_").SerializeToString())
         self.assertIn("1 passed", self.ends(0, "verify", "--suite", "suite"))
 
+    def test_inspect_tells_the_arena_of_a_session(self):
+        self.ends(0, "build", DIGITS, "-o", "a.engine", "--dims", "batch=4", "--no-tune", "--no-cache", "--quiet")
+        r = self.peri("inspect", "a.engine", "--json", "a.json")
+        arena = json.loads((self.folder / "a.json").read_text())["arena_bytes"]
+        self.assertGreaterEqual(arena, 4 * 10 * 4)  # the logits at least
+        self.assertRegex(r.stdout.decode(), r"  arena   [0-9.]+ .*B of each session, at the size it is tuned for")
+
     def test_an_axis_that_follows_may_be_given(self):
         """As trtexec takes the shapes of all inputs; it must be what it follows to, and may be what decides."""
         quick = ("--no-tune", "--no-cache", "--quiet")
