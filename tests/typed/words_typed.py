@@ -79,6 +79,11 @@ class Words(Typed):
         self.ends(0, "inspect", "a.engine", "--json", "i.json", "--quiet")
         self.assertIn("that of a peri inspect", self.ends(1, "compare", "b.json", "i.json"))
 
+    def test_a_model_without_its_seeded_values_names_what_makes_them(self):
+        said = self.ends(1, "inspect", SOURCE / "models/resnet50.stripped.onnx")
+        self.assertIn("its values are left out of the file, which says how they are made", said)
+        self.assertIn("models/materialize.py", said)
+
     def test_a_suite_that_is_no_folder(self):
         (self.folder / "empty").mkdir()
         (self.folder / "file").touch()
