@@ -91,6 +91,9 @@ Result<Made> make(const Request& request) {
     out.built.compiled.notes.push_back(
         "there is no timing cache, since neither XDG_CACHE_HOME nor HOME names a folder; the build goes on without it: "
         "set PERI_CACHE to a folder, or to nothing if none is wanted");
+  if (request.max_iterations > 0 && !plan::has_loop(out.built.compiled.program))
+    out.built.compiled.notes.push_back(format("the limit of %lld iterations has no effect: no step is a loop",
+                                              static_cast<long long>(request.max_iterations)));
   plan::set_iterations(&out.built.compiled.program, limit);
   out.built.compiled.lock.max_iterations = limit;
   out.stopped = is_stopped(request);
