@@ -16,6 +16,7 @@ namespace peri {
 
 namespace {
 constexpr int kMaxLinks = 40;  // as Linux has it
+constexpr const char* kLost = "it would be overwritten: give another path";
 
 std::string identity_of(const struct stat& st) { return std::to_string(st.st_dev) + ":" + std::to_string(st.st_ino); }
 
@@ -67,8 +68,8 @@ void FileUses::reads(std::string_view what, const std::string& path) {
   if (!path.empty()) uses_.push_back({std::string(what), path, nullptr});
 }
 
-void FileUses::reads_part(std::string_view what, const std::string& path) {
-  uses_.push_back({std::string(what), path, nullptr, true});
+void FileUses::reads_parts(std::string_view what, std::function<std::vector<std::string>()> files) {
+  parts_.push_back({std::string(what), std::move(files)});
 }
 
 void FileUses::writes(std::string_view what, const std::string& path, const FileKind& kind) {
@@ -91,12 +92,30 @@ Status FileUses::check_apart() const {
     for (const size_t k : *beside[at]) {
       const Use& other = uses_[k];
       if (k == at || (other.kind && k > at)) continue;
-      if (other.part && check_replaces(written.path, *written.kind, false).ok()) continue;
       return usage("%s and %s are one file", other.what.c_str(), written.what.c_str())
           .in_file(written.path)
-          .advise(other.kind ? "give each a file of its own" : "it would be overwritten: give another path");
+          .advise(other.kind ? "give each a file of its own" : kLost);
     }
   }
+  return Ok{};
+}
+
+Status FileUses::check_parts() const {
+  std::map<std::string, const Use*> replaced;  // files of another kind that are there, by their identity
+  for (const Use& u : uses_)
+    if (std::error_code unknown; u.kind && std::filesystem::is_regular_file(u.path, unknown))
+      if (const auto file = identity_of(u.path); file && !check_replaces(u.path, *u.kind, false).ok())
+        replaced.emplace(*file, &u);
+  if (replaced.empty()) return Ok{};
+  for (const Parts& parts : parts_)
+    for (const std::string& path : parts.files()) {
+      const auto file = identity_of(path);
+      const auto at = file ? replaced.find(*file) : replaced.end();
+      if (at == replaced.end()) continue;
+      return usage("%s and %s are one file", parts.what.c_str(), at->second->what.c_str())
+          .in_file(at->second->path)
+          .advise(kLost);
+    }
   return Ok{};
 }
 
@@ -107,6 +126,7 @@ Status FileUses::check(bool force) const {
           .expecting("the path of a file")
           .advise("./- is a file of that name");
   PERI_TRY(check_apart());
+  PERI_TRY(check_parts());
   for (const Use& u : uses_)
     if (u.kind && u.path != "-") PERI_TRY(check_replaces(u.path, *u.kind, force));
   return Ok{};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,8 +27,9 @@ class FileUses {
  public:
   // `what` names the file in errors: "the model", "--lock". An empty path is ignored.
   void reads(std::string_view what, const std::string& path);
-  // One of a model's further files. Its folder may also hold outputs of this program, which may be replaced.
-  void reads_part(std::string_view what, const std::string& path);
+  // Files behind one that is read, such as those of a folder. Among them may be outputs of this program, which give way
+  // to their own kind; `files` is asked only where one of another kind would be replaced.
+  void reads_parts(std::string_view what, std::function<std::vector<std::string>()> files);
   void writes(std::string_view what, const std::string& path, const FileKind& kind);
 
   // Errors: kUsage where two names are one file (the same inode, or the same path once links are followed; "-" is that
@@ -40,10 +42,15 @@ class FileUses {
   struct Use {
     std::string what, path;
     const FileKind* kind = nullptr;  // null: the file is read
-    bool part = false;               // one of several files of a model
+  };
+  struct Parts {
+    std::string what;
+    std::function<std::vector<std::string>()> files;
   };
   Status check_apart() const;
+  Status check_parts() const;
   std::vector<Use> uses_;
+  std::vector<Parts> parts_;
 };
 
 // The check for a single file that is about to be written.

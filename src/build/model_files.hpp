@@ -1,4 +1,4 @@
-// The files behind a model, beside the one that names it.
+// The files behind one that a command reads.
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace peri::build {
 
-// Of a folder those in it; of an ONNX file those that its external data lies in, as far as they are there.
-std::vector<std::string> files_behind(const std::string& model);
+// Of a folder those in it and in its folders, also behind links; of an ONNX file those that its external data lies in,
+// of the manifest of a kernel its source, as far as they are there.
+std::vector<std::string> files_behind(const std::string& path);
 
 }  // namespace peri::build

@@ -44,8 +44,7 @@ Result<DType> given_dtype(const char* flag, const std::string& name) {
 Status check_files(const Request& r) {
   FileUses files;
   files.reads("the model", r.model);
-  if (r.force)  // else nothing but what this program wrote is replaced
-    for (const std::string& file : files_behind(r.model)) files.reads_part("a file of the model", file);
+  files.reads_parts("a file of the model", [&r] { return files_behind(r.model); });
   files.reads("the lock file that is taken", r.locked_path);
   files.writes("the engine", r.engine_path, plan::kEngineFile);
   if (!r.engine_path.empty()) files.writes("the engine's proof", proof_path(r.engine_path), kProofFile);
@@ -92,6 +91,9 @@ Result<Made> make(const Request& request) {
     out.built.compiled.notes.push_back(
         "there is no timing cache, since neither XDG_CACHE_HOME nor HOME names a folder; the build goes on without it: "
         "set PERI_CACHE to a folder, or to nothing if none is wanted");
+  if (request.max_iterations > 0 && !plan::has_loop(out.built.compiled.program))
+    out.built.compiled.notes.push_back(format("the limit of %lld iterations has no effect: no step is a loop",
+                                              static_cast<long long>(request.max_iterations)));
   plan::set_iterations(&out.built.compiled.program, limit);
   out.built.compiled.lock.max_iterations = limit;
   out.stopped = is_stopped(request);

@@ -1,14 +1,14 @@
 // peri compare: whether one measurement of peri bench is significantly slower than another.
 #include "bench/compare.hpp"
-#include "base/file.hpp"
 #include "base/json.hpp"
 #include "cli/console/page.hpp"
+#include "cli/console/piped.hpp"
 
 namespace peri::cli {
 namespace {
 
 Result<bench::Record> read(const std::string& path) {
-  PERI_ASSIGN(const std::string text, read_file(path, size_t{512} << 20));
+  PERI_ASSIGN(const std::string text, read_file_or_pipe(path, size_t{512} << 20));
   auto record = bench::read_record(text);
   if (!record.ok())
     return std::move(record).error().in_file(path).advise("write it with: peri bench MODEL --json FILE");

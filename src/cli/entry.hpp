@@ -14,7 +14,8 @@
 namespace peri::cli {
 
 // One flag. An empty `value` makes it a switch; a value with FILE, ENGINE or MODEL names an input file, unless `writes`
-// describes an output; "a|b" lists all values. `repeated`: may occur several times.
+// describes an output, DIR a folder that is read, unless it `fills`; "a|b" lists all values. `repeated`: may occur
+// several times.
 struct Flag {
   std::string_view name;             // "--output"
   std::string_view short_name = "";  // "-o"
@@ -23,6 +24,7 @@ struct Flag {
   bool repeated = false;
   const FileKind* writes = nullptr;
   std::string_view also = "";  // further names, separated by spaces: "--duration"
+  bool fills = false;          // files are written into its folder
 };
 
 // The parsed command line, checked against the flags: unknown flags and missing values are refused before the command.

@@ -1,6 +1,7 @@
 // peri inspect: what a model needs and whether it runs here, before anything is tuned; the contents of an engine, and
 // with --check whether every weight is intact.
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/hash.hpp"
@@ -126,6 +127,16 @@ std::string kernel_of(const plan::Step& s) {
   return head.starts_with("kernel ") ? head.substr(7) : s.executor;
 }
 
+// Intermediate values of one session at the sizes it is tuned for, on all devices; what only the data decides is not in
+// it. Null: no such sizes.
+std::optional<int64_t> arena_of(const plan::Program& p) {
+  const auto all = plan::device_memory(p, {p.tuned_for.begin(), p.tuned_for.end()}, {});
+  if (!all.ok()) return std::nullopt;
+  int64_t out = 0;
+  for (const plan::DeviceMemory& m : *all) out += m.arena;
+  return out;
+}
+
 std::string engine_json(const std::string& path, const plan::LoadedEngine& e, int64_t in_bodies,
                         const std::map<std::string, int64_t>& kernels, const std::map<std::string, int64_t>& executors,
                         bool checked, const std::string& lacks) {
@@ -171,9 +182,12 @@ std::string engine_json(const std::string& path, const plan::LoadedEngine& e, in
   for (const auto& [name, n] : kernels) w.field(name, n);
   w.end_object()
       .field("weights", static_cast<int64_t>(p.weights.size()))
-      .field("weight_bytes", static_cast<uint64_t>(e.weight_bytes.size()))
-      .field("weights_checked", checked)
-      .field("runs_here", lacks.empty());
+      .field("weight_bytes", static_cast<uint64_t>(e.weight_bytes.size()));
+  if (const auto arena = arena_of(p))
+    w.field("arena_bytes", *arena);
+  else
+    w.key("arena_bytes").null();
+  w.field("weights_checked", checked).field("runs_here", lacks.empty());
   if (!lacks.empty()) w.field("lacks", lacks);
   w.key("sections").begin_object();
   for (const plan::Section& s : p.sections) w.field(s.name, static_cast<int64_t>(s.bytes.size()));
@@ -248,6 +262,9 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
             bytes_text(static_cast<double>(e.weight_bytes.size())).c_str(),
             arguments.has("--check") ? ", every hash fits" : "");
   if (const std::string chip = plan::chip_of(p); !chip.empty()) page.line("  tuned   on %s", chip.c_str());
+  if (const auto arena = arena_of(p))
+    page.line("  arena   %s of each session%s", bytes_text(static_cast<double>(*arena)).c_str(),
+              p.tuned_for.empty() ? "" : ", at the size it is tuned for");
   for (const std::string& line : plan::memory_lines(p, {p.tuned_for.begin(), p.tuned_for.end()}))
     page.line("  memory   %s; plus workspaces of kernels", line.c_str());
   for (const std::string& note : compile::dims_notes(p)) page.line("  note: %s", note.c_str());

@@ -19,6 +19,7 @@
 #include "hf/import.hpp"
 #include "kernels/weights/narrow.hpp"
 #include "onnx/import.hpp"
+#include "passes/pipeline.hpp"
 #include "plan/chip.hpp"
 #include "plan/class_names.hpp"
 #include "plan/identity.hpp"
@@ -116,6 +117,7 @@ Status obey_lock(Options* o) {
     return refused("the lock was made with other inputs fixed")
         .expecting(fixed_text(lock.fixed))
         .but_found(fixed_text(o->fixed));
+  PERI_TRY(passes::check_names(o->disabled_passes));
   if (!o->disabled_passes.empty() && o->disabled_passes != lock.disabled_passes)
     return refused("the lock was made with other passes disabled");
   const device::Target& target = o->tune.target ? *o->tune.target : device::this_cpu();

@@ -112,9 +112,10 @@ Status check_provider(const std::string& provider, const lower::Backend& backend
 // Values for all named dimensions of the graph's inputs: the given ones, else 1 for batches (what the model calls so,
 // else the leading axes) and 128 for all others.
 // Unknown names are an error that lists the known ones, two sizes for one dimension an error that names both. A size of
-// kShapeEnds for INPUT.N says that the input has exactly N axes. `otherwise`: values of those not given. Sizes that are
-// impossible for the model are an error too; sizes that are not given are those of inputs at hand, else those that its
-// nodes require (fit_dims.hpp), else smaller ones where 128 is too large.
+// kShapeEnds for INPUT.N says that the input has exactly N axes. An axis that follows from dimensions, as past + seq
+// does, may be given at the size that it has then, or gives the one of them that is not given. `otherwise`: values of
+// those not given. Sizes that are impossible for the model are an error too; sizes that are not given are those of
+// inputs at hand, else those that its nodes require (fit_dims.hpp), else smaller ones where 128 is too large.
 Result<DimBinding> possible_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
                                  const std::vector<InputShape>& at_hand = {});
 // kUsage, naming sizes and node, where the graph's own shapes contradict each other at these sizes.

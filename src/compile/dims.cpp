@@ -12,12 +12,20 @@
 namespace peri::compile {
 
 namespace {
+// An axis that is given though it follows from dimensions.
+struct Follows {
+  std::string key;
+  Dim dim;
+  int64_t value = 0;
+};
+
 struct Sizes {
   const ir::Graph& graph;
   DimBinding binding = {};
   std::set<std::string> batch_like = {}, sequence_like = {};  // what "batch" and "sequence" mean, where it is one
   std::string known = "";                                     // for messages
   std::map<std::string, std::string> by = {};                 // dimension -> the name by which it was given
+  std::vector<Follows> follows = {};                          // in their order, for settle()
 
   void begin();
   void shrink();
@@ -25,6 +33,8 @@ struct Sizes {
   Status take_axis(const std::string& key, const Dim& dim, int64_t value);
   Status take_name(const std::string& key, int64_t value);
   Status take(const std::string& key, int64_t value);
+  Result<bool> settled(const Follows& axis);
+  Status settle();
   Status check_zeros(bool built) const;
 };
 
@@ -103,10 +113,73 @@ Status Sizes::set(const std::string& dimension, const std::string& key, int64_t 
 
 Status Sizes::take_axis(const std::string& key, const Dim& dim, int64_t value) {
   if (dim.is_symbol()) return set(dim.symbol_name(), key, value);
-  if (dim.is_const() && dim.value() == value) return Ok{};
-  return usage("axis '%s' %s", key.c_str(), dim.is_const() ? "is fixed" : "follows from other dimensions")
-      .expecting(dim.text())
-      .but_found(std::to_string(value));
+  if (!dim.is_const()) follows.push_back({key, dim, value});
+  if (!dim.is_const() || dim.value() == value) return Ok{};
+  return usage("axis '%s' is fixed", key.c_str()).expecting(dim.text()).but_found(std::to_string(value));
+}
+
+// The size of `unknown` at which `dim`, in which it is the only name, is `value`, where two of its sizes tell.
+std::optional<int64_t> solved(const Dim& dim, const std::string& unknown, int64_t value) {
+  const auto at = [&](int64_t size) { return dim.eval({{unknown, size}}); };
+  const auto one = at(1), two = at(2);
+  if (!one.ok() || !two.ok() || *one == *two || (value - *one) % (*two - *one) != 0) return std::nullopt;
+  const int64_t size = 1 + (value - *one) / (*two - *one);
+  if (size < (provably_at_least(dim, *one) ? 1 : 0)) return std::nullopt;
+  const auto again = at(size);
+  return again.ok() && *again == value ? std::optional(size) : std::nullopt;
+}
+
+// An axis that follows must have the size that its dimensions give it; where one of them is not given, that size gives
+// it. False: more than one is not given yet.
+Result<bool> Sizes::settled(const Follows& axis) {
+  std::set<std::string> names;
+  axis.dim.collect_symbols(names);
+  DimBinding given;
+  std::vector<std::string> open;
+  std::string at;
+  for (const std::string& name : names) {
+    if (!by.contains(name)) {
+      open.push_back(name);
+      continue;
+    }
+    given[name] = binding[name];
+    at += (at.empty() ? " at " : ", ") + name + "=" + std::to_string(binding[name]);
+  }
+  if (open.size() > 1) return false;
+  if (open.empty()) {
+    PERI_ASSIGN(const int64_t size, axis.dim.eval(given));
+    if (size == axis.value) return true;
+    return usage("axis '%s' follows from other dimensions", axis.key.c_str())
+        .expecting(axis.dim.text() + " = " + std::to_string(size) + at)
+        .but_found(std::to_string(axis.value));
+  }
+  const auto size = solved(axis.dim.substitute(given), open[0], axis.value);
+  if (!size)
+    return usage("axis '%s' follows from other dimensions, and is given a size that no '%s' leads to", axis.key.c_str(),
+                 open[0].c_str())
+        .expecting(axis.dim.text() + at)
+        .but_found(std::to_string(axis.value))
+        .advise("give '" + open[0] + "' instead");
+  PERI_TRY(set(open[0], axis.key, *size));
+  return true;
+}
+
+// One that is settled may leave another with one unknown.
+Status Sizes::settle() {
+  for (size_t before = 0; before != follows.size();) {
+    before = follows.size();
+    std::vector<Follows> left;
+    for (const Follows& axis : follows) {
+      PERI_ASSIGN(const bool done, settled(axis));
+      if (!done) left.push_back(axis);
+    }
+    follows = std::move(left);
+  }
+  if (follows.empty()) return Ok{};
+  return usage("axis '%s' follows from dimensions that are not given", follows[0].key.c_str())
+      .expecting(follows[0].dim.text())
+      .but_found(std::to_string(follows[0].value))
+      .advise("give all but one of them too");
 }
 
 Status Sizes::take_name(const std::string& key, int64_t value) {
@@ -180,6 +253,7 @@ Result<Sizes> resolved(const ir::Graph& graph, const std::map<std::string, int64
         return usage("dimension '%s' is %lld", key.c_str(), static_cast<long long>(value)).expecting("at least 0");
       PERI_TRY(sizes.take(key, value));
     }
+  PERI_TRY(sizes.settle());
   PERI_TRY(sizes.check_zeros(built));
   return sizes;
 }

@@ -235,6 +235,19 @@ Result<SparseTensorRecord> read_sparse_tensor(Body body, const char* base) {
   return s;
 }
 
+namespace {
+constexpr std::string_view kSeeded = "seeded std=";  // of tensors that models/materialize.py fills
+
+std::string doc_of(const TensorRecord& t, const char* base) {
+  std::string out;
+  const Status read = each_field(t.body, base, [&](const Field& f) -> Status {
+    if (f.number == pb::TensorProto::kDocStringFieldNumber && f.type == WireType::kBytes) out = std::string(f.bytes);
+    return Ok{};
+  });
+  return read.ok() ? out : "";
+}
+}  // namespace
+
 Result<Tensor> decode_typed(const TensorRecord& t, DType dtype, const char* base) {
   const TypeRow* row = nullptr;
   for (const TypeRow& r : kTypes)
@@ -259,6 +272,11 @@ Result<Tensor> decode_typed(const TensorRecord& t, DType dtype, const char* base
   }
   if (all != have)
     return invalid("tensor data is in a field that does not belong to its type %s", dtype_name(dtype).data());
+  if (have == 0 && want > 0 && doc_of(t, base).starts_with(kSeeded))
+    return invalid("its values are left out of the file, which says how they are made")
+        .expecting(counted(want, "value"))
+        .but_found("none")
+        .advise("models/materialize.py of the sources writes the complete model");
   if (have != want)
     return invalid("tensor data has the wrong size")
         .expecting(counted(want, "value") + " for its type and dims")

@@ -1,9 +1,17 @@
 // Reads and writes the section "max_iterations": a decimal number.
 #include "plan/iterations.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace peri::plan {
+
+bool has_loop(const Program& program) {
+  return std::any_of(program.steps.begin(), program.steps.end(), [](const Step& s) {
+    return s.executor == "loop" ||
+           std::any_of(s.bodies.begin(), s.bodies.end(), [](const auto& body) { return has_loop(*body); });
+  });
+}
 
 void set_iterations(Program* program, int64_t limit) {
   if (limit > 0) program->sections.push_back({std::string(kIterationsSection), std::to_string(limit)});

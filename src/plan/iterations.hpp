@@ -13,6 +13,8 @@ constexpr int64_t kMaxIterations = int64_t{1} << 31;  // where neither the build
 
 // Sets the limit of a program's loops; 0: none was given.
 void set_iterations(Program* program, int64_t limit);
+// Whether a step of the program or of its bodies is a loop.
+bool has_loop(const Program& program);
 // The limit of a program's loops; 0: none was given. Errors: kInvalid: the section is not a number above 0.
 Result<int64_t> iterations_of(const Program& program);
 

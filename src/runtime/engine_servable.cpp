@@ -5,17 +5,11 @@
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
+#include "plan/iterations.hpp"
 
 namespace peri::runtime {
 
 namespace {
-bool has_loop(const plan::Program& program) {
-  return std::any_of(program.steps.begin(), program.steps.end(), [](const plan::Step& s) {
-    return s.executor == "loop" ||
-           std::any_of(s.bodies.begin(), s.bodies.end(), [](const auto& body) { return has_loop(*body); });
-  });
-}
-
 bool takes_sizes(const plan::Program& program, std::span<const Tensor> tensors) {
   std::vector<std::vector<int64_t>> dims;
   for (const Tensor& t : tensors) dims.push_back(t.dims());
@@ -30,7 +24,7 @@ Result<std::shared_ptr<EngineServable>> EngineServable::create(std::shared_ptr<c
   out->engine_ = std::move(engine);
   out->file_ = std::move(file);
   out->slots_ = slots;
-  out->loops_ = has_loop(out->engine_->program());
+  out->loops_ = plan::has_loop(out->engine_->program());
   for (int k = 0; k < slots; ++k) {
     auto slot = std::make_unique<Slot>();
     PERI_ASSIGN(slot->session, Session::create(out->engine_, threads));

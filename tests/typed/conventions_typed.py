@@ -13,6 +13,45 @@ import numpy
 
 from typed import DIGITS, PERI, SOURCE, Typed, main
 
+# The flags of trtexec (twice), polygraphy run, benchmark_app and hyperfine, from their documentation.
+TRTEXEC = """
+--onnx --model --deploy --output --uff --batch --maxBatch --explicitBatch --fp16 --bf16 --int8 --fp8 --int4 --noTF32 --best --stronglyTyped --directIO
+--precisionConstraints --layerPrecisions --layerOutputTypes --layerDeviceTypes --decomposableAttentions --minShapes --optShapes --maxShapes
+--minShapesCalib --optShapesCalib --maxShapesCalib --inputIOFormats --outputIOFormats --workspace --memPoolSize --profilingVerbosity --avgTiming --refit
+--stripWeights --stripAllWeights --weightless --versionCompatible --pluginInstanceNorm --uint8AsymmetricQuantizationDLA --useRuntime --leanDLLPath
+--excludeLeanRuntime --monitorMemory --sparsity --calib --safe --buildDLAStandalone --allowGPUFallback --consistency --restricted --saveEngine --loadEngine
+--skipInference --buildOnly --getPlanVersionOnly --tacticSources --noBuilderCache --noCompilationCache --heuristic --timingCacheFile
+--errorOnTimingCacheMiss --builderOptimizationLevel --maxTactics --hardwareCompatibilityLevel --runtimePlatform --tempdir --tempfileControls
+--maxAuxStreams --profile --calibProfile --allowWeightStreaming --markDebug --markUnfusedTensorsAsDebugTensors --tilingOptimizationLevel
+--l2LimitForTiling --remoteAutoTuningConfig --refitFromOnnx --shapes --loadInputs --iterations --warmUp --duration --sleepTime --idleTime --infStreams
+--streams --exposeDMA --noDataTransfers --useManagedMemory --useSpinWait --threads --useCudaGraph --timeDeserialize --timeRefit --separateProfileRun
+--persistentCacheRatio --useProfile --optProfile --allocationStrategy --saveDebugTensors --saveAllDebugTensors --weightStreamingBudget --verbose
+--avgRuns --percentile --dumpRefit --dumpOutput --dumpRawBindingsToFile --dumpProfile --dumpLayerInfo --dumpOptimizationProfile --exportTimes
+--exportOutput --exportProfile --exportLayerInfo --device --useDLACore --plugins --staticPlugins --dynamicPlugins --setPluginsToSerialize
+--ignoreParsedPluginLibs"""
+OTHERS = {"build": TRTEXEC, "bench": TRTEXEC + """
+-m -i -d -hint -niter -max_irate -t -b -shape -data_shape -layout -extensions -c -cache_dir -load_from_file -api -nireq -nstreams -inference_only
+-infer_precision -ip -op -iop -mean_values -scale_values -pin -nthreads -latency_percentile -report_type -report_folder -json_stats -pc -pcsort -pcseq
+-exec_graph_path -dump_config -load_config -progress
+--warmup -w --min-runs --max-runs -M --runs -r --setup -s --reference --reference-name --prepare -p --conclude -C --cleanup -c --parameter-scan -P
+--parameter-step-size -D --parameter-list -L --shell -S -N --ignore-failure --style --sort --time-unit -u --export-asciidoc --export-csv --export-json
+--export-markdown --export-orgmode --show-output --output --input --command-name -n""", "verify": """
+--model-type --input-shapes --ignore-fail-code --verbosity --silent --log-format --log-file --trt --trt-legacy --tf --onnxrt --pluginref --gen-script
+--onnx-outputs --onnx-exclude-outputs --shape-inference --no-onnxruntime-shape-inference --external-data-dir --ignore-external-data --fp-to-fp16
+--save-onnx --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --providers --execution-providers --trt-min-shapes
+--trt-opt-shapes --trt-max-shapes --tf32 --fp16 --bf16 --fp8 --int8 --precision-constraints --sparse-weights --version-compatible --exclude-lean-runtime
+--calibration-cache --calib-base-cls --quantile --regression-cutoff --load-timing-cache --save-timing-cache --error-on-timing-cache-miss
+--disable-compilation-cache --save-tactics --load-tactics --tactic-sources --trt-config-script --trt-config-func-name --trt-safety-restricted
+--refittable --strip-plan --use-dla --allow-gpu-fallback --pool-limit --memory-pool-limit --preview-features --builder-optimization-level
+--hardware-compatibility-level --max-aux-streams --quantization-flags --profiling-verbosity --weight-streaming --runtime-platform --layer-precisions
+--tensor-dtypes --tensor-datatypes --tensor-formats --trt-network-func-name --trt-outputs --trt-exclude-outputs --mark-debug --plugins
+--explicit-precision --engine-output-path --save-engine --load-runtime --optimization-profile --allocation-strategy --weight-streaming-budget --seed
+--val-range --int-min --int-max --float-min --float-max --iterations --data-loader-script --data-loader-func-name --load-inputs --load-input-data
+--save-inputs --save-input-data --warm-up --use-subprocess --save-outputs --save-results --load-outputs --load-results --no-shape-check --rtol --atol
+--validate --fail-fast --top-k --check-error-stat --infinities-compare-equal --error-quantile --save-heatmaps --show-heatmaps
+--save-error-metrics-plot --show-error-metrics-plot --compare --compare-func --compare-func-script --postprocess --postprocess-func""",
+          "inspect": "--show --show-values --display-as --combine-tensor-info --list-unsupported --log-file --silent"}
+
 
 class Conventions(Typed):
     quick = ("--no-tune", "--no-cache", "--no-verify")
@@ -54,6 +93,19 @@ class Conventions(Typed):
         self.assertIn("did you mean --dtype?", self.ends(2, "build", "m", "--dtpye", "f16"))
         for distant in ("--bogus", "--limit"):  # its dashes are no letters that it shares
             self.assertNotIn("did you mean", self.ends(2, "build", "m", distant))
+
+    def test_every_flag_of_other_programs_is_answered(self):
+        """With what is here in its place, or why nothing is: never with a guess or a hint at the help."""
+        for command, theirs in OTHERS.items():
+            for word in theirs.split():
+                for given in (word, f"{word}=1"):
+                    with self.subTest(command=command, given=given):
+                        said = self.peri(command, "m", given, "--bogus").stderr.decode()
+                        if f"has no flag '{word}'" in said:
+                            self.assertNotRegex(said.split("; ", 1)[-1], "^(FAILED|see: peri|did you mean)")
+
+    def test_a_flag_of_another_command_is_told(self):
+        self.assertIn("has no flag '--iterations'; it is a flag of peri bench", self.ends(2, "build", "m", "--iterations=3"))
 
     def test_flags_on_the_page_of_other_programs(self):
         """Each that is none here is answered with what is, as the page promises."""

@@ -190,6 +190,57 @@ class Files(Typed):
         for again in range(2):  # what was made there is made again
             self.ends(0, "build", "bert", "-o", "bert/a.engine", "--json", "bert/a.json", *quick)
 
+    def kept_by(self, file, *words):
+        """The file stays, whatever is to be written over it, by force or not."""
+        before = (self.folder / file).read_bytes()
+        for more in ((), ("--force",)):
+            for flag in ("--json", "--log"):
+                with self.subTest(words=words, flag=flag, more=more):
+                    self.assertRegex(self.ends(2, *words, flag, file, *more), f"{file}: .* and {flag} are one file")
+                    self.assertEqual((self.folder / file).read_bytes(), before)
+
+    def test_files_in_the_folders_of_a_model_are_kept(self):
+        shutil.copytree(SOURCE / "tests/hf/data/tiny_bert", self.folder / "bert")
+        (self.folder / "far").mkdir()
+        (self.folder / "bert/1_Pooling").mkdir()
+        os.symlink("../far", self.folder / "bert/2_Dense")  # and one that leads back
+        os.symlink("../bert", self.folder / "far/back")
+        for part in ("bert/1_Pooling/config.json", "far/config.json"):
+            (self.folder / part).write_text('{"pooling_mode_mean_tokens": true}')
+            self.kept_by(part, "build", "bert", "-o", "a.engine")
+            for words in (("-o", part), ("-o", "a.engine", "--lock", part)):
+                self.assertIn("a file of the input 'bert' and ", self.ends(2, "build", "bert", *words, "--force"))
+
+    def test_what_flags_read_is_kept(self):
+        self.ends(0, "build", "m.onnx", "-o", "e.engine", *self.quick)
+        self.ends(0, "run", "e.engine", "-i", "image=random:7", "--output-dir", "ref", "--quiet")
+        self.kept_by("ref/logits.npy", "verify", "e.engine", "--reference-dir", "ref", "--input", "image=random:7")
+        self.kept_by("e.engine.proof", "replay", "/h/Gemm", "--from", "e.engine")
+        (self.folder / "suite/case/test_data_set_0").mkdir(parents=True)
+        shutil.copy(DIGITS, self.folder / "suite/case/model.onnx")
+        (self.folder / "suite/case/test_data_set_0/input_0.pb").write_text("a tensor")
+        for part in ("model.onnx", "test_data_set_0/input_0.pb"):
+            self.kept_by(f"suite/case/{part}", "verify", "--suite", "suite")
+        (self.folder / "repo/d/1").mkdir(parents=True)
+        shutil.copy(self.folder / "e.engine", self.folder / "repo/d/1/model.engine")
+        words = ("serve", "--model-repository", "repo", "--http-port", "0", "--grpc-port", "-1", "--metrics-port", "-1")
+        self.kept_by("repo/d/1/model.engine", *words)
+        self.assertIn("one file", self.ends(2, *words, "--access-log", "repo/d/1/model.engine", "--force"))
+        (self.folder / "data").mkdir()
+        (self.folder / "data/image").write_text("values")
+        self.kept_by("data/image", "bench", "--endpoint", "http://localhost:1", "-m", "d", "--input-data", "data")
+        manifest = json.loads((SOURCE / "tests/fuzz/corpus/kernel_manifest/full.json").read_text().split("---")[0])
+        (self.folder / "k.json").write_text(json.dumps(manifest))
+        source = next(iter(manifest["source"].values()))
+        (self.folder / source).write_text(f"void {manifest['entry']}() {{}}")
+        self.kept_by(source, "build", "m.onnx", "-o", "a.engine", "--kernel", "k.json")
+
+    def test_what_was_made_in_a_folder_that_is_read_is_made_again(self):
+        (self.folder / "suite/case").mkdir(parents=True)
+        shutil.copy(DIGITS, self.folder / "suite/case/model.onnx")
+        for again in range(2):
+            self.ends(3, "verify", "--suite", "suite", "--json", "suite/all.json", "--log", "suite/all.log", "--force")
+
 
 if __name__ == "__main__":
     main()

@@ -261,6 +261,11 @@ class Flags(Typed):
         for threads in ("0", "-1", "2000", "99999999999999999999", "1.5", "x", ""):
             self.wrong("run", "a.engine", "-i", "image=random:1", "--threads", threads)
 
+    def test_a_pass_that_is_none_is_told_beside_a_lock(self):
+        words = ("build", DIGITS, "-o", "k.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        self.ends(0, *words, "--lock", "k.lock")
+        self.assertIn("no pass is named 'fuse'; the passes are: ", self.ends(2, "build", DIGITS, "-o", "k.engine", "--locked", "k.lock", "--disable-pass", "fuse"))
+
 
 if __name__ == "__main__":
     main()

@@ -177,6 +177,37 @@ class Sizes(Typed):
             (case / f"{name}.pb").write_bytes(numpy_helper.from_array(array, name[0] + "_").SerializeToString())
         self.assertIn("1 passed", self.ends(0, "verify", "--suite", "suite"))
 
+    def test_inspect_tells_the_arena_of_a_session(self):
+        self.ends(0, "build", DIGITS, "-o", "a.engine", "--dims", "batch=4", "--no-tune", "--no-cache", "--quiet")
+        r = self.peri("inspect", "a.engine", "--json", "a.json")
+        arena = json.loads((self.folder / "a.json").read_text())["arena_bytes"]
+        self.assertGreaterEqual(arena, 4 * 10 * 4)  # the logits at least
+        self.assertRegex(r.stdout.decode(), r"  arena   [0-9.]+ .*B of each session, at the size it is tuned for")
+
+    def test_an_axis_that_follows_may_be_given(self):
+        """As trtexec takes the shapes of all inputs; it must be what it follows to, and may be what decides."""
+        quick = ("--no-tune", "--no-cache", "--quiet")
+        io = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, size]) for name, size in
+              (("ids", "seq"), ("past", "before"), ("mask", "before + seq"), ("y", "before + seq"))]
+        nodes = [helper.make_node("Concat", ["past", "ids"], ["all"], axis=1), helper.make_node("Add", ["all", "mask"], ["y"])]
+        onnx.save(helper.make_model(helper.make_graph(nodes, "g", io[:3], io[3:]), opset_imports=[helper.make_opsetid("", 17)]), self.folder / "d.onnx")
+        self.ends(0, "build", "--onnx=d.onnx", "--saveEngine=d.engine", "--minShapes=ids:1x1,mask:1x3,past:1x2", "--optShapes=ids:1x1,mask:1x17,past:1x16",
+                  "--maxShapes=ids:1x4,mask:1x68,past:1x64", *quick)
+        for words in (("bench", "d.engine", "--seconds", "0.01", "--tolerance", "1e6"), ("inspect", "d.onnx"),
+                      ("run", "d.engine", "-i", "ids=random:1", "-i", "past=random:1", "-i", "mask=random:1")):
+            with self.subTest(words=words):
+                self.ends(0, *words, "--shapes", "ids:1x2,mask:1x10,past:1x8")
+                self.ends(0, *words, "--shapes", "ids:1x2,mask:1x10")
+                said = self.ends(2, *words, "--shapes", "ids:1x2,mask:1x11,past:1x8")
+                self.assertIn("axis 'mask.1' follows from other dimensions: expected before? + seq? = 10 at before=8, seq=2, found 11", said)
+                said = self.ends(2, *words, "--shapes", "ids:1x9,mask:1x8")
+                self.assertIn("a size that no 'before' leads to: expected before? + seq? at seq=9, found 8", said)
+                self.assertIn("expected before? + seq?, found 9; give all but one of them too", self.ends(2, *words, "--shapes", "mask:1x9"))
+        said = self.ends(1, "run", "d.engine", "-i", "ids=random:1", "-i", "past=random:1", "-i", "mask=random:1", "--shapes", "ids:1x1,mask:1x66")
+        self.assertIn("beyond what the engine was built for: expected 2 to 64, found 65", said)
+        for flag in ("--optShapes", "--minShapes", "--maxShapes"):
+            self.assertIn("before? + seq? = 17", self.ends(2, "build", "d.onnx", f"{flag}=ids:1x1,mask:1x18,past:1x16", *quick))
+
 
 if __name__ == "__main__":
     main()

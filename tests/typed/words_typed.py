@@ -3,12 +3,13 @@
 import json
 import os
 import shutil
+import subprocess
 
 import numpy
 import onnx
 from onnx import TensorProto, helper
 
-from typed import DIGITS, SOURCE, Typed, main
+from typed import DIGITS, PERI, SOURCE, Typed, main
 
 
 class Words(Typed):
@@ -78,6 +79,25 @@ class Words(Typed):
         self.assertIn("results of servers are not compared", self.ends(1, "compare", "b.json", "load.json"))
         self.ends(0, "inspect", "a.engine", "--json", "i.json", "--quiet")
         self.assertIn("that of a peri inspect", self.ends(1, "compare", "b.json", "i.json"))
+
+    def test_a_limit_of_loops_without_a_loop_is_told(self):
+        for words in (("build", DIGITS, "-o", "n.engine", "--no-tune", "--no-cache", "--no-verify"), ("run", "n.engine", "-i", "image=random:1")):
+            said = self.peri(*words, "--max-iterations", "4").stderr.decode()
+            self.assertIn("has no effect: no step is a loop", said)
+
+    def test_files_may_be_pipes(self):
+        """As <(command) of a shell is one."""
+        self.ends(0, "build", DIGITS, "-o", "p.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        self.ends(0, "bench", "p.engine", "--seconds", "0.02", "--repeat", "5", "--tolerance", "1e6", "--json", "b.json", "--quiet")
+        pipe = f"'{PERI}' run p.engine -i image=random:1 --top-k 1 --labels <(seq 10 19) && '{PERI}' compare <(cat b.json) b.json --limit 1000"
+        r = subprocess.run(["bash", "-c", pipe], cwd=self.folder, env=self.environment, capture_output=True, timeout=120)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertRegex(r.stdout.decode(), r"\b1[0-9]\b")
+
+    def test_a_model_without_its_seeded_values_names_what_makes_them(self):
+        said = self.ends(1, "inspect", SOURCE / "models/resnet50.stripped.onnx")
+        self.assertIn("its values are left out of the file, which says how they are made", said)
+        self.assertIn("models/materialize.py", said)
 
     def test_a_suite_that_is_no_folder(self):
         (self.folder / "empty").mkdir()

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/file.hpp"
 #include "base/plural.hpp"
 #include "base/utf8.hpp"
 #include "cli/console/columns.hpp"
+#include "cli/console/piped.hpp"
 
 namespace peri::cli {
 
@@ -137,7 +137,7 @@ Result<Shown> shown_of(const Arguments& arguments) {
   PERI_ASSIGN(s.top, arguments.number("--top-k", 1, 1000000, 0));
   if (!arguments.has("--labels")) return s;
   if (s.top == 0) return usage("--labels is for --top-k").expecting("--top-k K");
-  PERI_ASSIGN(const std::string text, read_file(arguments.get("--labels"), kMaxLabels));
+  PERI_ASSIGN(const std::string text, read_file_or_pipe(arguments.get("--labels"), kMaxLabels));
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
     s.labels.push_back(text.substr(at, end - at - (end > at && text[end - 1] == '\r')));

@@ -89,14 +89,15 @@ Result<double> Arguments::real(std::string_view flag, double low, double high, d
 }
 
 namespace {
-Error unknown_flag(const Command& command, const std::string& word) {
+Error unknown_flag(const Command& command, std::string word) {
+  word.resize(std::min(word.find('='), word.size()));  // of "-hint=latency"; after two dashes it is cut already
   Error error = usage("peri %s has no flag '%s'", std::string(command.name).c_str(), word.c_str());
   if (const std::string_view advice = advice_on(command, word); !advice.empty())
     return std::move(error).advise(std::string(advice));
   std::vector<std::string_view> known;
   for (const Flag& x : command.flags) known.push_back(x.name);
   for (const Flag& x : kCommon) known.push_back(x.name);
-  const std::string near = nearest(word, known), elsewhere = advice_elsewhere(word);
+  const std::string near = nearest(word, known), elsewhere = advice_elsewhere(command, word);
   return std::move(error).advise(!elsewhere.empty() ? elsewhere
                                  : near.empty()     ? "see: peri " + std::string(command.name) + " --help"
                                                     : "did you mean " + near + "?");
@@ -206,26 +207,30 @@ std::string help_text(const Command& c, size_t columns) {
   return out;
 }
 
+namespace {
+// A file or folder that is read, with all that lies behind it.
+void add_read(const std::string& what, const std::string& path, FileUses* uses) {
+  uses->reads(what, path);
+  uses->reads_parts("a file of " + what, [path] { return build::files_behind(path); });
+  if (build::is_engine(path)) uses->reads("the proof of '" + path + "'", build::proof_path(path));
+}
+}  // namespace
+
 FileUses file_uses(const Command& command, const Arguments& arguments) {
   FileUses out;
-  for (const std::string& word : arguments.positional) {
-    out.reads("the input '" + word + "'", word);
-    if (arguments.has("--force"))  // otherwise only files written by this program are replaced
-      for (const std::string& file : build::files_behind(word))
-        out.reads_part("a file of the input '" + word + "'", file);
-    if (build::is_engine(word)) out.reads("the proof of '" + word + "'", build::proof_path(word));
-  }
+  for (const std::string& word : arguments.positional) add_read("the input '" + word + "'", word, &out);
   for (const auto& [name, values] : arguments.values) {
     const Flag* f = find_flag(command, name);
     if (!f) continue;
-    const bool names_file = f->value.ends_with("FILE") || f->value == "ENGINE" || f->value.starts_with("MODEL");
+    const bool names_file = f->value.ends_with("FILE") || f->value == "ENGINE" || f->value.starts_with("MODEL") ||
+                            (f->value == "DIR" && !f->fills);
     for (const std::string& value : values) {
       if (f->writes) out.writes(name, value, *f->writes);
       if (f->writes == &plan::kEngineFile)
         out.writes("the engine's proof", build::proof_path(value), build::kProofFile);
       if (f->writes || !names_file) continue;
       const bool named = f->value.find('=') != std::string_view::npos;
-      for (const std::string& file : named ? input_files(value) : std::vector{value}) out.reads(name, file);
+      for (const std::string& file : named ? input_files(value) : std::vector{value}) add_read(name, file, &out);
     }
   }
   return out;

@@ -45,7 +45,8 @@ std::vector<Flag> build_flags(std::vector<Flag> first, const std::vector<Flag>& 
       {"--provider", "", "peri|onednn|cublaslt|cudnn|outside|reference", "use only candidates of this provider"},
       {"--settings", "", "N", "number of settings of a kernel's tunables to try beside its default (default: 0)"},
       {"--disable-pass", "", "NAME", "skip a pass", true},
-      {"--dump-passes", "", "DIR", "write the graph before and after each pass that changed it"},
+      {"--dump-passes", "", "DIR", "write the graph before and after each pass that changed it", false, nullptr, "",
+       true},
   };
   flags.insert(flags.end(), std::begin(ours), std::end(ours));
   flags.insert(flags.end(), last.begin(), last.end());
@@ -225,9 +226,11 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
     PERI_TRY(check_engine_flags(arguments, kRunFlags));
     runtime::EngineOptions options = build::run_options(threads, {}, arguments.get("--device"));
     PERI_ASSIGN(options.max_iterations, iteration_limit(arguments));
+    const bool limited = options.max_iterations > 0;
     PERI_ASSIGN(out.engine, build::load(path, std::move(options), arguments.has("--check"), &out.file));
     if (const std::string mark = build::interrupted_build(out.engine->program()); !mark.empty()) say("note: " + mark);
     const plan::Program& program = out.engine->program();
+    if (limited && !plan::has_loop(program)) say("note: --max-iterations has no effect: no step is a loop");
     if (const std::string mark = build::tuned_elsewhere(program, build::chip_here(program, arguments.get("--device")));
         !mark.empty())
       say("note: " + mark);

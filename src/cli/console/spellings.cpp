@@ -5,6 +5,8 @@
 #include <cctype>
 #include <span>
 
+#include "cli/console/elsewhere.hpp"
+
 namespace peri::cli {
 
 namespace {
@@ -15,84 +17,6 @@ constexpr Shorthand kShorthands[] = {{"--fp16", "--dtype", "f16"},
                                      {"--bf16", "--dtype", "bf16"},
                                      {"--fp32", "--dtype", "f32"},
                                      {"--half", "--dtype", "f16"}};
-// Flags of other programs with the alternative here, if any.
-constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
-    {"--best", "give --fp16 or --bf16: element types are not chosen by speed"},
-    {"--int8", "a model that is quantised is run as it is; there is no calibration"},
-    {"--calib", "a model that is quantised is run as it is; there is no calibration"},
-    {"--workspace", "memory is planned and needs no bound: leave it out"},
-    {"--mem-pool-size", "memory is planned and needs no bound: leave it out"},
-    {"--builder-optimization-level", "--budget SECONDS bounds the time a build tunes, --no-tune measures nothing"},
-    {"--timing-cache-file", "PERI_CACHE names the folder of times, for all models; see peri cache"},
-    {"--dump-profile", "peri bench ENGINE --layers"},
-    {"--export-profile", "peri bench ENGINE --layers --json FILE"},
-    {"--separate-profile-run", "peri bench ENGINE --layers times the steps in runs of their own: leave it out"},
-    {"--export-times", "peri bench ENGINE --json FILE"},
-    {"--dump-layer-info", "peri explain ENGINE --full"},
-    {"--export-layer-info", "peri explain ENGINE --json FILE"},
-    {"--load-inputs", "--input NAME=raw:TYPE:AxBxC:FILE"},
-    {"--inputs", "--input NAME=FILE, once for each"},
-    {"--export-output", "peri run ENGINE --output-dir DIR"},
-    {"--dump-output", "peri run ENGINE --print"},
-    {"--save-outputs", "peri run MODEL --output-dir DIR"},
-    {"--load-outputs", "peri verify MODEL --reference-dir DIR"},
-    {"--input-shapes", "--shapes NAME:AxBxC"},
-    {"--input_shape", "--shapes NAME:AxBxC"},
-    {"--input_model", "the model is named without a flag: peri build MODEL"},
-    {"--output_model", "peri build MODEL -o ENGINE"},
-    {"--compress_to_fp16", "peri build MODEL --dtype f16"},
-    {"--data_type", "--dtype f16 or --dtype bf16"},
-    {"--layer-precisions", "--dtype f16 or --dtype bf16 is for all of a model"},
-    {"--precision-constraints", "--dtype f16 or --dtype bf16 is for all of a model"},
-    {"--strongly-typed", "leave it out: without --dtype a model keeps its element types"},
-    {"--fp8", "a model that is quantised is run as it is; there is no calibration"},
-    {"--tactic-sources", "--provider NAME chooses whose kernels are tried"},
-    {"--version-compatible", "build the engine again with the version that is to run it"},
-    {"--refit", "build the engine again from the model with the other weights; --locked takes its choices"},
-    {"--use-cuda-graph", "an engine on a GPU replays a graph where it can: leave it out"},
-    {"--no-data-transfers", "of an engine on a GPU times with copies and without are both told: leave it out"},
-    {"--use-spin-wait", "a wait for a GPU is short and spins as it is: leave it out"},
-    {"--streams", "runs go one after another: leave it out; many at once are for peri serve"},
-    {"--inf-streams", "runs go one after another: leave it out; many at once are for peri serve"},
-    {"--infer-streams", "runs go one after another: leave it out; many at once are for peri serve"},
-    {"-nstreams", "runs go one after another: leave it out; many at once are for peri serve"},
-    {"-nireq", "runs go one after another: leave it out; many at once are for peri serve"},
-    {"-hint", "latency is what is measured: leave it out"},
-    {"-d", "--backend cpu or --backend cuda"},
-    {"-t", "--seconds N"},
-    {"-niter", "--iterations N"},
-    {"--runs", "--iterations N"},
-    {"--num_iterations", "--iterations N"},
-    {"--min-runs", "--seconds N is what runs are repeated for, --iterations N the most of them"},
-    {"--export-json", "--json FILE"},
-    {"-pc", "peri bench ENGINE --layers"},
-    {"--avg-runs", "every run is a sample: leave it out"},
-    {"-shape", "--shapes NAME:AxBxC"},
-    {"-data_shape", "--shapes NAME:AxBxC"},
-    {"--sleep-time", "leave it out: runs follow each other without a pause"},
-    {"--idle-time", "leave it out: runs follow each other without a pause"},
-    {"--expose-d-m-a", "of an engine on a GPU times with copies and without are both told: leave it out"},
-    {"--sparsity", "leave it out: weights are taken as they are, zeros included"},
-    {"--input-i-o-formats",
-     "--io-dtype TYPE chooses the element type of inputs and outputs; their layout is the model's"},
-    {"--output-i-o-formats",
-     "--io-dtype TYPE chooses the element type of inputs and outputs; their layout is the model's"},
-    {"--plugins", "a kernel from outside is named by its manifest: --kernel FILE"},
-    {"--static-plugins", "a kernel from outside is named by its manifest: --kernel FILE"},
-    {"--dynamic-plugins", "a kernel from outside is named by its manifest: --kernel FILE"},
-    {"--validate", "peri run MODEL --validate"},
-    {"--onnxrt", "peri verify MODEL --onnxruntime"},
-    {"--trt", "leave it out: what runs is the engine that peri builds"},
-    {"--build-only", "leave it out: peri build measures no whole runs, peri bench does"},
-    {"--skip-inference", "leave it out: peri build measures no whole runs, peri bench does"},
-    {"--no-t-f32", "leave it out: float32 is never rounded to TF32"},
-    {"-report_type", "peri bench ENGINE --layers"},
-    {"-report-type", "peri bench ENGINE --layers"},
-    {"-I", "leave it out: inputs that are not given are made up"},
-    {"-x", "--threads N"},
-    {"--seed", "--input NAME=random:SEED"},
-    {"--batch", "--dims batch=N"},
-};
 // Flags whose value is the command's argument.
 constexpr std::string_view kModels[] = {"--onnx", "--load-engine"};
 
@@ -287,10 +211,18 @@ Spelt our_spelling(const Command& command, const std::string& word) {
   return out;
 }
 
-std::string advice_elsewhere(const std::string& word) {
+std::string advice_elsewhere(const Command& command, const std::string& word) {
   const std::string ours = with_hyphens(word);
-  for (const auto& [other, advice] : kElsewhere)
-    if (ours == other) return std::string(advice);
+  for (const OtherFlags& others : flags_of_others())
+    for (const std::string_view other : words_in(others.words))
+      if (ours == other && (others.command.empty() || others.command == command.name))
+        return std::string(others.advice);
+  for (const Entry* e : entries())
+    for (const Flag& f : e->command.flags) {
+      const std::vector<std::string_view> also = words_in(f.also);
+      if (e->command.hidden || (f.name != ours && std::find(also.begin(), also.end(), ours) == also.end())) continue;
+      return "it is a flag of peri " + std::string(e->command.name);
+    }
   return "";
 }
 

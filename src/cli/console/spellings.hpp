@@ -22,8 +22,8 @@ std::string_view advice_on(const Command& command, std::string_view word);
 // The remedy for a flag that is given twice and takes one value; empty: give it once.
 std::string_view advice_on_twice(const Command& command, std::string_view flag);
 
-// The remedy for a flag of another program that does not exist here; "": unknown flag.
-std::string advice_elsewhere(const std::string& word);
+// The remedy for a flag of another program that does not exist here, or of another command; "": unknown flag.
+std::string advice_elsewhere(const Command& command, const std::string& word);
 // What to do in place of arguments that a command does not take; empty: its help says so.
 std::string_view advice_on_arguments(const Command& command);
 // The command line here for a command of another program, or for a flag without a command; empty: an unknown word.
