@@ -257,7 +257,7 @@ struct EngineJudge {
     }
     const WholeVerdict& whole = *judged;
     e->whole = whole.error;
-    e->whole_because = whole.left_out;
+    e->whole_because = whole.left_out.empty() ? whole.stored : whole.left_out;
     if (!whole.wrong.empty()) verdict.wrong = whole.wrong + " (at " + sizes_text(e->sizes) + ")";
     if (whole.wrong.empty()) return follow_answers(whole.parted, kFollowedPositions, inputs, run, e);
     return Ok{};

@@ -6,18 +6,16 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "base/rng.hpp"
 #include "base/stop.hpp"
 #include "exec/region/region_payload.hpp"
-#include "ir/bodies.hpp"
 #include "judge/choices.hpp"
+#include "judge/pieces.hpp"
 #include "judge/steps.hpp"
 #include "judge/whole.hpp"
 #include "ops/entry.hpp"
-#include "passes/rewrite/narrow.hpp"
 #include "tune/expected.hpp"
 
 namespace peri::judge {
@@ -29,69 +27,6 @@ constexpr int64_t kMaxElements = int64_t{1} << 28;  // of all values that are ke
 // is missed.
 constexpr uint64_t kMaxShakes = 64, kFewShakes = 21;
 constexpr double kMaxChoiceFlops = 1e9;  // of a piece whose choice is computed as a whole
-
-// A piece of the model: what makes one value from those at hand.
-struct Piece {
-  ir::Graph graph;
-  std::vector<const ir::Value*> arguments;
-  bool jumps = false;  // a float that it computes is rounded, compared or chosen among
-};
-
-using Known = std::unordered_map<const ir::Value*, Tensor>;
-
-bool jumps_on(const ir::Node& n) {
-  const ops::OpDef* op = ops::find(n.op);
-  bool jumps = false;
-  for (const auto& [key, body] : ir::bodies_of(n))
-    ir::for_each_node(*body, [&](const ir::Node& inner) {
-      const ops::OpDef* o = ops::find(inner.op);
-      jumps = jumps || (o && o->jumps);
-    });
-  for (const ir::Value* v : n.inputs) jumps = jumps || (op && op->jumps && v && v->producer && is_float(v->type.dtype));
-  return jumps;
-}
-
-// In order, what `wanted` hangs on and is not made by what is known.
-std::vector<const ir::Node*> way_to(const ir::Graph& model, const ir::Value* wanted, const Known& known) {
-  std::unordered_set<const ir::Value*> needed = {wanted};
-  std::vector<const ir::Node*> nodes;
-  for (size_t k = model.nodes.size(); k-- > 0;) {
-    const ir::Node* n = model.nodes[k];
-    if (std::none_of(n->outputs.begin(), n->outputs.end(), [&](const ir::Value* v) { return needed.contains(v); }))
-      continue;
-    nodes.push_back(n);
-    for (const ir::Value* v : n->inputs)
-      if (v && !known.contains(v)) needed.insert(v);
-  }
-  std::reverse(nodes.begin(), nodes.end());
-  return nodes;
-}
-
-Piece piece_of(const ir::Graph& model, const ir::Value* wanted, const Known& known) {
-  Piece p;
-  std::unordered_map<const ir::Value*, ir::Value*> made;
-  const auto argument = [&](const ir::Value* v) -> ir::Value* {
-    if (!v) return nullptr;
-    if (const auto it = made.find(v); it != made.end()) return it->second;
-    if (v->constant && !known.contains(v)) return made[v] = p.graph.add_constant(v->name, *v->constant);
-    p.arguments.push_back(v);
-    return made[v] = p.graph.add_input(v->name, v->type);
-  };
-  for (const ir::Node* node : way_to(model, wanted, known)) {
-    const ir::Node& n = *node;
-    std::vector<ir::Value*> in;
-    for (const ir::Value* v : n.inputs) in.push_back(argument(v));
-    ir::Node* copy = p.graph.add(n.op, std::move(in), n.attrs, n.out()->name, static_cast<int>(n.outputs.size()));
-    copy->name = n.name;
-    for (size_t m = 0; m < n.outputs.size(); ++m) {
-      copy->outputs[m]->type = n.outputs[m]->type;
-      if (!known.contains(n.outputs[m])) made[n.outputs[m]] = copy->outputs[m];
-    }
-    p.jumps = p.jumps || jumps_on(*copy);
-  }
-  p.graph.mark_output(argument(wanted), wanted->name);
-  return p;
-}
 
 double radius_at(const ops::RefTensor& want, size_t at) {
   return want.r(static_cast<int64_t>(at)) + unit_roundoff(want.dtype) * std::fabs(want.f[at]) +
@@ -233,14 +168,6 @@ Result<int64_t> prove(const Piece& piece, const Known& known, const Weights& wei
   return ties;
 }
 
-// Whether constants alone make it, of which there is one answer.
-bool is_fixed(const ir::Value* v) {
-  if (v->constant) return true;
-  const ir::Node* n = v->producer;
-  if (!n || n->inputs.empty() || !ir::bodies_of(*n).empty()) return false;
-  return std::all_of(n->inputs.begin(), n->inputs.end(), [](const ir::Value* in) { return !in || is_fixed(in); });
-}
-
 // Float32 weights on the way to `wanted`, where the engine keeps weights in fewer bits; rounded ones go to `known`.
 Result<Weights> rounded_weights(const ir::Graph& model, const ir::Value* wanted, DType stored, int threads,
                                 Known* known) {
@@ -250,12 +177,9 @@ Result<Weights> rounded_weights(const ir::Graph& model, const ir::Value* wanted,
   for (const ir::Node* n : way_to(model, wanted, {}))
     for (size_t port = 0; port < n->inputs.size(); ++port) {
       const ir::Value* v = n->inputs[port];
-      if (!v || w.exact.contains(v) || v->type.dtype != DType::kF32 || !is_fixed(v) || !passes::may_round(*n, port))
-        continue;
-      PERI_ASSIGN(const auto made, ops::run_reference(piece_of(model, v, {}).graph, {}, {0, threads, true, {}}));
-      Tensor exact = ops::from_ref(made[0]);
-      PERI_ASSIGN(const Tensor narrow, passes::saturated(exact, stored));
-      PERI_ASSIGN(Tensor rounded, passes::in_float32(narrow));
+      if (w.exact.contains(v) || !is_weight(*n, port)) continue;
+      PERI_ASSIGN(Tensor exact, fixed_value(model, v, threads));
+      PERI_ASSIGN(Tensor rounded, as_stored(exact, stored));
       w.exact.emplace(v, std::move(exact));
       known->emplace(v, std::move(rounded));
     }
