@@ -120,6 +120,10 @@ struct EngineJudge {
     }
     const bool about_data =
         error.kind == ErrorKind::kInvalid || error.kind == ErrorKind::kUsage || error.kind == ErrorKind::kUnsupported;
+    if (about_data && !possible(graph, sizes)) {  // an operator of the model that broadcasts may have run
+      evidence->limit = error.text();
+      return true;
+    }
     if (flops <= kMaxWholeFlops) {
       const Status right = reference(inputs);
       if (!right.ok()) {

@@ -71,6 +71,29 @@ class Sizes(Typed):
                     self.assertEqual(have["c"] % 9, 0)
                 self.ends(0, "run", "a.engine", "-i", "x=random:1", "--quiet")
 
+    def test_a_bias_of_the_scores_is_as_long_as_past_and_new_keys(self):
+        """Its axis has a name of its own; the nodes that an operator of com.microsoft was replaced by have one."""
+        value = lambda name, *dims: helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
+        past = [value("pk", "b", 2, "p", 8), value("pv", "b", 2, "p", 8)]
+        new = [value(name, "b", "s", 16) for name in ("q", "k", "v")]
+        lengths = [helper.make_tensor_value_info("sl", TensorProto.INT32, ["b"]), helper.make_tensor_value_info("tot", TensorProto.INT32, [])]
+        nodes = {"mha.onnx": (helper.make_node("MultiHeadAttention", ["q", "k", "v", "", "", "ab", "pk", "pv"], ["y", "nk", "nv"], domain="com.microsoft", num_heads=2), []),
+                 "gqa.onnx": (helper.make_node("GroupQueryAttention", ["q", "k", "v", "pk", "pv", "sl", "tot", "", "", "", "ab"], ["y", "nk", "nv"], domain="com.microsoft", num_heads=2,
+                                               kv_num_heads=2), lengths)}
+        outputs = [value("y", "b", "s", 16), value("nk", "b", 2, "tt", 8), value("nv", "b", 2, "tt", 8)]
+        for model, (node, more) in nodes.items():
+            graph = helper.make_graph([node], "g", [*new, *past, *more, value("ab", 1, 2, "s", "tt")], outputs)
+            opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+            onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), self.folder / model)
+            with self.subTest(model=model):
+                have = self.tuned(model)
+                self.assertEqual(have["tt"], have["p"] + have["s"])
+                self.ends(0, "verify", "a.engine", "--seed", "1")
+                for dims in ("b=1,p=1,s=1,tt=1", "b=1,p=4,s=1,tt=1"):  # the bias of one key is that of none here
+                    said = self.ends(1, "build", model, "-o", "b.engine", "--no-tune", "--no-cache", "--dims", dims)
+                    self.assertIn(f"the model does not run at {dims}", said)
+                    self.assertNotIn("report", said)
+
     def test_inspect_reads_inputs_at_the_sizes_that_are_given(self):
         tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, ["n"])
         kinds = {"list": (helper.make_sequence_type_proto(tensor), "ConcatFromSequence", {"axis": 0}), "maybe": (helper.make_optional_type_proto(tensor), "OptionalHasElement", {})}
