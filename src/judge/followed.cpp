@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -168,13 +169,13 @@ Result<int64_t> prove(const Piece& piece, const Known& known, const Weights& wei
   return ties;
 }
 
-// Float32 weights on the way to `wanted`, where the engine keeps weights in fewer bits; rounded ones go to `known`.
-Result<Weights> rounded_weights(const ir::Graph& model, const ir::Value* wanted, DType stored, int threads,
+// Float32 weights that nodes read, where the engine keeps weights in fewer bits; rounded ones go to `known`.
+Result<Weights> rounded_weights(const ir::Graph& model, std::span<const ir::Node* const> way, DType stored, int threads,
                                 Known* known) {
   Weights w;
   if (unit_roundoff(stored) <= unit_roundoff(DType::kF32)) return w;
   w.stored = stored;
-  for (const ir::Node* n : way_to(model, wanted, {}))
+  for (const ir::Node* n : way)
     for (size_t port = 0; port < n->inputs.size(); ++port) {
       const ir::Value* v = n->inputs[port];
       if (w.exact.contains(v) || !is_weight(*n, port)) continue;
@@ -195,16 +196,16 @@ const ir::Value* named_like(const ir::Graph& graph, std::string_view name) {
   return suffixed ? graph.find(name.substr(0, end)) : nullptr;
 }
 
-// Values of `graph` that the session's steps write on the way to `wanted`, as a run leaves them; the run's answers too.
+// Values of `graph` that the session's steps write on the way, as a run leaves them; the run's answers too.
 struct Kept {
   std::map<std::string, Tensor, std::less<>> values;
   std::vector<Tensor> answers;
 };
 
-Result<Kept> kept_values(const ir::Graph& graph, const ir::Value* wanted, runtime::Session& session,
+Result<Kept> kept_values(const ir::Graph& graph, std::span<const ir::Node* const> nodes, runtime::Session& session,
                          std::span<const Tensor> inputs) {
   std::unordered_set<const ir::Value*> way;
-  for (const ir::Node* n : way_to(graph, wanted, {})) way.insert(n->outputs.begin(), n->outputs.end());
+  for (const ir::Node* n : nodes) way.insert(n->outputs.begin(), n->outputs.end());
   const plan::Program& program = session.engine().program();
   Kept kept;
   int64_t elements = 0;
@@ -241,48 +242,120 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::kString) return std::ranges::equal(a.string_values(), b.string_values());
   return std::ranges::equal(a.bytes(), b.bytes());
 }
+
+// What an engine keeps on the way to values of the model, proven in the order of the model.
+struct Follower {
+  runtime::Session& session;
+  const FollowTerms& terms;
+  ir::Graph model = {};
+  std::vector<const ir::Node*> nodes = {};  // on the way
+  Kept kept = {};
+  Known given = {}, known = {};  // inputs and rounded weights; with what was proven
+  Weights weights = {};
+  std::string first = "no step computes it";                        // what was not proven
+  std::unordered_map<const ir::Value*, std::string> unproven = {};  // and why
+
+  Follower(runtime::Session& s, const FollowTerms& t) : session(s), terms(t) {}
+
+  // Runs the session; `wanted` are values of the model at the sizes of the inputs.
+  Status start(const ir::Graph& graph, std::span<const Tensor> inputs,
+               const std::function<std::vector<ir::Value*>(const ir::Graph&)>& wanted) {
+    std::vector<std::vector<int64_t>> dims;
+    for (const Tensor& t : inputs) dims.push_back(t.dims());
+    PERI_ASSIGN(const DimBinding binding, plan::bind_dims(session.engine().program(), dims));
+    PERI_ASSIGN(model, exec::bind_region(graph, binding, true));
+    const std::vector<ir::Value*> ends = wanted(model);
+    nodes = way_to(model, std::vector<const ir::Value*>(ends.begin(), ends.end()), {});
+    PERI_ASSIGN(kept, kept_values(model, nodes, session, inputs));
+    for (size_t n = 0; n < inputs.size(); ++n) given.emplace(model.inputs[n], inputs[n]);
+    PERI_ASSIGN(weights, rounded_weights(model, nodes, session.engine().program().precision, terms.threads, &given));
+    known = given;
+    return Ok{};
+  }
+
+  Status prove_all(Followed* f) {
+    for (const ir::Node* n : nodes)
+      for (const ir::Value* v : n->outputs) {
+        const auto it = kept.values.find(v->name);
+        if (it == kept.values.end()) continue;
+        if (stop_asked()) return Error(ErrorKind::kCancelled, "the reference was stopped").at_node(n->name);
+        if (terms.progress) terms.progress(v->name);
+        std::string why;
+        PERI_ASSIGN(const int64_t ties, prove(piece_of(model, v, known), known, weights, it->second, terms, &why));
+        if (!why.empty() && f->unproven++ == 0) first = "'" + v->name + "': " + why;
+        if (!why.empty()) unproven.emplace(v, why);
+        if (!why.empty()) continue;
+        ++f->values;
+        f->ties += ties;
+        known.emplace(v, it->second);
+      }
+    return Ok{};
+  }
+
+  // Elements that were rounded another way than in float64, where the float that is rounded is kept: computed from what
+  // was rounded before alone.
+  Result<int64_t> units() const {
+    Known rounded = given;
+    int64_t count = 0;
+    for (const ir::Node* n : nodes)
+      for (const ir::Value* v : n->outputs) {
+        const auto it = known.find(v);
+        if (!jumps_on(*n) || it == known.end() || given.contains(v)) continue;
+        const Piece piece = piece_of(model, v, rounded);
+        PERI_ASSIGN(const auto exact,
+                    ops::run_reference(piece.graph, arguments_of(piece, rounded, weights, Take::kRounded, 0),
+                                       {unit_roundoff(DType::kF32), terms.threads, false, {}}));
+        if (exact[0].dims == it->second.dims())
+          for (int64_t at = 0; at < it->second.numel(); ++at) count += !within(exact[0], it->second, at);
+        rounded.emplace(v, it->second);
+      }
+    return count;
+  }
+};
 }  // namespace
 
 Result<Followed> follow(const ir::Graph& graph, size_t k, runtime::Session& session, std::span<const Tensor> inputs,
                         const Tensor& got, const FollowTerms& terms) {
-  std::vector<std::vector<int64_t>> dims;
-  for (const Tensor& t : inputs) dims.push_back(t.dims());
-  PERI_ASSIGN(const DimBinding binding, plan::bind_dims(session.engine().program(), dims));
-  PERI_ASSIGN(const ir::Graph model, exec::bind_region(graph, binding, true));
-  const ir::Value* const wanted = model.outputs[k];
-  PERI_ASSIGN(Kept kept, kept_values(model, wanted, session, inputs));
+  Follower way(session, terms);
+  PERI_TRY(way.start(graph, inputs, [&](const ir::Graph& model) { return std::vector{model.outputs[k]}; }));
   Followed f;
-  if (!same_bits(kept.answers[k], got)) {
+  if (!same_bits(way.kept.answers[k], got)) {
     f.wrong = "a second run of the same inputs gave other bits";
     return f;
   }
-  kept.values.insert_or_assign(wanted->name, got);
-  Known known;
-  for (size_t n = 0; n < inputs.size(); ++n) known.emplace(model.inputs[n], inputs[n]);
-  PERI_ASSIGN(const Weights weights,
-              rounded_weights(model, wanted, session.engine().program().precision, terms.threads, &known));
-  std::string first = "no step computes it";  // what was not proven
-  for (const ir::Node* n : way_to(model, wanted, {}))
-    for (const ir::Value* v : n->outputs) {
-      const auto it = kept.values.find(v->name);
-      if (it == kept.values.end()) continue;
-      if (stop_asked()) return Error(ErrorKind::kCancelled, "the reference was stopped").at_node(n->name);
-      if (terms.progress) terms.progress(v->name);
-      std::string why;
-      PERI_ASSIGN(const int64_t ties, prove(piece_of(model, v, known), known, weights, it->second, terms, &why));
-      if (!why.empty() && f.unproven++ == 0) first = "'" + v->name + "': " + why;
-      if (!why.empty() && v == wanted) f.at_elements = true;
-      if (!why.empty()) continue;
-      ++f.values;
-      f.ties += ties;
-      known.emplace(v, it->second);
-    }
-  if (!known.contains(wanted)) f.wrong = first;
+  const ir::Value* const wanted = way.model.outputs[k];
+  way.kept.values.insert_or_assign(wanted->name, got);
+  PERI_TRY(way.prove_all(&f));
+  f.at_elements = way.unproven.contains(wanted);
+  if (!way.known.contains(wanted)) f.wrong = way.first;
+  if (f.wrong.empty() && f.ties == 0 && terms.positions == 0) {
+    PERI_ASSIGN(f.ties, way.units());
+  }
   return f;
 }
 
+Result<std::string> first_unfollowed(const ir::Graph& graph, std::span<const std::string> names,
+                                     runtime::Session& session, std::span<const Tensor> inputs,
+                                     const FollowTerms& terms, std::string* why) {
+  Follower way(session, terms);
+  PERI_TRY(way.start(graph, inputs, [&](const ir::Graph& model) {
+    std::vector<ir::Value*> wanted;
+    for (const std::string& name : names)
+      if (ir::Value* const v = model.find(name)) wanted.push_back(v);
+    return wanted;
+  }));
+  Followed f;
+  PERI_TRY(way.prove_all(&f));
+  for (const std::string& name : names)
+    if (const auto it = way.unproven.find(way.model.find(name)); it != way.unproven.end()) {
+      *why = it->second;
+      return name;
+    }
+  return std::string();
+}
+
 bool behind_jump(const ir::Graph& graph, const ir::Value* value) {
-  const auto way = way_to(graph, value, {});
+  const auto way = way_to(graph, {&value, 1}, {});
   return std::any_of(way.begin(), way.end(), [](const ir::Node* n) { return jumps_on(*n); });
 }
 

@@ -2,7 +2,6 @@
 #include "judge/pieces.hpp"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "ir/bodies.hpp"
 #include "passes/rewrite/narrow.hpp"
@@ -21,9 +20,17 @@ bool jumps_on(const ir::Node& n) {
   return jumps;
 }
 
-// In order, what `wanted` hangs on and is not made by what is known.
-std::vector<const ir::Node*> way_to(const ir::Graph& model, const ir::Value* wanted, const Known& known) {
-  std::unordered_set<const ir::Value*> needed = {wanted};
+std::unordered_set<const ir::Value*> values_behind_jumps(const ir::Graph& model) {
+  std::unordered_set<const ir::Value*> out;
+  for (const ir::Node* n : model.nodes)
+    if (jumps_on(*n) || std::any_of(n->inputs.begin(), n->inputs.end(), [&](auto* v) { return out.contains(v); }))
+      out.insert(n->outputs.begin(), n->outputs.end());
+  return out;
+}
+
+std::vector<const ir::Node*> way_to(const ir::Graph& model, std::span<const ir::Value* const> wanted,
+                                    const Known& known) {
+  std::unordered_set<const ir::Value*> needed(wanted.begin(), wanted.end());
   std::vector<const ir::Node*> nodes;
   for (size_t k = model.nodes.size(); k-- > 0;) {
     const ir::Node* n = model.nodes[k];
@@ -47,7 +54,7 @@ Piece piece_of(const ir::Graph& model, const ir::Value* wanted, const Known& kno
     p.arguments.push_back(v);
     return made[v] = p.graph.add_input(v->name, v->type);
   };
-  for (const ir::Node* node : way_to(model, wanted, known)) {
+  for (const ir::Node* node : way_to(model, {&wanted, 1}, known)) {
     const ir::Node& n = *node;
     std::vector<ir::Value*> in;
     for (const ir::Value* v : n.inputs) in.push_back(argument(v));

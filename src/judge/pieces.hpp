@@ -1,7 +1,9 @@
 // Pieces of a model that are computed by themselves, and its weights as an engine that keeps them in 16 bits has them.
 #pragma once
 
+#include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ops/entry.hpp"
@@ -20,8 +22,11 @@ struct Piece {
 
 // Whether a float that a node computed is rounded to integers, compared or chosen among by this one.
 bool jumps_on(const ir::Node& n);
-// In order, what `wanted` hangs on and is not made by what is known.
-std::vector<const ir::Node*> way_to(const ir::Graph& model, const ir::Value* wanted, const Known& known);
+// Values that depend on such a node.
+std::unordered_set<const ir::Value*> values_behind_jumps(const ir::Graph& model);
+// In order, what `wanted` hang on and is not made by what is known.
+std::vector<const ir::Node*> way_to(const ir::Graph& model, std::span<const ir::Value* const> wanted,
+                                    const Known& known);
 Piece piece_of(const ir::Graph& model, const ir::Value* wanted, const Known& known);
 
 // Whether a node reads at `port` a float32 weight that constants alone make and a build may store in fewer bits.

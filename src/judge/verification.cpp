@@ -5,6 +5,24 @@
 
 namespace peri::judge {
 
+namespace {
+// Why ONNX Runtime's answers, from which followed ones part, mean the same.
+std::string peer_moved(const std::vector<OutputVerdict>& outputs) {
+  bool near = false, reference = false, own = false;
+  for (const OutputVerdict& o : outputs) {
+    if (o.followed == 0) continue;
+    near |= o.peer_near;
+    reference |= !o.peer_near && o.reference_moves > 0;
+    own |= !o.peer_near && o.reference_moves == 0;
+  }
+  std::string out;
+  if (own) out += ", and its own answer moves as far by one rounding";
+  if (near) out += ", and ONNX Runtime's is within the budget against the float64 reference";
+  if (reference) out += ", and the float64 reference moves as far by the round-off of its operations";
+  return out;
+}
+}  // namespace
+
 std::string Verification::text() const {
   std::string out = outside;
   const std::string nan =
@@ -27,8 +45,7 @@ std::string Verification::text() const {
         "; %s at roundings that float32 does not decide: each value that the engine keeps on the way is one "
         "that the reference reaches",
         followed == 1 ? "one answer parts from it" : format("%zu answers part from it", followed).c_str());
-  if (followed && outside.empty() && against == kOnnxRuntime)
-    out += ", and its own answer moves as far by one rounding";
+  if (followed && outside.empty() && against == kOnnxRuntime) out += peer_moved(outputs);
   if (by_rounding && outside.empty())
     out +=
         format("; %s beside %s size, and %s off by a few roundings of it at most",
@@ -63,6 +80,8 @@ std::string verification_json(const Verification& v) {
     if (o.of_change) w.field("of_change", *o.of_change);
     if (o.followed) w.field("followed", o.followed).field("ties", o.ties);
     if (o.peer_moves > 0) w.field("peer_moves", o.peer_moves);
+    if (o.peer_near) w.field("peer_near", true);
+    if (o.reference_moves > 0) w.field("reference_moves", o.reference_moves);
     if (o.own_error) w.field("own_error", *o.own_error).field("peer_error", *o.peer_error);
     if (o.own_error) w.field("peer_is_off", o.peer_is_off);
     w.end_object();

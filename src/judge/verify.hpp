@@ -60,6 +60,9 @@ struct VerifyTerms {
   Budget budget;
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
   std::function<bool()> stop;  // once true it ends with kCancelled
+  void tell(const std::string& what) const {
+    if (progress) progress(0, 0, what);
+  }
 };
 
 // One output of one run.
@@ -76,6 +79,10 @@ struct OutputVerdict {
   // For such an output, against ONNX Runtime: how far its own output moves by one rounding of the inputs. If the output
   // is more than twice as far from it, it is not followed: the two programs do not compute the same.
   double peer_moves = 0;
+  // For such an output that ONNX Runtime's own does not move as far: ONNX Runtime's is within the budget against the
+  // float64 reference; or how far the reference's own moves where each operation errs by its round-off.
+  bool peer_near = false;
+  double reference_moves = 0;
   // Against ONNX Runtime, of an output outside its budget: the largest errors of both against the float64 reference, as
   // shares of its range. `peer_is_off`: ours is within the budget there, and ONNX Runtime's means the same and is not.
   std::optional<double> own_error = {}, peer_error = {};

@@ -62,8 +62,9 @@ std::string quantised(const Parts& parts, std::string_view outputs) {
 }
 
 // Of x with this part behind each integer.
-judge::Verification verified(const judge::Subject& s, double part) {
+judge::Verification verified(const judge::Subject& s, double part, bool bisect = false) {
   judge::VerifyTerms terms;
+  terms.bisect = bisect;
   terms.seeds = {1};
   terms.inputs = [=](uint64_t seed) -> Result<std::vector<Tensor>> {
     Tensor x = Tensor::zeros(DType::kF32, {1, kWidth}).value(), w = Tensor::zeros(DType::kF32, {kWidth, 16}).value();
@@ -89,6 +90,29 @@ TEST(Followed, WhatPartsAtTiesIsProvenValueByValue) {
   EXPECT_LE(v.worst, v.allowed) << "a unit at a tie is not an error: " << v.text();
   for (const judge::OutputVerdict& o : v.outputs) EXPECT_TRUE(o.inside) << o.output;
   EXPECT_NE(v.text().find("float32 does not decide"), std::string::npos) << v.text();
+}
+
+// What parts from the source at a tie is no wrong step, and what parts elsewhere is.
+TEST(Followed, BisectHoldsWhatIsBehindARoundingValueByValue) {
+  const std::string outputs = "output d";
+  const judge::Verification right = [&] {
+    judge::Subject s = subject(quantised({}, outputs), quantised({}, outputs));
+    s.source = true;
+    return verified(s, 0.5, true);
+  }();
+  EXPECT_GT(right.outputs[0].followed, 0) << "no tie: this test shows nothing";
+  EXPECT_TRUE(right.passed) << right.text();
+  for (const double part : {0.25, 0.5}) {
+    const std::string model = quantised({}, "output f"), of_bytes = "d = dequantize_linear(y, s, z);";
+    std::string engine = model;
+    engine.replace(engine.find(of_bytes), of_bytes.size(), "const u: u8[] = [129]; d = dequantize_linear(y, s, u);");
+    judge::Subject s = subject(engine, model);
+    s.source = true;
+    const judge::Verification wrong = verified(s, part, true);
+    EXPECT_FALSE(wrong.passed);
+    EXPECT_NE(wrong.bisected.find("the first step outside its bound is"), std::string::npos) << wrong.text();
+    EXPECT_NE(wrong.bisected.find("value by value"), std::string::npos) << wrong.text();
+  }
 }
 
 TEST(Followed, WithoutTiesNothingIsFollowed) {
