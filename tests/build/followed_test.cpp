@@ -92,6 +92,22 @@ TEST(Followed, WhatPartsAtTiesIsProvenValueByValue) {
   EXPECT_NE(v.text().find("float32 does not decide"), std::string::npos) << v.text();
 }
 
+// The float that is rounded is one that the engine keeps: it is rounded as it should be, and the exact one another way.
+TEST(Followed, TiesOfAKeptFloatAreCountedAndAUnitHasASize) {
+  const std::string model = quantised({}, "output p; output y");
+  const judge::Verification v = verified(subject(model, model), 0.5);
+  EXPECT_TRUE(v.passed) << v.text();
+  ASSERT_EQ(v.outputs.size(), 2u);
+  const judge::OutputVerdict& y = v.outputs[1];
+  ASSERT_GT(y.followed, 0);
+  EXPECT_GT(y.ties, 0);
+  EXPECT_EQ(y.difference.linf, 1);
+  EXPECT_GT(y.difference.range, 100);
+  EXPECT_GT(y.difference.largest, y.difference.range);
+  EXPECT_EQ(y.difference.relative, 1 / y.difference.range);
+  EXPECT_LT(y.difference.cosine, 1);
+}
+
 // What parts from the source at a tie is no wrong step, and what parts elsewhere is.
 TEST(Followed, BisectHoldsWhatIsBehindARoundingValueByValue) {
   const std::string outputs = "output d";
