@@ -149,6 +149,27 @@ class Sizes(Typed):
             self.ends(0, "verify", "a.engine", *(w for seed in range(5) for w in ("--seed", seed)))
             self.ends(0, "bench", "a.engine", "--seconds", "0.01", "--tolerance", "1e6", "--quiet")
 
+    def test_seeded_indices_reach_a_table_within_bodies(self):
+        """A loop carries them, and within its body a branch reads the table of 3 rows; behind the loop they index one of 2."""
+        value = helper.make_tensor_value_info
+        node, whole, boolean = helper.make_node, TensorProto.INT64, TensorProto.BOOL
+        branch = lambda name, op: helper.make_graph([node("Gather", ["w", "t"], [f"{name}g"], axis=0), node(op, [f"{name}g"], [name])], name, [], [value(name, TensorProto.FLOAT, ["m", 2])])
+        body = helper.make_graph([node("If", ["c"], ["e"], then_branch=branch("p", "Sin"), else_branch=branch("q", "Cos")), node("Identity", ["c"], ["c2"]),
+                                  node("Concat", ["t", "t"], ["t2"], axis=0), node("ReduceSum", ["e"], ["s"], keepdims=0)],
+                                 "body", [value("i", whole, []), value("c", boolean, []), value("t", whole, ["m"])],
+                                 [value("c2", boolean, []), value("t2", whole, ["m2"]), value("s", TensorProto.FLOAT, [])])
+        nodes = [node("Loop", ["count", "", "k"], ["last", "sums"], body=body), node("Gather", ["v", "last"], ["y"], axis=0)]
+        weights = [numpy_helper.from_array(numpy.ones(shape, numpy.float32), name) for name, shape in (("w", (3, 2)), ("v", (2, 5)))] + [numpy_helper.from_array(numpy.array(3), "count")]
+        for name, tables in (("within", nodes[:1]), ("behind", nodes)):
+            outputs = [value("sums", TensorProto.FLOAT, ["z"])] + ([value("y", TensorProto.FLOAT, ["r", 5])] if name == "behind" else [])
+            graph = helper.make_graph(tables, "g", [value("k", whole, [9])], outputs, weights)
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / f"{name}.onnx")
+            with self.subTest(name=name):
+                self.ends(0, "build", f"{name}.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--quiet")
+                self.ends(0, "verify", "a.engine", *(w for seed in range(4) for w in ("--seed", seed)))
+                self.ends(0, "bench", "a.engine", "--seconds", "0.01", "--tolerance", "1e6", "--quiet")
+                self.ends(0, "verify", f"{name}.onnx", "--seed", "5", "--no-tune", "--no-cache", "--quiet")
+
     def test_inputs_at_hand_decide(self):
         model = self.save("relu.onnx", "Relu", ["n", "k"], {})
         numpy.save(self.folder / "x.npy", numpy.ones((6, 10), numpy.float32))
