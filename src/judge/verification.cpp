@@ -31,8 +31,9 @@ std::string Verification::text() const {
   if (bisect && outputs.empty())
     return bisected + "; " + (out.empty() ? "the outputs were not compared with those of the whole model" + nan : out);
   if (out.empty() && compared == 0)
-    out = format("%s against %s: no value was compared, as all outputs are empty; their types and shapes agree",
-                 counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str());
+    out = format("%s against %s: no value was compared, as all outputs are empty; their types%s agree",
+                 counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str(),
+                 empty_shapes.empty() ? " and shapes" : "");
   else if (out.empty() && by_rounding > 0 && by_rounding == outputs.size())
     out = format("%s against %s", counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str());
   else if (out.empty())
@@ -54,6 +55,7 @@ std::string Verification::text() const {
   if (peer_off && outside.empty())
     out += format("; of %s ONNX Runtime's is the inexact one: ours is within the budget against the float64 reference",
                   counted(static_cast<int64_t>(peer_off), "output").c_str());
+  if (!empty_shapes.empty() && outside.empty()) out += "; " + empty_shapes;
   if (!draws.empty())
     out += "; '" + draws + "' draws random numbers, the same in every run and in the float64 reference" +
            (against == kOnnxRuntime ? ", and ONNX Runtime draws others" : "");

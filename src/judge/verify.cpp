@@ -61,6 +61,24 @@ struct Runs {
   std::vector<std::vector<Tensor>> inputs, got, want;
 };
 
+// An empty output of another shape has no element that could differ: a loop that runs no iteration says no sizes of
+// what its body gives. "": there is none, else the first.
+std::string take_empty_shapes(const plan::Program& program, Runs* r) {
+  std::string first;
+  for (size_t n = 0; n < r->got.size(); ++n)
+    for (size_t k = 0; k < r->got[n].size(); ++k) {
+      const Tensor& got = r->got[n][k];
+      Tensor& want = r->want[n][k];
+      const bool empty = got.numel() == 0 && want.numel() == 0 && got.dtype() == want.dtype();
+      if (!empty || got.rank() != want.rank() || got.dims() == want.dims()) continue;
+      if (first.empty())
+        first = "output '" + program.outputs[k].name + "' is empty, ours as " + tensor_type_text(got) + " and " +
+                kOnnxRuntime + "'s as " + tensor_type_text(want);
+      want = got;
+    }
+  return first;
+}
+
 Result<Runs> make_runs(const Subject& s, const VerifyTerms& terms, runtime::Session& session) {
   Runs r;
   const plan::Program& program = s.engine->program();
@@ -311,7 +329,8 @@ Result<Verification> verify(const Subject& subject, const VerifyTerms& terms) {
     if (subject.check_files) PERI_TRY(subject.check_files());
     return v;
   }
-  PERI_ASSIGN(const Runs runs, make_runs(subject, terms, *session));
+  PERI_ASSIGN(Runs runs, make_runs(subject, terms, *session));
+  if (!terms.peer_model.empty()) v.empty_shapes = take_empty_shapes(subject.engine->program(), &runs);
   v.runs = runs.got.size();
   if (Status s = compare_runs(subject, terms, runs, *session, &v); !s.ok())
     return std::move(s).error().in_file(subject.path);

@@ -97,11 +97,12 @@ struct Verification {
   double worst = 0;               // the largest error, as a share of its output's range, of outputs not followed
   int64_t weights_checked = 0;
   size_t runs = 0;
-  int64_t compared = 0;    // elements of outputs
-  int64_t both_nan = 0;    // elements that were NaN on both sides; of steps alone, NaN in outputs
-  size_t followed = 0;     // outputs that were compared value by value
-  size_t by_rounding = 0;  // outputs whose range is too small beside their size for a share of it (judge/budget.hpp)
-  size_t peer_off = 0;     // outputs of which ONNX Runtime's is the inexact one
+  int64_t compared = 0;      // elements of outputs
+  int64_t both_nan = 0;      // elements that were NaN on both sides; of steps alone, NaN in outputs
+  size_t followed = 0;       // outputs that were compared value by value
+  size_t by_rounding = 0;    // outputs whose range is too small beside their size for a share of it (judge/budget.hpp)
+  std::string empty_shapes;  // an output without elements whose shape is another in ONNX Runtime; "": none
+  size_t peer_off = 0;       // outputs of which ONNX Runtime's is the inexact one
   std::vector<OutputVerdict> outputs;
   std::string draws;                               // a node that draws random numbers; "": none
   std::string outside;                             // the first output outside its budget, in words; empty: none
