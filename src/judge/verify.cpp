@@ -15,6 +15,7 @@
 #include "judge/nudged.hpp"
 #include "judge/parted.hpp"
 #include "judge/peer.hpp"
+#include "judge/pieces.hpp"
 #include "judge/seeded.hpp"
 #include "judge/whole.hpp"
 #include "plan/program.hpp"
@@ -117,16 +118,22 @@ std::optional<double> change_of(const Runs& r, size_t n, size_t k) {
   return d->linf;
 }
 
-// By how much of its range rounding every value moves output k of run n, for an engine that keeps values in 16 bits; 0
-// for another.
+// By how much of its range rounding every value moves output k of run n, for an engine that keeps values in 16 bits, or
+// rounding its weights for one that keeps these; 0 for another.
 Result<double> narrow_rounding(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
                                std::vector<ops::RefTensor>* rounded) {
-  const DType type = plan::values_type(s.engine->program());
-  if (unit_roundoff(type) <= unit_roundoff(DType::kF32) || !is_float(r.got[n][k].dtype())) return 0.0;
+  const auto narrow = [](DType type) { return unit_roundoff(type) > unit_roundoff(DType::kF32); };
+  const DType type = plan::values_type(s.engine->program()), weights = s.engine->program().precision;
+  if ((!narrow(type) && !narrow(weights)) || !is_float(r.got[n][k].dtype())) return 0.0;
   if (rounded->empty()) {  // once a run
     std::vector<ops::RefTensor> in;
     for (const Tensor& t : r.inputs[n]) in.push_back(ops::to_ref(t));
-    PERI_ASSIGN(*rounded, narrow_reference(s.reference, in, type, terms.threads));
+    if (narrow(type)) {
+      PERI_ASSIGN(*rounded, narrow_reference(s.reference, in, type, terms.threads));
+    } else {
+      PERI_ASSIGN(const ir::Graph model, with_stored_weights(s.reference, weights, terms.threads));
+      PERI_ASSIGN(*rounded, ops::run_reference(model, in, {0, terms.threads, false, {}}));
+    }
   }
   PERI_ASSIGN(const Difference d, difference(r.want[n][k], ops::from_ref((*rounded)[k]), {}));
   return std::isfinite(d.relative) ? d.relative : 0;  // a type that does not hold the answer gives no room

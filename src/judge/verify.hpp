@@ -28,8 +28,8 @@ struct Budget {
 
   double allowed(DType type) const;
 };
-// The allowed error of an engine that stores values in 16 bits, where rounding every value to them moves the output by
-// `moved`, both as shares of the output's range; always less than a wrong output's error (judge/whole.hpp).
+// The allowed error of an engine that stores values, or its weights, in 16 bits, where rounding them moves the output
+// by `moved`, both as shares of the output's range; always less than a wrong output's error (judge/whole.hpp).
 double room_for_rounding(double moved);
 // For another runtime, whose own error is of the same size.
 Budget peer_budget();

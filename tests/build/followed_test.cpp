@@ -308,6 +308,29 @@ TEST(Followed, RoundedWeightsTakeTheOtherSideOfATieAndNoMore) {
     }
 }
 
+// Eight layers that are added to what they read, and a tanh of what has grown; `last`: what the last is added to.
+std::string growing(int last = 7) {
+  std::string text = "graph { input h0: f32[64,32]; ", body;
+  for (int k = 0; k < 8; ++k) {
+    text += format("const w%d: f32[32,32] = seeded(0.25, %d); ", k, 20 + k);
+    body += format("p%d = matmul(h%d, w%d); r%d = relu(p%d); h%d = add(h%d, r%d); ", k, k, k, k, k, k + 1,
+                   k == 7 ? last : k, k);
+  }
+  return text + "const o: f32[32,32] = seeded(0.25, 40); " + body + "m = matmul(h8, o); y = tanh(m); output y }";
+}
+TEST(Followed, WhatRoundingTheWeightsMovesIsNoErrorOfTheEngine) {
+  const auto verified = [](int last, DType dtype) {
+    judge::VerifyTerms terms;
+    terms.seeds = {1};
+    return judge::verify(subject(growing(last), growing(), dtype), terms).value();
+  };
+  const judge::Verification right = verified(7, DType::kF16);
+  EXPECT_TRUE(right.passed) << right.text();
+  EXPECT_GT(right.worst, 8 * unit_roundoff(DType::kF16)) << "rounding moves too little: this test shows nothing";
+  EXPECT_FALSE(verified(6, DType::kF16).passed);
+  EXPECT_FALSE(verified(6, DType::kF32).passed);
+}
+
 TEST(Followed, WeightsOfFloat32AreNotRounded) {
   EXPECT_TRUE(verified_narrow({}, DType::kF32, 1).passed);
   EXPECT_FALSE(verified_narrow({5}, DType::kF32, 1).passed);
