@@ -7,6 +7,7 @@
 #include "build/explain.hpp"
 #include "build/measured.hpp"
 #include "build/open.hpp"
+#include "compile/own_names.hpp"
 #include "plan/class_names.hpp"
 #include "plan/engine_file.hpp"
 
@@ -38,6 +39,7 @@ std::string description(const peri_engine& engine) {
   if (engine.file) w.field("hash", hex64(plan::engine_hash(engine.file->bytes())));
   if (const std::string mark = build::interrupted_build(p); !mark.empty()) w.field("interrupted", mark);
   plan::write_class_names(p, &w);
+  compile::write_own_names(p, &w);
   w.field("max_iterations", engine.engine->options().max_iterations);
   w.key("devices").begin_array();
   for (const std::string& d : p.devices) w.value(d);

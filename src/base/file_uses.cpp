@@ -46,7 +46,8 @@ Status check_replaces(const std::string& path, const FileKind& kind, bool force)
         .in_file(path)
         .expecting("a regular file or none")
         .but_found(S_ISDIR(st.st_mode) ? "a folder" : "a device, FIFO or socket")
-        .advise("give the path of a file");
+        .advise(kind.dash == FileKind::Dash::kOutput ? "give the path of a file, or - for standard output"
+                                                     : "give the path of a file");
   if (force || st.st_size == 0) return Ok{};
   const auto refuse = [&](const char* found) {
     return refused("will not be overwritten")

@@ -125,7 +125,7 @@ Result<Record> time_fresh(const std::vector<std::string>& words, int64_t process
     PERI_ASSIGN(const Answer answer, run_fresh(words, stop));
     auto record = record_of(answer);
     const bool stopped = stop && stop();
-    if (stopped && answer.code > 128 && parts.empty())  // ended before it could measure anything
+    if (stopped && !record.ok() && answer.code > 128 && parts.empty())  // ended before it could measure anything
       return Error(ErrorKind::kCancelled, "interrupted before anything was measured");
     if (!record.ok() && !(stopped && !parts.empty())) return std::move(record).error();
     if (record.ok()) parts.push_back(std::move(record).value());

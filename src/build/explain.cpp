@@ -7,6 +7,7 @@
 #include "base/plural.hpp"
 #include "base/thread_pool.hpp"
 #include "build/machine.hpp"
+#include "build/on_reference.hpp"
 #include "build/open.hpp"
 #include "build/proof.hpp"
 
@@ -94,6 +95,7 @@ namespace {
 // The floor of a step is that of what it runs on: a device's was told when the step was timed there.
 void take_least(const Explanation& e, ExplainedStep* step) {
   const auto runs = static_cast<double>(step->runs.value_or(1));
+  if (step->of_engine && step->assumed_size > 0) return;  // what is known of its work is that of another size
   step->device = proof_word(*step->step, "device");
   if (step->device.empty() && step->evidence.statistic == tune::kChainStatistic) step->device = "a device";
   if (step->device.empty()) {
@@ -105,16 +107,19 @@ void take_least(const Explanation& e, ExplainedStep* step) {
   }
 }
 
-// How often it runs, and what it takes: as timed alone, or, where nothing times it alone, in a run of the engine.
+// How often it runs, and what it takes: as timed alone, or, where nothing times it alone at its sizes, in a run of the
+// engine.
 Status take_time(const Json& s, ExplainedStep* step) {
   if (!step->in_body) step->runs = 1;
   if (step->evidence.timed()) step->ms = step->evidence.time_ms;
+  PERI_ASSIGN(step->assumed_size, s.get_int("assumed_size", 0));
   const Json* in_run = s.find("in_run");
   if (!in_run) return Ok{};
   PERI_ASSIGN(const int64_t runs, in_run->get_int("runs"));
   PERI_ASSIGN(const double ms, in_run->get_double("ms"));
   step->runs = runs;
-  step->ms = step->evidence.timed() ? step->evidence.time_ms * static_cast<double>(runs) : ms;
+  step->of_engine = !step->evidence.timed() || step->assumed_size > 0;
+  step->ms = step->of_engine ? ms : step->evidence.time_ms * static_cast<double>(runs);
   return Ok{};
 }
 
@@ -132,7 +137,6 @@ Status take_step(const Json& s, Explanation* explained, bool of_run) {
   out.in_bodies += step.in_body;
   out.uncounted += !step.runs;
   out.timed += step.timed();
-  out.reference += proof_word(s, "chosen") == "reference";
   take_least(out, &step);
   if (step.timed()) out.ms += step.ms;
   out.steps.push_back(std::move(step));
@@ -151,6 +155,10 @@ Result<Explanation> explain(const Json& proof, bool compare) {
   if (out.steps.empty() && !proof.find("steps"))
     return invalid("the proof has no list of steps").advise("build the engine again, which writes its proof");
   for (const ExplainedStep& step : out.steps) {
+    const bool reference = proof_word(*step.step, "chosen") == "reference";
+    out.reference += reference;
+    out.slow +=
+        reference && is_slow(step.timed() ? std::optional(step.ms) : std::nullopt, out.ms, step.work, step.in_body);
     if (out.timed && !step.timed()) continue;
     out.floor += step.floor.value_or(0);
     out.floorless += !step.floor;
@@ -183,7 +191,7 @@ std::string Explanation::text() const {
     return head + "none measured" + (untimed_because.empty() ? "" : " (" + untimed_because + ")") + ", " + least;
   const auto untimed = static_cast<int64_t>(steps.size() - timed);
   std::string left = untimed > 0 ? "; " + counted(untimed, "step") + " without a time" : "";
-  if (reference) left += "; " + counted(static_cast<int64_t>(reference), "step") + " on the slow reference";
+  if (slow) left += "; " + counted(static_cast<int64_t>(slow), "step") + " on the slow reference";
   if (away > 0)
     left += "; what sustained rates would give is not known of " + counted(static_cast<int64_t>(away), "step") +
             " on a device";

@@ -17,6 +17,8 @@ struct ExplainedStep {
   tune::RegionWork work;            // of one run of the step
   std::string device;               // "": the host
   bool in_body = false;             // of a loop or a branch
+  bool of_engine = false;           // `ms` is of runs of the engine, not of the step alone
+  int64_t assumed_size = 0;         // that of the dimensions that the data decide in the evidence; 0: there are none
   std::optional<int64_t> runs;      // of the step in one run of the engine; none: in a body, and not counted
   double ms = -1;                   // of these runs together, or of one that nobody counted; negative: no time
   std::optional<double> floor;      // ms at the ceilings of its processor, of the same runs; none: unknown
@@ -33,6 +35,7 @@ struct Explanation {
   double ms = 0, floor = 0, sustained = 0;  // sums over the steps with a time; without any, over all
   double sustained_of = 0;                  // ms of the steps that are part of `sustained`
   size_t timed = 0, reference = 0;          // steps with a time; steps on the reference
+  size_t slow = 0;                          // of those on the reference
   int64_t in_bodies = 0;                    // steps in bodies of loops and branches
   int64_t uncounted = 0;                    // of them: how often they run is not known, they count once in the sums
   size_t floorless = 0, away = 0;           // of the summed steps: without a floor; on a device

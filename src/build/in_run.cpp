@@ -16,7 +16,8 @@ namespace {
 constexpr double kMaxSeconds = 10, kSeconds = 0.2;
 constexpr int kMaxRuns = 10;
 
-bool has_own_time(const lower::StepReport& s) { return s.evidence.timed(); }
+// Not where it is that of an assumed size.
+bool has_own_time(const lower::StepReport& s) { return s.evidence.timed() && s.assumed_size == 0; }
 
 // Steps in bodies, and those of the host that no trial timed.
 bool are_wanted(const std::vector<lower::StepReport>& steps) {
@@ -98,7 +99,7 @@ Status time_runs(runtime::Session& session, runtime::BodyTimes& bodies, std::spa
 }
 
 double ms_of(const lower::StepReport& s, bool in_body) {
-  if (!has_own_time(s)) return s.in_run ? s.in_run->ms : 0;
+  if (!has_own_time(s) && (s.in_run || !s.evidence.timed())) return s.in_run ? s.in_run->ms : 0;
   if (!in_body) return s.evidence.time_ms;
   return s.in_run ? s.evidence.time_ms * static_cast<double>(s.in_run->runs) : 0;
 }

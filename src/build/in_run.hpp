@@ -1,5 +1,5 @@
 // What only runs of the whole engine tell: how often the steps of bodies run, and the time of steps that nothing times
-// alone, such as loops and those on the reference.
+// alone, such as loops and those on the reference, or not at their sizes: those of which the data decide them.
 #pragma once
 
 #include "build/build.hpp"

@@ -88,6 +88,7 @@ Result<std::string> from_cache(const std::string& hash) {
 
 struct Line {
   problem::Problem problem;
+  bool words = false;  // the problem is one line, whose inputs have the names of the operator's ports
   uint64_t seed = 7;
 };
 
@@ -150,20 +151,36 @@ Result<Line> read_line(const ReplayRequest& request) {
         "replay NAME --from ENGINE");
   }
   PERI_ASSIGN(line.problem, std::move(parsed));
+  line.words = text.find('{') == std::string::npos;
   return line;
 }
 
+// What a line calls an input: the port of the first node that it goes to. "": it has no name there.
+std::string name_in_line(const ir::Graph& graph, const ir::Value* input) {
+  const ops::OpDef* op = graph.nodes.empty() ? nullptr : ops::find(graph.nodes[0]->op);
+  for (size_t port = 0; op && port < op->inputs.size() && port < graph.nodes[0]->inputs.size(); ++port)
+    if (graph.nodes[0]->inputs[port] == input && !op->inputs[port].variadic) return std::string(op->inputs[port].name);
+  return "";
+}
+
 // The problem with what `variable` names no weight, as every other text of it would give it.
-Result<problem::Problem> asked(problem::Problem p, const std::vector<std::string>& variable) {
+Result<problem::Problem> asked(Line line, const std::vector<std::string>& variable) {
+  problem::Problem& p = line.problem;
+  std::vector<std::string> in_line;
+  for (const ir::Value* v : p.graph.inputs) in_line.push_back(line.words ? name_in_line(p.graph, v) : "");
   for (const std::string& name : variable) {
-    const auto at =
+    const auto known =
         std::find_if(p.graph.inputs.begin(), p.graph.inputs.end(), [&](auto* v) { return v->name == name; });
-    if (at == p.graph.inputs.end()) {
+    size_t at = static_cast<size_t>(known - p.graph.inputs.begin());
+    if (known == p.graph.inputs.end())
+      at = static_cast<size_t>(std::find(in_line.begin(), in_line.end(), name) - in_line.begin());
+    if (name.empty() || at == in_line.size()) {
       std::string names;
-      for (const ir::Value* v : p.graph.inputs) names += (names.empty() ? "" : ", ") + v->name;
+      for (size_t k = 0; k < in_line.size(); ++k)
+        names += (names.empty() ? "" : ", ") + (in_line[k].empty() ? p.graph.inputs[k]->name : in_line[k]);
       return usage("--variable names no input of the problem").expecting("one of " + names).but_found(name);
     }
-    p.weights[static_cast<size_t>(at - p.graph.inputs.begin())] = false;
+    p.weights[at] = false;
   }
   for (const ir::Value* v : p.graph.inputs)
     if (!v->type.known() || !is_const(*v->type.shape))
@@ -176,7 +193,7 @@ Result<problem::Problem> asked(problem::Problem p, const std::vector<std::string
       return usage("output '%s' depends on data", v->name.c_str())
           .advise("only problems with known sizes are replayed");
   p.graph = problem::canonical(p.graph);
-  return p;
+  return std::move(p);
 }
 
 }  // namespace
@@ -208,7 +225,7 @@ Result<Replay> replay(const ReplayRequest& request) {
   PERI_ASSIGN(Line line, read_line(request));
   Replay out;
   out.seed = line.seed;
-  PERI_ASSIGN(out.problem, asked(std::move(line.problem), request.variable));
+  PERI_ASSIGN(out.problem, asked(std::move(line), request.variable));
   for (const ir::Node* n : out.problem.graph.nodes) out.flops += ops::cost_of(*n).flops;
   tune::Options options;
   PERI_ASSIGN(options.threads, threads_of(request.threads));

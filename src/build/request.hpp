@@ -60,7 +60,7 @@ struct Made {
   bool stopped = false;      // `stop` ended it: the best so far; built.compiled.notes say what is not verified
   std::string proof;         // the text of the proof, if any
 
-  int64_t reference_steps() const;  // on the slow reference executor
+  int64_t reference_steps() const;  // on the reference executor
   bool short_of_memory() const;     // one of these since memory was short to try its kernels
   std::string verdict() const;      // about the whole engine, in a few words
 };

@@ -19,6 +19,7 @@
 #include "build/ragged_check.hpp"
 #include "build/servable_checks.hpp"
 #include "compile/backends.hpp"
+#include "compile/own_names.hpp"
 #include "judge/seeded.hpp"
 #include "plan/class_names.hpp"
 #include "serve/kserve/datatype.hpp"
@@ -260,6 +261,18 @@ Status settle_batches(const ServeOptions& options, const serve::LoadOrder& order
   out->note = std::move(check.note);
   return Ok{};
 }
+
+// Sizes that are fixed, and names that mean one dimension, in the note and for clients.
+void tell_dims(const plan::Program& program, serve::Loaded* out) {
+  for (const std::string& note : compile::dims_notes(program)) out->note += (out->note.empty() ? "" : "; ") + note;
+  std::string fixed, same;
+  for (const auto& [name, size] : compile::fixed_dims(program))
+    fixed += (fixed.empty() ? "" : ",") + name + "=" + std::to_string(size);
+  for (const auto& [name, kept] : compile::own_names(program.sections))
+    same += (same.empty() ? "" : ",") + name + "=" + kept;
+  if (!fixed.empty()) out->told["peri_fixed_dims"] = fixed;
+  if (!same.empty()) out->told["peri_same_dims"] = same;
+}
 }  // namespace
 
 Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::LoadOrder& order,
@@ -299,6 +312,7 @@ Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::Lo
   else
     out.note += (out.note.empty() ? "" : "; ") + ("no known question is asked of it: " + canary.error().text());
   if (!remark.empty()) out.note += (out.note.empty() ? "" : "; ") + remark;
+  tell_dims(program, &out);
   give_back_memory(kKeptBytes);
   return out;
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/json.hpp"
+#include "build/on_reference.hpp"
 #include "build/proof.hpp"
 #include "compile/other_files.hpp"
 #include "compile/own_names.hpp"
@@ -40,6 +41,7 @@ Result<Survey> read(const Request& request) {
     f.kind = "onnx";
     f.file_bytes = r.file_bytes;
     f.inputs = std::move(r.inputs);
+    std::erase_if(f.inputs, [&](const onnx::PortInfo& p) { return request.fixed.contains(p.name); });
     f.outputs = std::move(r.outputs);
     f.ops = std::move(r.ops);
     f.nodes = r.node_count;
@@ -187,7 +189,9 @@ Status try_lowering(const Request& request, Survey* f) {
   f->candidates = compiled->tuned.candidates;
   f->steps = static_cast<int64_t>(compiled->program.steps.size());
   f->body_steps = body_steps(*compiled);
-  for (const lower::StepReport* s : lower::all_reports(compiled->steps)) f->reference_steps += s->chosen == "reference";
+  const OnReference of = on_reference(*compiled);
+  f->slow_steps = std::ssize(of.slow);
+  f->reference_steps = f->slow_steps + std::ssize(of.quick);
   f->prepare_seconds = compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds;
   f->build_seconds = f->prepare_seconds + work_seconds(*compiled, measures, verifies, request.budget);
   return Ok{};
@@ -268,7 +272,7 @@ std::string survey_json(const Survey& f) {
     for (const std::string& line : f.device_memory) w.value(line);
     w.end_array();
     w.field("steps", f.steps).field("steps_in_bodies", f.body_steps);
-    w.field("reference_steps", f.reference_steps);
+    w.field("reference_steps", f.reference_steps).field("slow_steps", f.slow_steps);
     w.key("build_estimate")
         .begin_object()
         .field("seconds", f.build_seconds)

@@ -29,8 +29,9 @@ Result<TextModel> TextModel::of(const plan::Program& program) {
   return TextModel(std::move(pipeline));
 }
 
-Result<std::vector<Tensor>> TextModel::inputs(const plan::Program& program, std::span<const std::string> texts) const {
-  PERI_ASSIGN(const auto named, pipeline_.inputs(texts));
+Result<std::vector<Tensor>> TextModel::inputs(const plan::Program& program, std::span<const std::string> texts,
+                                              std::optional<std::string_view> prompt) const {
+  PERI_ASSIGN(const auto named, pipeline_.inputs(texts, prompt));
   std::vector<Tensor> out;
   for (const plan::Port& port : program.inputs) {
     for (const auto& [name, tensor] : named)
@@ -54,6 +55,11 @@ Status check_takes_texts(const std::string& model) {
   if (!std::filesystem::exists(model, unknown)) return Ok{};  // whoever opens it says that
   if (!hf::is_folder(model)) return no_tokenizer().in_file(model);
   PERI_ASSIGN(const hf::Folder folder, hf::read_folder(model));
+  if (const std::optional<Error> unread = hf::unread_vocabulary(folder))
+    return usage("this model has no tokenizer that is read")
+        .in_file(unread->file)
+        .expecting(unread->expected)
+        .advise(unread->remedy);
   if (folder.tokenizer.empty()) return no_tokenizer().in_file(model);
   const auto tokenizer = text::Tokenizer::from_json(folder.tokenizer);
   if (tokenizer.ok() || tokenizer.error().kind != ErrorKind::kUnsupported) return Ok{};  // the import tells the rest
@@ -62,9 +68,10 @@ Status check_takes_texts(const std::string& model) {
   return no_tokenizer().in_file(model).but_found(std::move(why).in_file(folder.path + "/tokenizer.json").text());
 }
 
-Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<const std::string> texts) {
+Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<const std::string> texts,
+                                        std::optional<std::string_view> prompt) {
   PERI_ASSIGN(const TextModel model, TextModel::of(program));
-  return model.inputs(program, texts);
+  return model.inputs(program, texts, prompt);
 }
 
 std::vector<double> text_similarity(const plan::Program& program, std::span<const Tensor> outputs) {

@@ -1,8 +1,10 @@
 // Texts instead of tensors: a text model's inputs from texts, and the similarity of its outputs.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/tensor.hpp"
@@ -16,8 +18,9 @@ class TextModel {
  public:
   // kUsage if the program has none.
   static Result<TextModel> of(const plan::Program& program);
-  // Tensors for the program's inputs, in their order.
-  Result<std::vector<Tensor>> inputs(const plan::Program& program, std::span<const std::string> texts) const;
+  // Tensors for the program's inputs, in their order. `prompt`: see text::TextPipeline::inputs().
+  Result<std::vector<Tensor>> inputs(const plan::Program& program, std::span<const std::string> texts,
+                                     std::optional<std::string_view> prompt = {}) const;
   // The index of the output that is the result for a text. kUnsupported if none is f32[n,m].
   Result<size_t> answer(const plan::Program& program) const;
 
@@ -31,7 +34,8 @@ class TextModel {
 Status check_takes_texts(const std::string& model);
 
 // Tensors for the program's inputs, in their order, by the tokenizer in its engine. kUsage if it has none.
-Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<const std::string> texts);
+Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<const std::string> texts,
+                                        std::optional<std::string_view> prompt = {});
 
 // Cosines between the rows of the output that is the result for a text: rows * rows values. Empty if it is not
 // f32[n,m].

@@ -88,7 +88,7 @@ std::string summary_of(const bench::Record& r) {
 
 // Notes that the limit of samples, which the user did not set, ended the measurement before its time.
 void note_cut(const Arguments& arguments, const bench::Record& record, const build::BenchTerms& terms) {
-  if (arguments.has("--quiet") || arguments.has("--iterations")) return;
+  if (arguments.has("--iterations")) return;
   for (const bench::ProcessRecord& p : record.processes)
     if (static_cast<int64_t>(p.samples_ms.size()) >= terms.max_samples && p.wall_s < terms.seconds)
       return say(format("note: %lld samples were taken in %.3g of the %g s: --iterations N takes more",

@@ -3,6 +3,7 @@
 
 #include "base/json.hpp"
 #include "base/plural.hpp"
+#include "build/on_reference.hpp"
 #include "build/proof.hpp"
 #include "cli/console/arguments.hpp"
 #include "cli/console/built.hpp"
@@ -32,6 +33,7 @@ std::string describe(const Page& page, const build::Made& made, const std::strin
       .field("passes_seconds", c.passes_seconds)
       .field("tune_seconds", c.tune_seconds);
   w.field("reference_steps", made.reference_steps());
+  w.field("slow_steps", static_cast<int64_t>(build::on_reference(c).slow.size()));
   show_build(page, w, made, path);
   build::write_on_host(w, c);
   w.key("steps_in_order").begin_array();
@@ -81,14 +83,14 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_ASSIGN(const build::Made made, build::make_engine(request));
   progress.clear();
   const compile::Compiled& compiled = made.built.compiled;
-  const int64_t reference = made.reference_steps(), in_bodies = build::body_steps(compiled);
+  const int64_t slow = std::ssize(build::on_reference(compiled).slow), in_bodies = build::body_steps(compiled);
   const Page page(arguments);
   for (const std::string& note : compiled.notes)
-    if (!arguments.has("--quiet") && !(made.stopped && note == compiled.notes.back())) say("note: " + note);
+    if (!made.stopped || note != compiled.notes.back()) say("note: " + note);
   Outcome out;
   out.summary = path + ", " + build::steps_text(std::ssize(compiled.program.steps), in_bodies) +
-                (reference ? ", " + std::to_string(reference) + " of them on the slow reference" : "") +
-                (made.short_of_memory() ? std::string(", since memory was short") : "") +
+                (slow ? ", " + std::to_string(slow) + " of them on the slow reference" : "") +
+                (slow && made.short_of_memory() ? std::string(", since memory was short") : "") +
                 format(", %.1f s", made.built.seconds) + "; " + made.verdict() + host_text(compiled) +
                 (compiled.tuned.untried > 0 && !made.stopped
                      ? "; --budget was over before " + counted(compiled.tuned.untried, "problem") + " could be tried"

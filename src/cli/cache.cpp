@@ -33,7 +33,8 @@ Result<Outcome> run(const Arguments& arguments) {
     return usage("peri cache has no '%s'", what.c_str()).expecting("path, list or clear");
   if (what == "path") page.line("%s", folder.c_str());
   if (folder.empty()) {  // the file system's root is neither listed nor deleted from
-    out.summary = "no cache: set PERI_CACHE, XDG_CACHE_HOME or HOME";
+    out.summary = knob(Knob::kCache) ? "no cache: PERI_CACHE is empty, which means none: unset it, or name a folder"
+                                     : "no cache: set PERI_CACHE, XDG_CACHE_HOME or HOME";
   } else if (what == "path") {
     out.summary = folder;
   } else if (what == "list") {

@@ -42,11 +42,12 @@ struct Arguments {
 
 // The result of a command: the text of its PASSED or FAILED line, and the object for --json. A command that completed
 // with a negative result (unsupported nodes, outputs outside the budget) sets `code`; one that could not complete
-// returns an error.
+// returns an error, or, if a part of the result stands, sets `error`: its code, object and text are added.
 struct Outcome {
   std::string summary;
   std::string json;
   int code = 0;
+  std::optional<Error> error = {};
 };
 
 struct Command {

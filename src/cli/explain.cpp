@@ -39,6 +39,9 @@ void print_row(const Page& page, const build::ExplainedStep& r, double total, bo
   page.line("%9s %6s %9s %9s %6s %9.2f %9.2f  %s  [%s]%s", ms.c_str(), part.c_str(), floor.c_str(), peak.c_str(),
             share.c_str(), runs * r.work.flops / 1e6, runs * r.work.bytes / 1e6, build::proof_word(s, "name").c_str(),
             build::proof_word(s, "chosen").c_str(), times.c_str());
+  if (r.assumed_size > 0 && !r.of_engine && r.timed())
+    page.line("            timed at an assumed size: %lld, for what the data decide",
+              static_cast<long long>(r.assumed_size));
   if (!r.evidence.untimed.empty()) page.line("            no time: %s", r.evidence.untimed.c_str());
   if (!full) return;
   page.line("            from %s", joined(s, "origins", 6).c_str());
@@ -73,9 +76,10 @@ void print_head(const Page& page, const build::Explanation& e, const std::string
     page.line("on a device: %s, with floors of its own, '-' where they were not told",
               counted(static_cast<int64_t>(e.away), "step").c_str());
   if (std::any_of(e.steps.begin(), e.steps.end(),
-                  [](const build::ExplainedStep& s) { return s.timed() && !s.evidence.timed(); }))
+                  [](const build::ExplainedStep& s) { return s.timed() && s.of_engine; }))
     page.line(
-        "loops, branches and steps on the reference: in the fastest of some runs of the engine on made-up inputs");
+        "steps whose sizes the data decide, loops, branches and steps on the reference: in the fastest of some runs of "
+        "the engine on made-up inputs");
   page.line("ms: %s; floor: hardware minimum (roofline); peak: at sustained rates; effic.: peak ms / ms",
             std::string(tune::kTimeInWords).c_str());
 }
@@ -85,7 +89,8 @@ void print_rows(const Page& page, const build::Explanation& e, size_t top, bool 
             "MB");
   for (size_t k = 0; k < e.steps.size() && k < top; ++k) print_row(page, e.steps[k], e.ms, full);
   if (e.steps.size() > top)
-    page.line("and %zu more: --top N shows them, --full shows candidates and refusals", e.steps.size() - top);
+    page.line("and %zu more: --top N shows them%s", e.steps.size() - top,
+              full ? "" : ", --full shows candidates and refusals");
 }
 
 Result<Outcome> run(const Arguments& arguments) {

@@ -1,6 +1,7 @@
 // peri inspect: what a model needs and whether it runs here, before anything is tuned; the contents of an engine, and
 // with --check whether every weight is intact.
 #include <algorithm>
+#include <set>
 
 #include "base/hash.hpp"
 #include "base/json.hpp"
@@ -84,9 +85,9 @@ void print_model(const Page& page, const build::Survey& f) {
         "too",
         f.build_seconds < 1 ? "a second" : format("%.0f s", f.build_seconds).c_str(),
         counted(f.candidates, "candidate").c_str(), counted(f.problems, "distinct problem").c_str());
-    if (f.reference_steps)
+    if (f.slow_steps)
       page.line("  slow: %lld of %s on the reference, since no kernel supports them",
-                static_cast<long long>(f.reference_steps),
+                static_cast<long long>(f.slow_steps),
                 build::all_steps_text(f.steps + f.body_steps, f.body_steps).c_str());
   }
   for (const std::string& n : f.notes) page.line("  note: %s", n.c_str());
@@ -141,16 +142,7 @@ std::string engine_json(const std::string& path, const plan::LoadedEngine& e, in
   if (const auto limit = plan::iterations_of(p); limit.ok() && *limit > 0) w.field("max_iterations", *limit);
   if (const std::string mark = build::interrupted_build(p); !mark.empty()) w.field("build", mark);
   plan::write_class_names(p, &w);
-  if (const auto fixed = compile::fixed_dims(p); !fixed.empty()) {
-    w.key("fixed_dims").begin_object();
-    for (const auto& [name, size] : fixed) w.field(name, size);
-    w.end_object();
-  }
-  if (const auto same = compile::own_names(p.sections); !same.empty()) {
-    w.key("same_dims").begin_object();
-    for (const auto& [name, kept] : same) w.field(name, kept);
-    w.end_object();
-  }
+  compile::write_own_names(p, &w);
   if (const std::string chip = plan::chip_of(p); !chip.empty()) w.field("tuned_on", chip);
   for (const auto* ports : {&p.inputs, &p.outputs}) {
     w.key(ports == &p.inputs ? "inputs" : "outputs").begin_array();
@@ -207,6 +199,17 @@ int64_t count_steps(const plan::Program& p, std::map<std::string, int64_t>* kern
   return out;
 }
 
+// Names of sizes in the outputs that only a run tells: "data.nonzero_0, data.trips_1".
+std::string sizes_of_data(const plan::Program& p) {
+  std::set<std::string> symbols;
+  for (const plan::Port& port : p.outputs)
+    for (const Dim& d : port.shape) d.collect_symbols(symbols);
+  std::string out;
+  for (const std::string& name : symbols)
+    if (name.starts_with(kDataDim)) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
 Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& path) {
   static constexpr std::string_view kObeyed[] = {"--device", "--kernel"};
   PERI_TRY(check_engine_flags(arguments, kObeyed));
@@ -221,12 +224,15 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   page.line("%s: engine '%s' built by %s for %s, in %s, %s", path.c_str(), p.name.c_str(), p.builder.c_str(),
             p.backend.c_str(), std::string(dtype_name(p.precision)).c_str(),
             bytes_text(static_cast<double>(e.file->size())).c_str());
+  page.line("  hash    %s", hex64(plan::engine_hash(e.file->bytes())).c_str());
   for (const plan::Port& port : p.inputs)
     page.line("  input   %s %s%s", in_columns(port.name, kNameColumns).c_str(),
               std::string(dtype_name(port.dtype)).c_str(), shape_text(port.shape).c_str());
   for (const plan::Port& port : p.outputs)
     page.line("  output  %s %s%s", in_columns(port.name, kNameColumns).c_str(),
               std::string(dtype_name(port.dtype)).c_str(), shape_text(port.shape).c_str());
+  if (const std::string names = sizes_of_data(p); !names.empty())
+    page.line("  sizes   that the data of a run decides: %s", names.c_str());
   for (const auto& [name, value] : p.tuned_for)
     page.line("  tuned   %s=%lld", name.c_str(), static_cast<long long>(value));
   for (const std::string& name : p.dims)

@@ -51,16 +51,20 @@ std::string overview(size_t columns) {
          help_row("", "'peri help COMMAND' explains one; 'peri --version' prints the version.", 0, columns);
 }
 
+// An object with the members of two.
+std::string joined(std::string first, const std::string& second) {
+  if (second.size() > 2) {
+    first.back() = ',';
+    first += second.substr(1);
+  }
+  return first;
+}
+
 // The object for --json: the command, whether it was interrupted, and the members of the outcome or error.
 std::string answer(std::string_view command, bool cut, const std::string& object) {
   JsonWriter w;
   w.begin_object().field("command", command).field("interrupted", cut).end_object();
-  std::string out = w.take();
-  if (object.size() > 2) {
-    out.back() = ',';
-    out += object.substr(1);
-  }
-  return out;
+  return joined(w.take(), object);
 }
 
 std::string error_object(const Error& e) {
@@ -79,7 +83,7 @@ bool takes_answer(const Arguments& arguments, std::string_view command, const st
   return (files.ok() || files.error().file != path) && build::check_folder_of(path).ok();
 }
 
-// One object for --json: the outcome's own, or the error.
+// One object for --json: the outcome's own, the error, or both.
 int finish(const Arguments* arguments, const Result<Outcome>& result, std::string_view command) {
   const std::string json_to = arguments ? arguments->get("--json") : "";
   int code = 0;
@@ -88,11 +92,18 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   if (result.ok()) {
     object = result->json.empty() ? "{}" : result->json;
     code = result->code;
+    std::string summary = result->summary;
+    if (result->error) {
+      const Error e = with_memory_remedy(*result->error);
+      code = exit_code(e.kind);
+      object = joined(error_object(e), object);
+      summary += (summary.empty() ? "" : "; ") + e.text();
+    }
     const Command* c = find(command);
     const bool cut = code == 0 && interrupted() && !(c && c->runs_until_signal);
     if (cut) code = exit_code(ErrorKind::kCancelled);
     last = (code == 0 ? "PASSED " : "FAILED ") + std::string(command) + (cut ? ": interrupted" : "") +
-           (result->summary.empty() ? "" : ": " + result->summary);
+           (summary.empty() ? "" : ": " + summary);
   } else {
     const Error e = with_memory_remedy(result.error());
     code = exit_code(e.kind);
@@ -117,9 +128,10 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) failed(unwritten());
   for (const std::string& note : exec::take_packed_notes())
-    if (arguments && !arguments->has("--quiet")) say("note: " + note);
+    if (arguments) say("note: " + note);
   const Command* const own = find(command);  // null for hidden commands, which print only errors
-  if (!own || !own->hidden || (code != 0 && code != exit_code(ErrorKind::kCancelled))) say(last);
+  if (!own || !own->hidden || (code != 0 && code != exit_code(ErrorKind::kCancelled)))
+    code == 0 ? say_wrapped(last) : say(last);
   return code;
 }
 

@@ -36,14 +36,20 @@ void write_similarity(JsonWriter& w, const std::vector<double>& cosines, const s
 
 // Inputs made from texts; errors name the model.
 Result<std::vector<Tensor>> tokenized(const plan::Program& program, const std::string& path,
-                                      std::span<const std::string> texts) {
-  auto inputs = build::text_inputs(program, texts);
+                                      const Arguments& arguments) {
+  std::optional<std::string> prompt;
+  if (arguments.has("--prompt")) prompt = arguments.get("--prompt");
+  auto inputs = build::text_inputs(program, arguments.all("--text"), prompt);
   if (!inputs.ok()) return std::move(inputs).error().in_file(path);
   return inputs;
 }
 
 // Checked before a model is built: it takes texts, and no other inputs are given.
 Status check_texts(const Arguments& arguments) {
+  if (arguments.has("--prompt") && !utf8_valid(arguments.get("--prompt")))
+    return usage("the prompt is not valid UTF-8").advise("convert it with iconv");
+  if (arguments.has("--prompt") && !arguments.has("--text"))
+    return usage("--prompt is for texts, and there is none").expecting("--text TEXT").advise("leave it out");
   if (!arguments.has("--text")) return Ok{};
   if (arguments.has("--input")) return usage("--text makes all inputs: leave --input out");
   const std::vector<std::string> texts = arguments.all("--text");
@@ -103,7 +109,7 @@ Result<Outcome> run(const Arguments& arguments) {
   const plan::Program& program = opened.engine->program();
   PERI_TRY(check_outputs(run_entry.command, arguments, program));
   PERI_ASSIGN(const std::vector<Tensor> inputs, texts.empty() ? read_inputs(arguments, program, std::nullopt)
-                                                              : tokenized(program, arguments.positional[0], texts));
+                                                              : tokenized(program, arguments.positional[0], arguments));
   std::vector<std::vector<int64_t>> input_dims;
   for (const Tensor& t : inputs) input_dims.push_back(t.dims());
   PERI_ASSIGN(const DimBinding dims, plan::bind_dims(program, input_dims));
@@ -160,6 +166,8 @@ const Entry run_entry{{
           "any)"},
          {"--cast", "", "",
           "convert inputs of another element type; floats are rounded, a value that does not fit is an error"},
+         {"--prompt", "", "TEXT",
+          "put this before each text, in place of the model's default prompt; \"\" for nothing"},
          {"--validate", "", "",
           "name the first step that produces a NaN or an Inf; exit code 3 if an output contains one"},
          {"--check", "", "", "engines: recompute the hash of every weight first"},

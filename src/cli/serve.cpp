@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <thread>
 
 #include "base/clock.hpp"
@@ -13,6 +12,7 @@
 #include "base/plural.hpp"
 #include "base/thread_pool.hpp"
 #include "build/servable.hpp"
+#include "cli/console/bell.hpp"
 #include "cli/console/limits.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/serving.hpp"
@@ -28,6 +28,7 @@ extern const Entry serve_entry;
 namespace {
 
 constexpr int64_t kMaxPemBytes = 1 << 20;
+constexpr int64_t kLastWordsSeconds = 1;  // to tell clients that their requests are not answered
 
 // The configuration from the flags.
 struct Plan {
@@ -186,7 +187,10 @@ void know_workers(serve::Workers& workers, Plan* plan) {
 // Keys are checked before the body of a request is read; without keys everything is permitted.
 void ask_for_keys(serve::Access& keys, const serve::Api& api, Plan* plan) {
   const auto refusal = [&api](serve::HttpRequest& r) { return api.refusal(r); };
-  plan->http.refusal = plan->metrics.refusal = refusal;
+  plan->http.refusal = refusal;
+  plan->metrics.refusal = [refusal](serve::HttpRequest& r) {
+    return r.method != "POST" && serve::is_page(r.target) ? std::nullopt : refusal(r);
+  };
   if (plan->management) plan->management->refusal = refusal;
   plan->grpc.refuses = [&keys](std::string_view authorization, uint32_t* key) {
     return keys.admit(*key = keys.find(authorization), false, 0).why;
@@ -199,12 +203,24 @@ Result<std::unique_ptr<serve::HttpServer>> manage(std::optional<serve::HttpOptio
   return serve::HttpServer::start(*options, [&](const auto& e) { api.handle(e, serve::Way::kManagement); });
 }
 
-// Waits until all requests are answered, at most `seconds`. False: some were not.
+// Waits until all requests are answered and their connections closed, at most `seconds`. False: some were not answered.
 bool drained(const serve::Api& api, const serve::HttpServer* http, int64_t seconds) {
   const int64_t start = now_ns();
   while ((api.open() > 0 || (http && http->connections() > 0)) && seconds_since(start) < static_cast<double>(seconds))
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return api.open() == 0;
+}
+
+// Ends the program: threads are still processing these requests.
+[[noreturn]] void end_unanswered(serve::Api& api, const serve::HttpServer* http,
+                                 std::unique_ptr<serve::GrpcServer> grpc, int64_t seconds) {
+  const int64_t left = api.open();
+  api.give_up();
+  grpc.reset();
+  (void)drained(api, http, kLastWordsSeconds);
+  say(format("FAILED serve: %s not answered within %lld s, and told so (503)", counted(left, "request").c_str(),
+             static_cast<long long>(seconds)));
+  _exit(1);
 }
 
 std::string places(const serve::HttpServer* http, const serve::HttpServer* metrics, const serve::GrpcServer* grpc,
@@ -221,20 +237,6 @@ std::string places(const serve::HttpServer* http, const serve::HttpServer* metri
                   plan.metrics.address.c_str(), metrics->port());
   return out;
 }
-
-// Forwards changes of readiness to the gRPC server while it exists, for its health watches.
-struct Bell {
-  std::mutex mutex;
-  serve::GrpcServer* hears = nullptr;
-  void ring() {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (hears) hears->changed();
-  }
-  void hand_to(serve::GrpcServer* server) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    hears = server;
-  }
-};
 
 // Waits for a signal that ends the server; logs when all models are loaded, and reopens the log on SIGHUP.
 void wait_for_signal(const serve::Repository& repository, serve::Observer* observer, const serve::Log& log) {
@@ -282,7 +284,8 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_ASSIGN(const std::unique_ptr<serve::Access> access_keys, access_of(arguments));
   plan.api.access = access_keys.get();
   Bell bell;
-  plan.repository.changed = plan.health.changed = [&bell] { bell.ring(); };
+  plan.repository.changed = [&bell] { bell.look_and_ring(); };
+  plan.health.changed = [&bell] { bell.ring(); };
   serve::Repository repository(plan.repository, loader_of(plan, workers.get()));
   plan.health.read_devices = [&] { return device_memory(workers.get(), repository); };
   serve::Health health(repository, plan.health);
@@ -305,8 +308,8 @@ Result<Outcome> run(const Arguments& arguments) {
   if (plan.grpc.port >= 0 || !plan.grpc.unix_socket.empty()) {
     plan.grpc.ready = [&api](std::string_view model) { return api.readiness(model); };
     PERI_ASSIGN(grpc, serve::GrpcServer::start(plan.grpc, [&](const auto& exchange) { api.handle(exchange); }));
-    bell.hand_to(grpc.get());
   }
+  bell.hand_to(grpc.get(), &health);
   const int64_t start = now_ns();
   PERI_TRY(repository.start());
   health.start();
@@ -315,14 +318,11 @@ Result<Outcome> run(const Arguments& arguments) {
   log("draining");
   api.drain();
   if (http) http->drain();
-  if (grpc) grpc->drain(plan.exit_timeout_s);
-  if (!drained(api, http.get(), plan.exit_timeout_s)) {
-    say(format("FAILED serve: %s not answered within %lld s", counted(api.open(), "request").c_str(),
-               static_cast<long long>(plan.exit_timeout_s)));
-    _exit(1);  // threads are still processing these requests
-  }
+  if (grpc) grpc->drain(plan.exit_timeout_s + kLastWordsSeconds);
+  const bool all_answered = drained(api, http.get(), plan.exit_timeout_s);
+  bell.hand_to(nullptr, nullptr);
+  if (!all_answered) end_unanswered(api, http.get(), std::move(grpc), plan.exit_timeout_s);
   http.reset();
-  bell.hand_to(nullptr);
   grpc.reset();
   metrics.reset();
   management.reset();
@@ -367,7 +367,8 @@ const Entry serve_entry{{
          {"--max-queue", "", "N",
           "requests that may be queued for a model, unless its configuration says otherwise (default 1024)"},
          {"--inline-us", "", "US", "run requests expected to take at most this long on the I/O thread (default 40)"},
-         {"--exit-timeout-secs", "", "S", "seconds to finish requests in progress at shutdown (default 30)"}},
+         {"--exit-timeout-secs", "", "S",
+          "seconds to finish requests in progress at shutdown (default 30); exit code 1 if some take longer"}},
         serving_flags()),
     .details = "example:\n  peri serve --model-repository models/repository",
     .run = run,

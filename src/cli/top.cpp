@@ -60,7 +60,8 @@ Result<Outcome> run(const Arguments& arguments) {
       before = std::exchange(now, {});
       PERI_ASSIGN(now, std::move(next));
     }
-    PERI_ASSIGN(const auto lines, top_lines(now, before ? &*before : nullptr, output_columns()));
+    PERI_ASSIGN(const auto lines,
+                top_lines(now, before ? &*before : nullptr, output_columns(), draws ? output_rows() : 0));
     PERI_ASSIGN(out.json, top_json(now, before ? &*before : nullptr));
     if (draws) clear_screen();
     for (const std::string& line : lines) page.line("%s", line.c_str());

@@ -2,6 +2,8 @@
 #include "compile/other_files.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
 
 #include "base/file.hpp"
 #include "plan/engine_file.hpp"
@@ -58,11 +60,32 @@ constexpr Kind kKinds[] = {
      "\x7f"
      "ELF",
      "a program or library", "give the model's file"}};
+
+// OWNER/NAME, as models of the Hugging Face hub are called, where there is no such folder here.
+std::optional<Error> hub_name(const std::string& path) {
+  const size_t slash = path.find('/');
+  if (slash == 0 || slash == path.npos || slash + 1 == path.size() || path.find('/', slash + 1) != path.npos)
+    return std::nullopt;
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+  };
+  for (size_t k = 0; k < path.size(); ++k)
+    if (k != slash && !plain(path[k])) return std::nullopt;
+  std::error_code unknown;
+  if (path[0] == '.' || path.ends_with(".onnx") || path.ends_with(".engine") ||
+      std::filesystem::exists(path.substr(0, slash), unknown))
+    return std::nullopt;
+  return Error(ErrorKind::kIo, "there is no such file or folder")
+      .in_file(path)
+      .expecting("an ONNX file or a folder on this machine")
+      .advise("a model of the Hugging Face hub is downloaded first: hf download " + path + " --local-dir FOLDER (or " +
+              "huggingface-cli download), then give FOLDER");
+}
 }  // namespace
 
 std::optional<Error> other_file(const std::string& path) {
   const auto file = MappedFile::open(path);
-  if (!file.ok()) return std::nullopt;
+  if (!file.ok()) return hub_name(path);
   const std::string_view head = file->text().substr(0, kHead);
   const auto told = [&](Error e) { return std::optional<Error>(std::move(e).in_file(path)); };
   if (head.starts_with('{')) return told(json_file(head));

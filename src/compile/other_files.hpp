@@ -9,8 +9,9 @@
 
 namespace peri::compile {
 
-// An error (kInvalid, naming the file) where it is JSON, a NumPy array, a Git LFS pointer, a web page; none for a
-// possible model, or an unreadable file.
+// An error (kInvalid, naming the file) where it is JSON, a NumPy array, a Git LFS pointer, a web page; kIo where there
+// is no such file and it is named as the models of the Hugging Face hub are; none for a possible model, or an
+// unreadable file.
 std::optional<Error> other_file(const std::string& path);
 
 }  // namespace peri::compile

@@ -63,6 +63,19 @@ std::map<std::string, int64_t> fixed_dims(const plan::Program& program) {
   return out;
 }
 
+void write_own_names(const plan::Program& program, JsonWriter* w) {
+  if (const auto fixed = fixed_dims(program); !fixed.empty()) {
+    w->key("fixed_dims").begin_object();
+    for (const auto& [name, size] : fixed) w->field(name, size);
+    w->end_object();
+  }
+  if (const auto same = own_names(program.sections); !same.empty()) {
+    w->key("same_dims").begin_object();
+    for (const auto& [name, kept] : same) w->field(name, kept);
+    w->end_object();
+  }
+}
+
 std::vector<std::string> dims_notes(const plan::Program& program) {
   std::vector<std::string> out;
   if (const auto fixed = fixed_dims(program); !fixed.empty()) out.push_back(fixed_note({fixed.begin(), fixed.end()}));

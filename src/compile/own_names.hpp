@@ -2,6 +2,7 @@
 // of those that are one with another (onnx/equal_sizes.hpp).
 #pragma once
 
+#include "base/json.hpp"
 #include "compile/compile.hpp"
 #include "onnx/import.hpp"
 
@@ -17,6 +18,9 @@ Status to_own_names(const std::vector<plan::Section>& sections, std::map<std::st
 std::map<std::string, std::string> own_names(const std::vector<plan::Section>& sections);
 // The dimensions of the model that are constants in its engine, by name.
 std::map<std::string, int64_t> fixed_dims(const plan::Program& program);
+// Members "fixed_dims" and "same_dims" of a description of the engine: what the two above give; nothing where there is
+// none.
+void write_own_names(const plan::Program& program, JsonWriter* w);
 // What the import noted of both.
 std::vector<std::string> dims_notes(const plan::Program& program);
 // The name that the engine has for this one.

@@ -23,16 +23,29 @@ constexpr int64_t kMaxRows = 1 << 24;  // of an embedding table
 struct Tables {
   int64_t words = 0, positions = 0, types = 0, pad = 0;
 };
-Result<Tables> read_tables(const Folder& folder) {
+
+// A padding row has no meaning of its own in a table that is only read; where positions are counted from it, it is one
+// of their rows too.
+Result<int64_t> read_pad(const BertVariant& variant, const Json& config, const Tables& t) {
+  const Json* given = config.find("pad_token_id");
+  if (given && given->is_null() && !variant.positions_after_pad) return 0;
+  PERI_ASSIGN(const int64_t pad, config.get_int("pad_token_id", variant.pad));
+  const int64_t rows = variant.positions_after_pad ? std::min(t.words, t.positions) : t.words;
+  if (pad >= 0 && pad < rows) return pad;
+  return invalid("padding token out of range")
+      .at_node("pad_token_id")
+      .expecting(format("0 to %lld", static_cast<long long>(rows - 1)))
+      .but_found(std::to_string(pad));
+}
+
+Result<Tables> read_tables(const BertVariant& variant, const Folder& folder) {
   const Json& config = *folder.config;
   const auto read = [&]() -> Result<Tables> {
     Tables t;
     PERI_ASSIGN(t.words, config_size(config, "vocab_size", kMaxRows));
     PERI_ASSIGN(t.positions, config_size(config, "max_position_embeddings", kMaxRows));
     PERI_ASSIGN(t.types, config_size(config, "type_vocab_size", kMaxRows, 2));
-    PERI_ASSIGN(t.pad, config.get_int("pad_token_id", 0));
-    if (t.pad < 0 || t.pad >= std::min(t.words, t.positions))
-      return invalid("padding token out of range").at_node("pad_token_id").but_found(std::to_string(t.pad));
+    PERI_ASSIGN(t.pad, read_pad(variant, config, t));
     PERI_ASSIGN(const std::string_view kind, config.get_string("position_embedding_type", "absolute"));
     if (kind != "absolute")
       return unsupported("position embedding \"%s\" is not supported", std::string(kind.substr(0, 60)).c_str())
@@ -75,7 +88,7 @@ bool has_head(const Weights& weights) {
 Result<ir::Graph> build_bert(const BertVariant& variant, const Folder& folder, const Weights& weights,
                              std::vector<std::string>* notes) {
   PERI_ASSIGN(const EncoderSizes sizes, read_sizes(folder, kKeys));
-  PERI_ASSIGN(const Tables tables, read_tables(folder));
+  PERI_ASSIGN(const Tables tables, read_tables(variant, folder));
   Net net(variant.name, weights, "embeddings.word_embeddings.weight", {"", variant.prefix});
   const Shape shape = {Dim::symbol("batch"), Dim::symbol("sequence")};
   const Net::Value ids = net.input("input_ids", DType::kI64, shape);

@@ -15,6 +15,7 @@ struct BertVariant {
   const char* prefix;        // of weight names in models with a task head: "bert."
   bool type_input;           // token_type_ids is an input; otherwise every token has type 0
   bool positions_after_pad;  // positions start at pad_token_id + 1; padding has position pad_token_id
+  int64_t pad;               // pad_token_id where config.json has none: the default of the model's config class
 };
 
 // See Entry::build.

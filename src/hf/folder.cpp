@@ -2,9 +2,12 @@
 #include "hf/folder.hpp"
 
 #include <filesystem>
+#include <span>
 
 #include "base/file.hpp"
 #include "base/path.hpp"
+#include "base/utf8.hpp"
+#include "hf/foreign.hpp"
 
 namespace peri::hf {
 
@@ -17,7 +20,10 @@ constexpr int64_t kMaxListed = 10000;  // files of a folder
 
 Result<std::string> read_text(const std::string& folder, const std::string& name, size_t max_bytes) {
   PERI_ASSIGN(const Fd fd, open_beneath(folder, name, Links::kHubCache));
-  return read_file(fd, folder + "/" + name, max_bytes);
+  PERI_ASSIGN(std::string text, read_file(fd, folder + "/" + name, max_bytes));
+  if (auto foreign = foreign_content(std::as_bytes(std::span(text))); foreign && foreign->kind == ErrorKind::kInvalid)
+    return std::move(*foreign).in_file(folder + "/" + name);
+  return text;
 }
 
 Result<Json> read_json(const std::string& folder, const std::string& name) {
@@ -51,6 +57,7 @@ Status read_pooling(const Json& config, Folder& out) {
   if (config.find(width)) {
     PERI_ASSIGN(out.pooling_width, config_size(config, width, 1 << 20));
   }
+  PERI_ASSIGN(out.pools_prompt, config.get_bool("include_prompt", true));
   if (config.find("pooling_mode")) {
     PERI_ASSIGN(const std::string_view mode, config.get_string("pooling_mode"));
     PERI_ASSIGN(out.pooling, pooling_mode(mode));
@@ -108,6 +115,43 @@ std::string onnx_file_in(const std::string& folder) {
     out = at->path().string();
   }
   return out;
+}
+
+// Of the files' names, sentence-transformers reads the first that is there.
+Status read_sentences(Folder& out) {
+  for (const char* name :
+       {"sentence_bert_config.json", "sentence_roberta_config.json", "sentence_distilbert_config.json",
+        "sentence_camembert_config.json", "sentence_albert_config.json", "sentence_xlm-roberta_config.json",
+        "sentence_xlnet_config.json"}) {
+    if (!stands_in(out.path, name)) continue;
+    const auto read = [&]() -> Status {
+      PERI_ASSIGN(const Json config, read_json(out.path, name));
+      if (const Json* v = config.find("max_seq_length"); v && !v->is_null()) {
+        PERI_ASSIGN(out.max_sequence, config_size(config, "max_seq_length", kMaxSequence));
+      }
+      PERI_ASSIGN(out.lowercase, config.get_bool("do_lower_case", false));
+      return Ok{};
+    };
+    Status done = read();
+    if (!done.ok()) return std::move(done).error().in_file(out.path + "/" + name);
+    return Ok{};
+  }
+  return Ok{};
+}
+
+// {"prompts": {"query": "query: ", ...}, "default_prompt_name": "query" or null}
+Status read_prompt(const Json& config, Folder& out) {
+  const Json* name = config.find("default_prompt_name");
+  if (!name || name->is_null()) return Ok{};
+  PERI_ASSIGN(const std::string_view key, config.get_string("default_prompt_name"));
+  const Json* prompts = config.find("prompts");
+  if (!prompts || !prompts->is_object() || !prompts->find(key))
+    return invalid("the default prompt is not among the prompts")
+        .at_node("default_prompt_name")
+        .but_found(printable(key.substr(0, 60)));
+  PERI_ASSIGN(const std::string_view prompt, prompts->get_string(key));
+  out.prompt = prompt;
+  return Ok{};
 }
 
 Status read_config(Folder& out) {
@@ -170,13 +214,11 @@ Result<Folder> read_folder(const std::string& path) {
     Status read = read_modules(modules, out);
     if (!read.ok()) return std::move(read).error().in_file(out.path + "/modules.json");
   }
-  if (stands_in(out.path, "sentence_bert_config.json")) {
-    PERI_ASSIGN(const Json config, read_json(out.path, "sentence_bert_config.json"));
-    if (const Json* v = config.find("max_seq_length"); v && !v->is_null()) {
-      Result<int64_t> length = config_size(config, "max_seq_length", kMaxSequence);
-      if (!length.ok()) return std::move(length).error().in_file(out.path + "/sentence_bert_config.json");
-      out.max_sequence = *length;
-    }
+  PERI_TRY(read_sentences(out));
+  if (out.pooling != Pooling::kNone && stands_in(out.path, "config_sentence_transformers.json")) {
+    PERI_ASSIGN(const Json config, read_json(out.path, "config_sentence_transformers.json"));
+    Status read = read_prompt(config, out);
+    if (!read.ok()) return std::move(read).error().in_file(out.path + "/config_sentence_transformers.json");
   }
   if (stands_in(out.path, "tokenizer.json")) {
     PERI_ASSIGN(out.tokenizer, read_text(out.path, "tokenizer.json", kMaxTokenizerBytes));

@@ -33,6 +33,10 @@ std::optional<Error> foreign_content(std::span<const std::byte> beginning) {
     return pickle("a Python pickle");
   if (s.size() > 262 && s.substr(257, 5) == "ustar") return pickle("a tar archive, as old PyTorch writes its pickles");
   if (s.starts_with("\x89HDF\r\n\x1a\n")) return other("an HDF5 file");
+  if (s.starts_with("version https://git-lfs"))
+    return invalid("not the file itself")
+        .but_found("a pointer to a file of Git LFS")
+        .advise("fetch the file itself: git lfs pull");
   if (s.starts_with("GGUF")) return other("a GGUF file");
   return std::nullopt;
 }

@@ -12,7 +12,8 @@
 
 namespace peri::hf {
 
-// An error (kUnsupported, without file name) if the beginning of the file is that of another format than safetensors.
+// An error (kUnsupported, without file name) if the beginning of the file is that of another format than safetensors;
+// kInvalid where it is a pointer to a file of Git LFS.
 std::optional<Error> foreign_content(std::span<const std::byte> beginning);
 
 // The same by the file's name: pytorch_model.bin, model.pt, tf_model.h5, ...

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/path.hpp"
+#include "base/utf8.hpp"
 #include "hf/entry.hpp"
 #include "ops/entry.hpp"
 #include "text/pipeline.hpp"
@@ -29,6 +31,23 @@ int64_t longest_text(const Folder& folder) {
   return std::min(folder.max_sequence.value_or(most), most);
 }
 
+// The default prompt is the model's, unless the pooling leaves its tokens out.
+void note_prompt(ImportedFolder& out, text::PipelineSpec& spec) {
+  const std::string& prompt = out.folder.prompt;
+  if (prompt.empty()) return;
+  const std::string shown =
+      "\"" + printable(prompt.substr(0, 200)) + "\", the default prompt of config_sentence_transformers.json,";
+  if (out.folder.pools_prompt) {
+    spec.prompt = prompt;
+    out.notes.push_back(
+        shown + " is put before each text; without it: peri run --prompt \"\", or default_prompt_name null there");
+  } else {
+    out.notes.push_back(shown +
+                        " is not put before texts: the pooling leaves out its tokens (\"include_prompt\": false), "
+                        "which is not supported");
+  }
+}
+
 Status add_tokenizer(ImportedFolder& out) {
   const std::string file = out.folder.path + "/tokenizer.json";
   Result<text::Tokenizer> tokenizer = text::Tokenizer::from_json(out.folder.tokenizer);
@@ -47,12 +66,24 @@ Status add_tokenizer(ImportedFolder& out) {
   spec.max_length = longest_text(out.folder);
   for (const ir::Value* v : out.graph.inputs) spec.has_type_ids |= v->name == "token_type_ids";
   spec.output = out.graph.output_names[0];
+  spec.lowercase = out.folder.lowercase;
+  note_prompt(out, spec);
   out.pipeline = spec.to_json();
   out.tokenizer = std::move(*tokenizer);
   return Ok{};
 }
 
 }  // namespace
+
+std::optional<Error> unread_vocabulary(const Folder& folder) {
+  for (const char* name : {"vocab.txt", "vocab.json", "tokenizer.model", "sentencepiece.bpe.model", "spiece.model"})
+    if (folder.tokenizer.empty() && stands_in(folder.path, name))
+      return unsupported("the tokenizer is not read from this file")
+          .in_file(folder.path + "/" + name)
+          .expecting("tokenizer.json beside it")
+          .advise("make it: transformers.AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)");
+  return std::nullopt;
+}
 
 bool is_folder(const std::string& path) {
   std::error_code unreadable;
@@ -72,7 +103,10 @@ Result<ImportedFolder> import_folder(const std::string& path) {
   PERI_TRY(out.graph.sort());
   PERI_TRY(ops::infer_graph(out.graph));
   PERI_TRY(ir::verify_structure(out.graph));
-  if (!out.folder.tokenizer.empty()) PERI_TRY(add_tokenizer(out));
+  if (!out.folder.tokenizer.empty())
+    PERI_TRY(add_tokenizer(out));
+  else if (const std::optional<Error> unread = unread_vocabulary(out.folder))
+    out.notes.push_back(unread->text());
   PERI_TRY(out.check_files());
   return out;
 }

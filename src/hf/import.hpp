@@ -30,6 +30,9 @@ struct ImportedFolder {
 // True if `path` is a folder (of whatever contents).
 bool is_folder(const std::string& path);
 
+// What to do where a folder without tokenizer.json has the files of an older tokenizer, which are not read.
+std::optional<Error> unread_vocabulary(const Folder& folder);
+
 // Errors name the file, the key or weight, expectation, finding and remedy. Any folder is safe to import. An
 // unsupported tokenizer is reported in a note and leaves `tokenizer` empty: the model still runs on ids.
 Result<ImportedFolder> import_folder(const std::string& path);

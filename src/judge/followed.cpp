@@ -29,6 +29,9 @@ constexpr int64_t kMaxElements = int64_t{1} << 28;  // of all values that are ke
 constexpr uint64_t kMaxShakes = 64, kFewShakes = 21;
 constexpr double kMaxChoiceFlops = 1e9;  // of a piece whose choice is computed as a whole
 
+// Of a value that is not the model's, though it has its name: a pass gave it another shape.
+constexpr const char* kAnotherType = "it has another type than the model says";
+
 double radius_at(const ops::RefTensor& want, size_t at) {
   return want.r(static_cast<int64_t>(at)) + unit_roundoff(want.dtype) * std::fabs(want.f[at]) +
          (want.dtype == DType::kF16 ? 0x1p-24 : 0x1p-126);
@@ -111,8 +114,9 @@ std::vector<ops::RefTensor> arguments_of(const Piece& piece, const Known& known,
 }
 
 // One value against what the piece makes of the arguments: how many elements are ties; `why` where one is none.
+// `unbounded`: how many are within a radius that is not finite.
 Result<int64_t> prove(const Piece& piece, const Known& known, const Weights& weights, const Tensor& got,
-                      const FollowTerms& terms, std::string* why) {
+                      const FollowTerms& terms, int64_t* unbounded, std::string* why) {
   const bool narrowed = std::any_of(piece.arguments.begin(), piece.arguments.end(),
                                     [&](const ir::Value* v) { return weights.exact.contains(v); });
   const std::vector<ops::RefTensor> in = arguments_of(piece, known, weights, Take::kRounded, 0);
@@ -121,7 +125,7 @@ Result<int64_t> prove(const Piece& piece, const Known& known, const Weights& wei
   PERI_ASSIGN(const auto exact, ops::run_reference(piece.graph, in, options));
   const ops::RefTensor& want = exact[0];
   if (want.dims != got.dims() || want.dtype != got.dtype()) {
-    *why = "it has another type than the model says";
+    *why = kAnotherType;
     return 0;
   }
   std::vector<Reach> open;
@@ -129,7 +133,11 @@ Result<int64_t> prove(const Piece& piece, const Known& known, const Weights& wei
   const int64_t count = held.empty() ? got.numel() : std::ssize(held);
   for (int64_t n = 0; n < count; ++n) {
     const int64_t at = held.empty() ? n : held[static_cast<size_t>(n)];
-    if (within(want, got, at)) continue;
+    if (within(want, got, at)) {
+      *unbounded += want.floating() && std::isfinite(want.f[static_cast<size_t>(at)]) &&
+                    !std::isfinite(radius_at(want, static_cast<size_t>(at)));
+      continue;
+    }
     const double w = want.floating()                ? want.f[static_cast<size_t>(at)]
                      : want.dtype == DType::kString ? 0
                                                     : static_cast<double>(want.i[static_cast<size_t>(at)]);
@@ -248,12 +256,12 @@ struct Follower {
   runtime::Session& session;
   const FollowTerms& terms;
   ir::Graph model = {};
+  std::vector<const ir::Value*> ends = {};  // that are wanted
   std::vector<const ir::Node*> nodes = {};  // on the way
   Kept kept = {};
   Known given = {}, known = {};  // inputs and rounded weights; with what was proven
   Weights weights = {};
-  std::string first = "no step computes it";                        // what was not proven
-  std::unordered_map<const ir::Value*, std::string> unproven = {};  // and why
+  std::unordered_map<const ir::Value*, std::string> unproven = {};  // what was not, and why
 
   Follower(runtime::Session& s, const FollowTerms& t) : session(s), terms(t) {}
 
@@ -264,8 +272,8 @@ struct Follower {
     for (const Tensor& t : inputs) dims.push_back(t.dims());
     PERI_ASSIGN(const DimBinding binding, plan::bind_dims(session.engine().program(), dims));
     PERI_ASSIGN(model, exec::bind_region(graph, binding, true));
-    const std::vector<ir::Value*> ends = wanted(model);
-    nodes = way_to(model, std::vector<const ir::Value*>(ends.begin(), ends.end()), {});
+    for (const ir::Value* v : wanted(model)) ends.push_back(v);
+    nodes = way_to(model, ends, {});
     PERI_ASSIGN(kept, kept_values(model, nodes, session, inputs));
     for (size_t n = 0; n < inputs.size(); ++n) given.emplace(model.inputs[n], inputs[n]);
     PERI_ASSIGN(weights, rounded_weights(model, nodes, session.engine().program().precision, terms.threads, &given));
@@ -281,12 +289,20 @@ struct Follower {
         if (stop_asked()) return Error(ErrorKind::kCancelled, "the reference was stopped").at_node(n->name);
         if (terms.progress) terms.progress(v->name);
         std::string why;
-        PERI_ASSIGN(const int64_t ties, prove(piece_of(model, v, known), known, weights, it->second, terms, &why));
-        if (!why.empty() && f->unproven++ == 0) first = "'" + v->name + "': " + why;
-        if (!why.empty()) unproven.emplace(v, why);
-        if (!why.empty()) continue;
+        int64_t unbounded = 0;
+        PERI_ASSIGN(const int64_t ties,
+                    prove(piece_of(model, v, known), known, weights, it->second, terms, &unbounded, &why));
+        if (!why.empty()) {
+          const bool off = why != kAnotherType || std::ranges::find(ends, v) != ends.end();
+          if ((off && f->off == 0) || f->unproven == 0) f->first = "'" + v->name + "': " + why;
+          ++f->unproven;
+          f->off += off;
+          unproven.emplace(v, why);
+          continue;
+        }
         ++f->values;
         f->ties += ties;
+        f->unbounded += unbounded;
         known.emplace(v, it->second);
       }
     return Ok{};
@@ -327,7 +343,7 @@ Result<Followed> follow(const ir::Graph& graph, size_t k, runtime::Session& sess
   way.kept.values.insert_or_assign(wanted->name, got);
   PERI_TRY(way.prove_all(&f));
   f.at_elements = way.unproven.contains(wanted);
-  if (!way.known.contains(wanted)) f.wrong = way.first;
+  if (!way.known.contains(wanted)) f.wrong = f.unproven > 0 ? f.first : "no step computes it";
   if (f.wrong.empty() && f.ties == 0 && terms.positions == 0) {
     PERI_ASSIGN(f.ties, way.units());
   }

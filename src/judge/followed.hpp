@@ -13,10 +13,13 @@
 namespace peri::judge {
 
 struct Followed {
-  int64_t values = 0;    // of the model, kept by the engine and verified on the way to the output
-  int64_t unproven = 0;  // not verified, and ignored: later values are computed from those before them
-  int64_t ties = 0;      // elements of them that differ from the exact one within the round-off of a tie
-  std::string wrong;     // where verification failed; empty: the result is one that float32 arithmetic may give
+  int64_t values = 0;     // of the model, kept by the engine and verified on the way to the output
+  int64_t unproven = 0;   // not verified, and ignored: later values are computed from those before them
+  int64_t off = 0;        // of those, the values of the model's type: others only have its name
+  int64_t unbounded = 0;  // elements of those verified whose radius is not finite
+  std::string first;      // of those that were not verified, one that is off if there is one, and why
+  int64_t ties = 0;       // elements of them that differ from the exact one within the round-off of a tie
+  std::string wrong;      // where verification failed; empty: the result is one that float32 arithmetic may give
   bool at_elements =
       false;  // the failure is in elements of the output itself that no intermediate value of the model covers
 };

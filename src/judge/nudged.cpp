@@ -6,6 +6,8 @@
 
 #include "base/rng.hpp"
 #include "judge/difference.hpp"
+#include "judge/whole.hpp"
+#include "ops/entry.hpp"
 
 namespace peri::judge {
 
@@ -36,6 +38,26 @@ Result<double> moves_of_range(const Answers& answers, std::span<const Tensor> in
     if (d.ok() && std::isfinite(d->relative)) moves = std::max(moves, d->relative);
   }
   return moves;
+}
+
+Result<double> model_moves(const ir::Graph& graph, std::span<const Tensor> inputs, const Tensor& answer, size_t k,
+                           int threads) {
+  uint64_t weights = 0;  // a seed for each that was moved
+  const auto answers = [&](std::span<const Tensor> near) -> Result<std::vector<Tensor>> {
+    std::vector<ops::RefTensor> in;
+    for (const Tensor& t : near) in.push_back(ops::to_ref(t));
+    ir::Graph moved = graph.clone();
+    for (const auto& v : moved.values())
+      if (v->constant) {
+        PERI_ASSIGN(std::vector<Tensor> weight, nudged({&*v->constant, 1}, ++weights));
+        v->constant = std::move(weight[0]);
+      }
+    PERI_ASSIGN(const auto rounded, narrow_reference(moved, in, DType::kF32, threads));
+    std::vector<Tensor> out;
+    for (const ops::RefTensor& t : rounded) out.push_back(ops::from_ref(t));
+    return out;
+  };
+  return moves_of_range(answers, inputs, answer, k);
 }
 
 }  // namespace peri::judge

@@ -1,4 +1,6 @@
 // The outcome of a verification in words and as JSON.
+#include <algorithm>
+
 #include "base/json.hpp"
 #include "base/plural.hpp"
 #include "judge/verify.hpp"
@@ -52,6 +54,17 @@ std::string Verification::text() const {
         format("; %s beside %s size, and %s off by a few roundings of it at most",
                by_rounding == 1 ? "one answer hardly varies" : format("%zu answers hardly vary", by_rounding).c_str(),
                by_rounding == 1 ? "its" : "their", by_rounding == 1 ? "is" : "are");
+  if (moved && outside.empty()) {
+    const auto far = std::max_element(outputs.begin(), outputs.end(), [](const auto& a, const auto& b) {
+      return (a.model_moves > 0 ? a.difference.relative : 0) < (b.model_moves > 0 ? b.difference.relative : 0);
+    });
+    out += format(
+        "; %s more than that off, by up to %.3g of the range, as the model's own answer moves by %.3g by one rounding "
+        "of "
+        "its inputs and weights, and each value that the engine keeps on the way is within its own error",
+        moved == 1 ? "one answer is" : format("%zu answers are", moved).c_str(), far->difference.relative,
+        far->model_moves);
+  }
   if (peer_off && outside.empty())
     out += format("; of %s ONNX Runtime's is the inexact one: ours is within the budget against the float64 reference",
                   counted(static_cast<int64_t>(peer_off), "output").c_str());
@@ -81,6 +94,7 @@ std::string verification_json(const Verification& v) {
     write_difference(w, o.difference);
     if (o.of_change) w.field("of_change", *o.of_change);
     if (o.followed) w.field("followed", o.followed).field("ties", o.ties);
+    if (o.model_moves > 0) w.field("model_moves", o.model_moves);
     if (o.peer_moves > 0) w.field("peer_moves", o.peer_moves);
     if (o.peer_near) w.field("peer_near", true);
     if (o.reference_moves > 0) w.field("reference_moves", o.reference_moves);

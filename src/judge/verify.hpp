@@ -83,6 +83,10 @@ struct OutputVerdict {
   // float64 reference; or how far the reference's own moves where each operation errs by its round-off.
   bool peer_near = false;
   double reference_moves = 0;
+  // Against the float64 reference, of an output outside its budget: how far the model's own answer moves by one
+  // rounding of its inputs and weights, as a share of its range, where that explains the error. If it is inside, each
+  // of `followed` values that the engine keeps on the way is within its own error.
+  double model_moves = 0;
   // Against ONNX Runtime, of an output outside its budget: the largest errors of both against the float64 reference, as
   // shares of its range. `peer_is_off`: ours is within the budget there, and ONNX Runtime's means the same and is not.
   std::optional<double> own_error = {}, peer_error = {};
@@ -101,6 +105,7 @@ struct Verification {
   int64_t both_nan = 0;      // elements that were NaN on both sides; of steps alone, NaN in outputs
   size_t followed = 0;       // outputs that were compared value by value
   size_t by_rounding = 0;    // outputs whose range is too small beside their size for a share of it (judge/budget.hpp)
+  size_t moved = 0;          // outputs that are as far off as the model's own answer moves by one rounding
   std::string empty_shapes;  // an output without elements whose shape is another in ONNX Runtime; "": none
   size_t peer_off = 0;       // outputs of which ONNX Runtime's is the inexact one
   std::vector<OutputVerdict> outputs;

@@ -142,6 +142,7 @@ struct Emitter {
           report.touched_by.push_back(t);
     }
     report.key = region_key(r);
+    if (has_data_size(r.inputs) || has_data_size(r.outputs)) report.assumed_size = exec::kAssumedSize;
     const auto concrete = exec::bind_region(region_graph(r), options.tuned_for, true);
     report.chosen = "reference";
     if (!c.reference)

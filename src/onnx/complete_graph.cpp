@@ -5,11 +5,13 @@
 #include <set>
 #include <unordered_set>
 
+#include "base/byte_text.hpp"
 #include "ir/bodies.hpp"
 #include "onnx/containers.hpp"
 #include "onnx/first_forms.hpp"
 #include "ops/control/bodies.hpp"
 #include "ops/shape/composed.hpp"
+#include "plan/program.hpp"
 
 namespace peri::onnx {
 
@@ -51,17 +53,18 @@ Status upgrade(ir::Graph& graph, ir::Node* node, int64_t opset) {
 // Even with every named dimension at 1, a value must be of a size that a machine can have: no later size computation
 // can then wrap.
 Status check_size(const ir::Value& v) {
-  constexpr double kMaxBytes = 0x1p46;
   double bytes = std::max(1, dtype_bits(v.type.dtype)) / 8.0;
   for (const Dim& d : v.type.shape.value_or(Shape{})) {
     if (d.is_const(0)) return Ok{};
     if (d.is_const()) bytes *= static_cast<double>(d.value());
   }
-  if (bytes <= kMaxBytes) return Ok{};
-  return Error(ErrorKind::kMemory, format("'%s' is too large, its size overflows any memory", v.name.c_str()))
+  if (bytes <= static_cast<double>(plan::kMaxBufferBytes)) return Ok{};
+  return Error(ErrorKind::kMemory, format("'%s' is too large for any memory", v.name.c_str()))
       .at_node(v.producer ? v.producer->name : v.name)
-      .expecting("at most 64 TiB")
-      .but_found(ir::type_text(v.type));
+      .expecting("at most " + bytes_text(static_cast<double>(plan::kMaxBufferBytes)))
+      .but_found(ir::type_text(v.type))
+      .advise(is_const(*v.type.shape) ? "make it smaller in the model, whose sizes are fixed"
+                                      : "make it smaller in the model: its fixed dimensions alone are too large");
 }
 
 Status check_output(const ir::Value& v, const PortInfo& declared, std::vector<std::string>* notes) {

@@ -1,7 +1,7 @@
 // Attention as passes fuse it: y = softmax(scale * q kᵀ + mask) v for each batch and head, sums in at least float.
 // Layouts name the axes of q, k, v and y: b batch, h heads, s position, d depth; b and h may be missing. If k and v
 // have fewer heads than q, adjacent heads of q share them. causal: query i sees keys j <= i + keys - queries, or with
-// causal_from_first j <= i.
+// past j <= i + past. softcap c: scores are c tanh(score / c) before the mask.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -49,7 +49,17 @@ Status same(const Dim& a, const Dim& b, const char* what) {
   return Ok{};
 }
 
+Status check_options(const ir::Node& node) {
+  if (const double cap = node.f("softcap"); !(cap >= 0))
+    return invalid("softcap is out of range").expecting(">= 0").but_found(std::to_string(cap));
+  const std::vector<Dim>* const past = node.dims("past");
+  if (past && (past->size() != 1 || (past->front().is_const() && past->front().value() < 0)))
+    return invalid("past is not a number of keys").expecting("one size >= 0").but_found(shape_text(*past));
+  return Ok{};
+}
+
 Status infer(InferContext& c) {
+  PERI_TRY(check_options(c.node));
   PERI_ASSIGN(const auto q, extents(c.node, 0, c.shape(0)));
   PERI_ASSIGN(const auto k, extents(c.node, 1, c.shape(1)));
   PERI_ASSIGN(const auto v, extents(c.node, 2, c.shape(2)));
@@ -114,7 +124,7 @@ struct View {
 struct Problem {
   View q, k, v, y;
   std::vector<int64_t> scores, mask_steps;
-  double scale;
+  double scale, cap;
   bool causal, zero_hidden;
   int64_t causal_offset = 0;  // query i sees keys up to i + causal_offset
   explicit Problem(const ir::Node& n)
@@ -122,11 +132,13 @@ struct Problem {
         k(n, 1, *n.in(1)),
         v(n, 2, *n.in(2)),
         y(n, 3, *n.out()),
+        cap(n.f("softcap")),
         causal(n.i("causal") != 0),
         zero_hidden(n.i("zero_hidden_rows") != 0) {
     scores = {q.extent[kBatch], q.extent[kHeads], q.extent[kPlace], k.extent[kPlace]};
     scale = n.f("scale", 1 / std::sqrt(static_cast<double>(std::max<int64_t>(q.extent[kDepth], 1))));
-    if (n.i("causal_from_first") == 0) causal_offset = scores[3] - scores[2];
+    const std::vector<Dim>* const past = n.dims("past");
+    causal_offset = past ? past->front().value() : scores[3] - scores[2];
     if (n.in(3)) mask_steps = broadcast_strides(concrete(*n.in(3)), scores);
   }
   int64_t kv_head(int64_t h) const { return h / (scores[1] / k.extent[kHeads]); }
@@ -143,6 +155,7 @@ void rows_of(const RefCall& call, const Problem& p, int64_t b, int64_t h, int64_
   Scores s = scores_of(rows, keys, p.q.extent[kDepth],
                        side(*call.in[0], p.q.at(b, h, first, 0), p.q.step[kPlace], p.q.step[kDepth]),
                        side(*call.in[1], p.k.at(b, kv, 0, 0), p.k.step[kPlace], p.k.step[kDepth]), p.scale, call.u);
+  if (p.cap > 0) cap_scores(s, p.cap, call.u);
   constexpr double kHidden = -std::numeric_limits<double>::infinity();
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < keys; ++j) {
@@ -284,10 +297,11 @@ const Entry attention_entry{{
                 {"mask", kFloats | kBools, true, false, -1, Role::kData, true}},
      .outputs = {{"y"}},
      .attrs = {{"causal", AttrKind::kInt, false, "0"},
-               {"causal_from_first", AttrKind::kInt, false, "0: the last query sees the last key"},
                {"k_layout", AttrKind::kString, false, "bhsd"},
+               {"past", AttrKind::kDims, false, "keys - queries: the last query sees the last key"},
                {"q_layout", AttrKind::kString, false, "bhsd"},
                {"scale", AttrKind::kFloat, false, "1 / sqrt(depth)"},
+               {"softcap", AttrKind::kFloat, false, "0: none"},
                {"v_layout", AttrKind::kString, false, "bhsd"},
                {"y_layout", AttrKind::kString, false, "bhsd"},
                {"zero_hidden_rows", AttrKind::kInt, false, "0: a query that sees no key gives NaN"}},
@@ -312,10 +326,14 @@ const Entry attention_entry{{
           "graph { input q: f32[1,1,3,4]; input k: f32[1,1,2,4]; input v: f32[1,1,2,4]; y = attention(q, k, v) "
           "{causal=1, zero_hidden_rows=1}; output y }",
           "graph { input q: f32[1,2,70,8]; input k: f32[1,2,3,8]; input v: f32[1,2,3,8]; y = attention(q, k, v) "
-          "{causal=1, causal_from_first=1}; output y }",
+          "{causal=1, past=dims[0]}; output y }",
           "graph { input q: f32[2,3,4,8]; input k: f32[2,90,2,8]; input v: f32[2,90,2,8]; input m: f32[3,90]; y = "
-          "attention(q, k, v, m) {causal=1, causal_from_first=1, k_layout=\"bshd\", q_layout=\"bshd\", "
+          "attention(q, k, v, m) {causal=1, k_layout=\"bshd\", past=dims[0], q_layout=\"bshd\", "
           "v_layout=\"bshd\", y_layout=\"bshd\"}; output y }",
+          "graph { input q: f32[1,2,70,8]; input k: f32[1,2,9,8]; input v: f32[1,2,9,8]; y = attention(q, k, v) "
+          "{causal=1, past=dims[4], softcap=0.5}; output y }",
+          "graph { input q: f16[1,2,5,16]; input k: f16[1,1,5,16]; input v: f16[1,1,5,16]; input m: f16[5,5]; y = "
+          "attention(q, k, v, m) {causal=1, past=dims[2], softcap=1.5}; output y }",
           "graph { input q: f16[1,2,4,16]; input k: f16[1,2,4,16]; input v: f16[1,2,4,16]; y = attention(q, k, "
           "v); output y }",
           "graph { input q: f16[1,2,4,8]; input k: f16[1,2,6,8]; input v: f16[1,2,6,8]; const m: f32[2,1,6] = [0.0, "

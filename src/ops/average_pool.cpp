@@ -83,6 +83,7 @@ const Entry average_pool_entry{{
                  "strides=[3]}; output y }",
                  "graph { input x: f32[1,1,4,5,6]; y = average_pool(x) {kernel_shape=[2,3,2]}; output y }",
                  "graph { input x: f16[1,2,6,6]; y = average_pool(x) {kernel_shape=[2,2]}; output y }",
-                 "graph { input x: f32[0,2,6,6]; y = average_pool(x) {kernel_shape=[2,2]}; output y }"}},
+                 "graph { input x: f32[0,2,6,6]; y = average_pool(x) {kernel_shape=[2,2]}; output y }",
+                 "graph { input x: f32[1,2,6,1]; y = average_pool(x) {kernel_shape=[2,2]}; output y }"}},
 }};
 }  // namespace peri::ops

@@ -108,6 +108,7 @@ const Entry max_pool_entry{{
           "graph { input x: f32[1,1,4,5,6]; y = max_pool(x) {kernel_shape=[2,3,2]}; output y }",
           "graph { input x: i8[1,2,6,6]; y = max_pool(x) {kernel_shape=[3,3], pads=[1,1,1,1]}; output y }",
           "graph { input x: u8[1,2,6,6]; y = max_pool(x) {kernel_shape=[2,2]}; output y }",
-          "graph { input x: f32[0,2,6,6]; y = max_pool(x) {kernel_shape=[2,2]}; output y }"}},
+          "graph { input x: f32[0,2,6,6]; y = max_pool(x) {kernel_shape=[2,2]}; output y }",
+          "graph { input x: f32[1,2,6,1]; y, i = max_pool(x) {kernel_shape=[2,2]}; output y; output i }"}},
 }};
 }  // namespace peri::ops

@@ -1,6 +1,7 @@
 // GroupQueryAttention of com.microsoft, expanded to other ops: rotary embedding of queries and keys, keys and values
-// appended to each batch's cache, products whose query heads share heads of the keys. seqlens_k holds the total number
-// of keys of each batch minus one; the cache beyond it is ignored.
+// written to each batch's cache, products whose query heads share heads of the keys. seqlens_k holds the total number
+// of keys of each batch minus one, total_sequence_length the largest of them; a past that is as long or longer is a
+// buffer, in which the new ones find their places.
 #include <cmath>
 
 #include "ops/shape/composed.hpp"
@@ -47,26 +48,31 @@ Status check(const Composed& c, const ir::Node& node) {
   if (c.has(kSink)) return unsupported("head_sink of GroupQueryAttention is not supported");
   if (c.has(kPastKey) != c.has(kPastValue)) return invalid("past_key and past_value stand together");
   if (!c.has(kSeqlens)) return invalid("seqlens_k is left out");
+  if (!c.has(kTotal)) return invalid("total_sequence_length is left out");
   return Ok{};
 }
 
-// What a query may look at: [batch, 1, 1, places, keys].
-ir::Value* mask_of(Composed& c, const ir::Node& node, ir::Value* begin, ir::Value* queries, ir::Value* keys,
+struct Inputs {
+  ir::Value *q, *k, *v;
+  ir::Value* total;  // i64[]
+  ir::Value* last;   // [batch, 1], where the last key stands
+  ir::Value* begin;  // [batch, 1], where the first of the new places stands: 0 where the new ones are all there are
+};
+
+// What a query may look at: [batch, 1, 1, places, keys]. One behind the batch's keys, of a prompt that is filled up,
+// has no key of its own, and looks at the last one at least.
+ir::Value* mask_of(Composed& c, const ir::Node& node, const Inputs& in, ir::Value* queries, ir::Value* keys,
                    DType type) {
-  ir::Value* own = c.op("add", {begin, unsqueezed(c, counted(c, queries), {0})});  // [batch, places]
-  own = unsqueezed(c, own, {1, 2, 4});
+  ir::Value* own = c.op("add", {in.begin, unsqueezed(c, counted(c, queries), {0})});  // [batch, places]
+  const auto held = [&](ir::Value* place) { return unsqueezed(c, c.op("min", {place, in.last}), {1, 2, 4}); };
   ir::Value* key = counted(c, keys);
-  ir::Value* seen = c.op("less_or_equal", {key, own});
+  ir::Value* seen = c.op("less_or_equal", {key, held(own)});
   if (const int64_t window = node.i("local_window_size", -1); window > 0) {
     ir::Value* first = c.op("sub", {own, c.scalar(DType::kI64, window - 1)});
-    seen = c.op("and", {seen, c.op("greater_or_equal", {key, first})});
+    seen = c.op("and", {seen, c.op("greater_or_equal", {key, held(first)})});
   }
   return c.op("where", {seen, c.scalar(type, 0), c.scalar(type, -INFINITY)});
 }
-
-struct Inputs {
-  ir::Value *q, *k, *v, *begin;  // begin: [batch, 1], where the first of the new places stands
-};
 
 Inputs inputs_of(Composed& c, const Sizes& s) {
   Inputs in{};
@@ -80,17 +86,34 @@ Inputs inputs_of(Composed& c, const Sizes& s) {
     in.k = by_heads(c, c.slice(c.in(kQuery), 2, q, q + kv), s.shared);
     in.v = by_heads(c, c.slice(c.in(kQuery), 2, q + kv, q + 2 * kv), s.shared);
   }
-  ir::Value* length = c.op("add", {c.cast(c.in(kSeqlens), DType::kI64), c.scalar(DType::kI64, 1)});
-  length = c.op("reshape", {length, c.ints({-1, 1})});
-  in.begin = c.op("max", {c.op("sub", {length, size_of(c, in.q, 2)}), c.scalar(DType::kI64, 0)});
+  in.last = c.op("reshape", {c.cast(c.in(kSeqlens), DType::kI64), c.ints({-1, 1})});
+  ir::Value* length = c.op("add", {in.last, c.scalar(DType::kI64, 1)});
+  ir::Value *queries = size_of(c, in.q, 2), *zero = c.scalar(DType::kI64, 0);
+  in.total = c.op("reshape", {c.cast(c.in(kTotal), DType::kI64), c.ints({})});
+  in.begin = c.op("max", {c.op("sub", {length, queries}), zero});
+  in.begin = c.op("where", {c.op("equal", {queries, in.total}), zero, in.begin});
   return in;
 }
 
-// The cache with one place for each of the new ones behind it, and these written where the batch's own ones end.
-ir::Value* present(Composed& c, ir::Value* past, ir::Value* now, ir::Value* begin) {
+// The cache of as many places as the past has, or as many as there are keys in all if these are more: what the batch
+// has of the past, the new ones behind it, then zeros.
+ir::Value* present(Composed& c, const Sizes& s, const Inputs& in, ir::Value* past, ir::Value* now) {
   if (!past) return now;
-  ir::Value* all = c.op("concat", {past, now}, {{"axis", int64_t{2}}});
-  return c.op("tensor_scatter", {all, now, c.op("squeeze", {begin, c.ints({1})})}, {{"axis", int64_t{2}}});
+  ir::Value *had = size_of(c, past, 2), *zero = c.scalar(past->type.dtype, 0);
+  ir::Value* more = c.op("sub", {c.op("max", {had, in.total}), had});
+  ir::Value* batch = c.op("shape", {past}, {{"start", int64_t{0}}, {"end", int64_t{1}}});
+  ir::Value* shape =
+      c.op("concat", {batch, c.ints({s.shared}), unsqueezed(c, more, {0}), c.ints({s.depth})}, {{"axis", int64_t{0}}});
+  ir::Value* all = c.op("concat", {past, c.op("expand", {zero, shape})}, {{"axis", int64_t{2}}});
+  ir::Value* place = unsqueezed(c, counted(c, size_of(c, all, 2)), {0, 1, 3});
+  all = c.op("where", {c.op("less", {place, unsqueezed(c, in.begin, {2, 3})}), all, zero});
+  return c.op("tensor_scatter", {all, now, c.op("squeeze", {in.begin, c.ints({1})})}, {{"axis", int64_t{2}}});
+}
+
+// The places of a cache that hold keys.
+ir::Value* filled(Composed& c, const Inputs& in, ir::Value* cache) {
+  if (!c.has(kPastKey)) return cache;
+  return c.op("slice", {cache, c.ints({0}), unsqueezed(c, in.total, {0}), c.ints({2})});
 }
 
 Status grouped(ir::Graph& graph, ir::Node& node, int) {
@@ -108,10 +131,12 @@ Status grouped(ir::Graph& graph, ir::Node& node, int) {
     in.q = c.op("rotary_embedding", {in.q, c.in(kCos), c.in(kSin), ids}, attrs);
     in.k = c.op("rotary_embedding", {in.k, c.in(kCos), c.in(kSin), ids}, attrs);
   }
-  ir::Value* keys = present(c, c.has(kPastKey) ? c.in(kPastKey) : nullptr, in.k, in.begin);
-  ir::Value* values = present(c, c.has(kPastValue) ? c.in(kPastValue) : nullptr, in.v, in.begin);
+  ir::Value* keys = present(c, s, in, c.has(kPastKey) ? c.in(kPastKey) : nullptr, in.k);
+  ir::Value* values = present(c, s, in, c.has(kPastValue) ? c.in(kPastValue) : nullptr, in.v);
   c.give(1, keys);
   c.give(2, values);
+  keys = filled(c, in, keys);
+  values = filled(c, in, values);
   // [batch, shared, group, places, depth] by [batch, shared, 1, depth, keys]
   ir::Value* q = c.op("reshape", {in.q, c.ints({0, s.shared, s.group(), -1, s.depth})});
   ir::Value* turned = c.op("transpose", {keys}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
@@ -133,7 +158,7 @@ Status grouped(ir::Graph& graph, ir::Node& node, int) {
                                           {{"axis", int64_t{0}}})});
     scores = c.op("add", {scores, bias});
   }
-  scores = c.op("add", {scores, mask_of(c, node, in.begin, queries, size_of(c, keys, 2), type)});
+  scores = c.op("add", {scores, mask_of(c, node, in, queries, size_of(c, keys, 2), type)});
   ir::Value* y = c.op("matmul", {c.op("softmax", {scores}, {{"axis", int64_t{-1}}}), unsqueezed(c, values, {2})});
   y = c.op("transpose", {y}, {{"perm", std::vector<int64_t>{0, 3, 1, 2, 4}}});
   c.give(0, c.op("reshape", {y, c.ints({0, 0, s.heads * s.depth})}));

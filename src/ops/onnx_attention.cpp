@@ -176,13 +176,6 @@ Rules rules_of(const RefCall& call, int64_t heads, int64_t queries) {
   return r;
 }
 
-void cap_scores(Scores& s, double cap, double u) {
-  for (size_t n = 0; n < s.value.size(); ++n) {
-    s.value[n] = cap * std::tanh(s.value[n] / cap);  // moves less than its argument does
-    s.radius[n] += 8 * u * std::fabs(s.value[n]);
-  }
-}
-
 void apply(const Rules& r, Scores& s, int64_t b, int64_t h) {
   for (int64_t i = 0; i < s.rows; ++i) {
     for (int64_t j = 0; j < s.keys; ++j) {

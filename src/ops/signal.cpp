@@ -209,9 +209,11 @@ Result<Dim> frame_of(const InferContext& c) {
 }
 
 Status infer_stft(InferContext& c) {
-  const Shape& x = c.shape(0);
-  if (x.size() != 3 || !is_complex_axis(x[2]))
-    return invalid("the signal has a wrong shape").expecting("[batch, length, 1 or 2]").but_found(shape_text(x));
+  const Shape& x = c.shape(0);  // without the last axis it is real: torch.stft is exported so, and ONNX Runtime runs it
+  if (x.size() != 2 && (x.size() != 3 || !is_complex_axis(x[2])))
+    return invalid("the signal has a wrong shape")
+        .expecting("[batch, length] or [batch, length, 1 or 2]")
+        .but_found(shape_text(x));
   const std::optional<Dim> step = length_of(c, 1);
   PERI_ASSIGN(const Dim frame, frame_of(c));
   if (step && step->is_const() && step->value() < 1)
@@ -241,7 +243,7 @@ Status stft(RefCall& call) {
   if (call.in.size() > 3 && call.in[3]) {
     PERI_ASSIGN(frame, length_of(call, 3, "the length of a frame"));
   }
-  const int64_t width = x.dims[2];
+  const int64_t width = x.dims.size() == 2 ? 1 : x.dims[2];
   if (frame < 1 || frame > x.dims[1] || (window && window->dims[0] != frame))
     return invalid("the length of a frame is out of range")
         .expecting(format("1 to %lld, and that of the window", static_cast<long long>(x.dims[1])))
@@ -362,6 +364,8 @@ const Entry signal_entry{{
           "output y }",
           "graph { input x: f32[1,16,2]; const s: i64[] = [5]; const n: i64[] = [6]; y = stft(x, s, _, n) "
           "{onesided=0}; "
+          "output y }",
+          "graph { input x: f32[2,20]; const s: i64[] = [4]; const w: f32[8] = seeded(0.5, 1); y = stft(x, s, w); "
           "output y }"}},
     {.name = "mel_weight_matrix",
      .onnx = "MelWeightMatrix",

@@ -1,4 +1,6 @@
 // Pass open_attention: ONNX's Attention in its plain form becomes the op attention, after appending to the caches.
+#include <limits>
+
 #include "passes/entry.hpp"
 #include "passes/rewrite/rewrite.hpp"
 
@@ -13,7 +15,7 @@ bool is_read(Rewriter& w, ir::Node* n, size_t k) {
 }
 
 bool plain(Rewriter& w, ir::Node* n) {
-  if (n->in(kSeen) || is_read(w, n, 3) || n->f("softcap", 0) != 0) return false;
+  if (n->in(kSeen) || is_read(w, n, 3)) return false;
   if (n->i("left_window_size", -1) >= 0 || n->i("right_window_size", -1) >= 0) return false;
   if (const int64_t precision = n->i("softmax_precision", 1); precision != 1) return false;
   const size_t rank = n->in(kQ)->type.rank();
@@ -53,19 +55,34 @@ Dim places(const ir::Node* n, size_t port) {
   return s[s.size() == 3 ? 1 : 2];
 }
 
-// A mask that covers all keys, and a triangle whose last query sees the last key or whose first one sees the first.
-bool fits(ir::Node* n) {
-  const Dim fresh = places(n, kK);
-  if (n->i("is_causal") != 0 && n->in(kPastKey) && !(places(n, kQ) == fresh)) return false;
+// The keys before the first query's own.
+Dim past_of(const ir::Node* n) { return n->in(kPastKey) ? (*n->in(kPastKey)->type.shape)[2] : Dim(0); }
+
+Dim keys_of(const ir::Node* n) { return past_of(n) + places(n, kK); }
+
+// A past and a mask of known sizes.
+bool fits(Rewriter& w, ir::Node* n) {
+  if (n->i("is_causal") != 0 && !w.sized_by_inputs({past_of(n)})) return false;
   const ir::Value* mask = n->in(kMask);
   if (!mask) return true;
-  const Dim keys = n->in(kPastKey) ? (*n->in(kPastKey)->type.shape)[2] + fresh : fresh;
-  return mask->type.known() && mask->type.rank() > 0 && mask->type.shape->back() == keys &&
+  return mask->type.known() && mask->type.rank() > 0 && w.sized_by_inputs({keys_of(n) - mask->type.shape->back()}) &&
          (mask->type.dtype == DType::kBool || mask->type.dtype == n->in(kQ)->type.dtype);
 }
 
+// The mask for all keys: it hides those that it does not name.
+Result<ir::Value*> whole_mask(Rewriter& w, ir::Node* n) {
+  ir::Value* mask = n->in(kMask);
+  const Dim more = keys_of(n) - mask->type.shape->back();
+  if (more.is_const(0)) return mask;
+  std::vector<Dim> pads(2 * mask->type.rank(), Dim(0));
+  pads.back() = more;
+  PERI_ASSIGN(ir::Value * ends, w.make("dims_constant", {}, {{"value", std::move(pads)}}, nullptr));
+  const double hidden = mask->type.dtype == DType::kBool ? 0 : -std::numeric_limits<double>::infinity();
+  return w.make("pad", {mask, ends, w.scalar(mask->type.dtype, hidden, "hidden")}, {}, mask);
+}
+
 Result<bool> rule(Rewriter& w, ir::Node* n) {
-  if (n->op != "onnx_attention" || !plain(w, n) || !fits(n)) return false;
+  if (n->op != "onnx_attention" || !plain(w, n) || !fits(w, n)) return false;
   w.standing_for({n});
   const bool three = n->in(kQ)->type.rank() == 3;
   const bool keeps = n->in(kPastKey) || is_read(w, n, 1) || is_read(w, n, 2);
@@ -82,11 +99,13 @@ Result<bool> rule(Rewriter& w, ir::Node* n) {
   if (n->has("scale")) attrs["scale"] = n->f("scale");
   if (n->i("is_causal") != 0) {
     attrs["causal"] = int64_t{1};
-    if (!(places(n, kQ) == places(n, kK))) attrs["causal_from_first"] = int64_t{1};
+    if (!(places(n, kQ) == places(n, kK))) attrs["past"] = std::vector<Dim>{past_of(n)};
   }
+  if (const double cap = n->f("softcap"); cap > 0) attrs["softcap"] = cap;
   std::vector<ir::Value*> inputs = {q, k, v};
   if (n->in(kMask)) {
-    inputs.push_back(n->in(kMask));
+    PERI_ASSIGN(ir::Value * mask, whole_mask(w, n));
+    inputs.push_back(mask);
     attrs["zero_hidden_rows"] = int64_t{1};
   }
   ir::Value* y = result(n, 0);
@@ -103,9 +122,9 @@ Result<int64_t> run(ir::Graph& graph) { return rewrite_all(graph, "open_attentio
 extern const Entry open_attention_entry;
 const Entry open_attention_entry{{
     .name = "open_attention",
-    .contract = "Every onnx_attention without soft cap, windows, padded keys or scores as a result is an attention; of "
-                "caches the new places stand behind the past, as a concat. A mask shorter than the keys, and a "
-                "triangle behind a past over more or fewer new keys than queries, stay.",
+    .contract =
+        "Every onnx_attention without windows, padded keys or scores as a result is an attention; of caches the "
+        "new places stand behind the past, as a concat, and a mask that may be shorter than the keys is padded.",
     .follows = {"fold_constants"},
     .run = run,
     .examples =
@@ -125,10 +144,22 @@ const Entry open_attention_entry{{
           "output y; output a; output b }"},
          {"a triangle over other keys than the queries",
           "graph { input q: f32[1,2,Q,4]; input k: f32[1,2,K,4]; y = onnx_attention(q, k, k) {is_causal=1}; output y }",
-          "graph { input q: f32[1,2,Q,4]; input k: f32[1,2,K,4]; y = attention(q, k, k) {causal=1, "
-          "causal_from_first=1}; output y }"},
-         {"a soft cap stays", "graph { input q: f32[1,2,3,4]; y = onnx_attention(q, q, q) {softcap=2.0}; output y }",
-          "graph { input q: f32[1,2,3,4]; y = onnx_attention(q, q, q) {softcap=2.0}; output y }"}},
+          "graph { input q: f32[1,2,Q,4]; input k: f32[1,2,K,4]; y = attention(q, k, k) {causal=1, past=dims[0]}; "
+          "output y }"},
+         {"a triangle behind a past over other new keys than the queries",
+          "graph { input q: f32[1,2,Q,4]; input k: f32[1,2,K,4]; input p: f32[1,2,P,4]; y = onnx_attention(q, k, k, _, "
+          "p, p) {is_causal=1}; output y }",
+          "graph { input q: f32[1,2,Q,4]; input k: f32[1,2,K,4]; input p: f32[1,2,P,4]; a = concat(p, k) {axis=2}; b = "
+          "concat(p, k) {axis=2}; y = attention(q, a, b) {causal=1, past=dims[P]}; output y }"},
+         {"a mask that may be shorter than the keys",
+          "graph { input q: f32[1,2,3,4]; input m: f32[3,t]; y = onnx_attention(q, q, q, m); output y }",
+          "graph { input q: f32[1,2,3,4]; input m: f32[3,t]; const h: f32[] = [-inf]; e = dims_constant() "
+          "{value=dims[0,0,0,-t + 3]}; a = pad(m, e, h); y = attention(q, q, q, a) {zero_hidden_rows=1}; output y }"},
+         {"a soft cap", "graph { input q: f32[1,2,3,4]; y = onnx_attention(q, q, q) {softcap=2.0}; output y }",
+          "graph { input q: f32[1,2,3,4]; y = attention(q, q, q) {softcap=2.0}; output y }"},
+         {"a window stays",
+          "graph { input q: f32[1,2,3,4]; y = onnx_attention(q, q, q) {left_window_size=1}; output y }",
+          "graph { input q: f32[1,2,3,4]; y = onnx_attention(q, q, q) {left_window_size=1}; output y }"}},
 }};
 
 }  // namespace peri::passes

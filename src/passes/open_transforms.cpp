@@ -68,10 +68,14 @@ Result<bool> open_dft(Rewriter& w, ir::Node* n) {
   return true;
 }
 
-// Real frames in the shape y, of a signal x [batch, samples, 1], by two products each.
+// Real frames in the shape y, of a signal x [batch, samples, 1] or [batch, samples], by two products each.
 Result<ir::Value*> two_products_of_frames(Rewriter& w, const ir::Node* n, const Fourier& f, const TwoSteps& steps,
                                           int64_t step, const Shape& y) {
-  PERI_ASSIGN(ir::Value * frames, frames_of(w, n->in(0), f.length, step, y[1], n->out()));
+  ir::Value* signal = n->in(0);
+  if (const Shape& x = *signal->type.shape; x.size() == 2) {
+    PERI_ASSIGN(signal, w.reshape(signal, {x[0], x[1], Dim(1)}, signal));
+  }
+  PERI_ASSIGN(ir::Value * frames, frames_of(w, signal, f.length, step, y[1], n->out()));
   if (n->in(2)) {
     PERI_ASSIGN(frames, w.make("mul", {frames, n->in(2)}, {}, n->out()));
   }
@@ -79,7 +83,9 @@ Result<ir::Value*> two_products_of_frames(Rewriter& w, const ir::Node* n, const 
 }
 
 Result<bool> open_stft(Rewriter& w, ir::Node* n) {
-  const Shape x = *n->in(0)->type.shape, y = *n->out()->type.shape;
+  Shape x = *n->in(0)->type.shape;
+  if (x.size() == 2) x.push_back(Dim(1));
+  const Shape y = *n->out()->type.shape;
   const auto step = number_of(n->in(1));
   const ir::Value* window = n->in(2);
   if (!step || *step < 1 || (window && !window->constant) || !is_real_or_complex(x[2]) || !y[2].is_const())

@@ -148,8 +148,8 @@ Result<bool> without_expands(Rewriter& w, ir::Node* n) {
   return false;
 }
 
-// expand(expand(x)), and(x, true) with a larger true, gathers from a constant of equal elements or by one repeated
-// index.
+// expand(expand(x)), and(x, true) with a larger true, constant_of_shape, gathers from a constant of equal elements or
+// by one repeated index.
 Result<bool> broadcasts(Rewriter& w, ir::Node* n) {
   auto expanded = [&](ir::Value* x) -> Result<bool> {
     if (!w.sized_by_inputs(*n->out()->type.shape)) return false;
@@ -171,6 +171,13 @@ Result<bool> broadcasts(Rewriter& w, ir::Node* n) {
   if (n->op == "and" && n->inputs.size() == 2)
     for (size_t k : {0, 1})
       if (all_equal_to(unexpanded(n->in(k)), 1)) return expanded(n->in(1 - k));
+  if (n->op == "constant_of_shape") {
+    const Tensor* const value = n->tensor("value");
+    auto one = (value ? Result<Tensor>(*value) : Tensor::zeros(DType::kF32, {1}));
+    if (one.ok()) one = one->reshaped(std::vector<int64_t>(n->out()->type.rank(), 1));
+    if (!one.ok()) return false;
+    return expanded(w.graph().add_constant(n->out()->name, *std::move(one)));
+  }
   if (n->op == "gather_elements") {
     const ir::Value* data = unexpanded(n->in(0));
     if (!data->constant || data->constant->numel() == 0 ||
@@ -220,7 +227,8 @@ const Entry simplify_entry{{
                 "type, expands to the same "
                 "shape, slices of everything, joins of one, choices by a constant; single numbers only), no chain of "
                 "reshapes, transposes or expands, and no "
-                "expand of an operand that is broadcast anyway; x^2 is x*x, 1/x a reciprocal, a division by powers of "
+                "expand of an operand that is broadcast anyway; a constant_of_shape is an expand; x^2 is x*x, 1/x a "
+                "reciprocal, a division by powers of "
                 "two a product. "
                 "x+0 may turn -0 into 0. It stands after folding, whose constants it reads.",
     .follows = {"fold_constants"},
@@ -259,6 +267,11 @@ const Entry simplify_entry{{
           "graph { input x: f32[b,4,4]; input m: bool[b,1,4]; const z: f32[] = [0.0]; const n: f32[] = [-100.0]; d = "
           "where(m, z, n); y "
           "= add(x, d); output y }"},
+         {"a constant of a shape that the input has",
+          "graph { input x: f32[n,4]; s = dims_constant() {value=dims[n,4]}; a = constant_of_shape(s) {value=tensor "
+          "f32[1] [2.0]}; z = constant_of_shape(s) {value=tensor i64[1] [7]}; y = mul(x, a); output y; output z }",
+          "graph { input x: f32[n,4]; const a: f32[1,1] = [2.0]; const b: i64[1,1] = [7]; s = dims_constant() "
+          "{value=dims[n,4]}; z = expand(b, s); y = mul(x, a); output y; output z }"},
          {"token types that are all the same",
           "graph { input i: i64[1,s]; const w: f32[2,3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]; input x: f32[1,s,3]; const "
           "z: i64[1,4] = [1, "

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/byte_text.hpp"
 #include "plan/sizes.hpp"
 
 namespace peri::plan {
@@ -258,10 +259,9 @@ Status bind_bytes(const Program& p, const ProgramSizes& sizes, std::span<const i
     PERI_ASSIGN(blocks->bytes[k], sizes.table.eval(sizes.buffers[k].bytes, values));
     if (blocks->bytes[k] < 0) return invalid("buffer %zu has %lld bytes", k, static_cast<long long>(blocks->bytes[k]));
     if (blocks->bytes[k] > kMaxBufferBytes)
-      return Error(ErrorKind::kMemory,
-                   format("a value would take %lld bytes", static_cast<long long>(blocks->bytes[k])))
+      return Error(ErrorKind::kMemory, "a value would take " + bytes_text(static_cast<double>(blocks->bytes[k])))
           .at_node(p.buffers[k].name)
-          .expecting("at most 4 TiB")
+          .expecting("at most " + bytes_text(static_cast<double>(kMaxBufferBytes)))
           .advise(p.tuned_for.empty() ? "make it smaller in the model, whose sizes are fixed" : "give smaller sizes");
   }
   return Ok{};

@@ -2,6 +2,8 @@
 #include "text/pipeline.hpp"
 
 #include "base/json.hpp"
+#include "base/utf8.hpp"
+#include "text/lower.hpp"
 
 namespace peri::text {
 
@@ -9,7 +11,10 @@ std::string PipelineSpec::to_json() const {
   JsonWriter w;
   w.begin_object().field("max_length", max_length).field("ids", ids).field("mask", mask);
   if (has_type_ids) w.field("types", types);
-  w.field("output", output).end_object();
+  w.field("output", output);
+  if (!prompt.empty()) w.field("prompt", prompt);
+  if (lowercase) w.field("lowercase", true);
+  w.end_object();
   return w.take();
 }
 
@@ -25,6 +30,9 @@ Result<PipelineSpec> PipelineSpec::from_json(std::string_view json) {
   out.ids = ids;
   out.mask = mask;
   out.output = output;
+  PERI_ASSIGN(const std::string_view prompt, v.get_string("prompt", ""));
+  out.prompt = prompt;
+  PERI_ASSIGN(out.lowercase, v.get_bool("lowercase", false));
   out.has_type_ids = v.find("types") != nullptr;
   if (out.has_type_ids) {
     PERI_ASSIGN(const std::string_view types, v.get_string("types"));
@@ -39,8 +47,19 @@ Result<TextPipeline> TextPipeline::from_sections(std::string_view tokenizer, std
   return TextPipeline(std::move(made), std::move(read));
 }
 
-Result<std::vector<std::pair<std::string, Tensor>>> TextPipeline::inputs(std::span<const std::string> texts) const {
+Result<std::vector<std::pair<std::string, Tensor>>> TextPipeline::inputs(std::span<const std::string> texts,
+                                                                         std::optional<std::string_view> prompt) const {
   if (texts.empty()) return usage("no text given");
+  const std::string_view before = prompt.value_or(spec_.prompt);
+  std::vector<std::string> changed;
+  if (!before.empty() || spec_.lowercase) {
+    for (const std::string& text : texts) {
+      if (!utf8_valid(text)) return invalid("text is not valid UTF-8");
+      const std::string whole = std::string(before) + text;
+      changed.push_back(spec_.lowercase ? lower_case(whole) : whole);
+    }
+    texts = changed;
+  }
   EncodeOptions options;
   options.max_length = spec_.max_length;
   options.padding = Padding::kLongest;

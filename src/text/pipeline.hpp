@@ -2,6 +2,7 @@
 // them.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,8 @@ struct PipelineSpec {
   bool has_type_ids = false;
   std::string ids = "input_ids", mask = "attention_mask", types = "token_type_ids";
   std::string output = "embedding";  // the output that is the result for a text
+  std::string prompt;                // stands before each text
+  bool lowercase = false;            // of prompt and text, before the tokenizer
 
   std::string to_json() const;
   static Result<PipelineSpec> from_json(std::string_view json);
@@ -34,8 +37,10 @@ class TextPipeline {
 
   const PipelineSpec& spec() const { return spec_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
-  // Tensors by input name for a batch of at least one text, padded to the longest. Any number of threads.
-  Result<std::vector<std::pair<std::string, Tensor>>> inputs(std::span<const std::string> texts) const;
+  // Tensors by input name for a batch of at least one text, padded to the longest. Any number of threads. `prompt`
+  // stands before each text; by default it is the model's own.
+  Result<std::vector<std::pair<std::string, Tensor>>> inputs(std::span<const std::string> texts,
+                                                             std::optional<std::string_view> prompt = {}) const;
 
  private:
   TextPipeline(Tokenizer tokenizer, PipelineSpec spec) : tokenizer_(std::move(tokenizer)), spec_(std::move(spec)) {}

@@ -30,6 +30,7 @@ struct Tables {
   std::vector<Range> ranks;
   std::vector<Decomposition> decompositions;
   std::vector<Lower> lower;
+  std::vector<char32_t> lower_cases;  // what they become, sorted
 
   Tables() {
     read_ranges(tables::removed(), kRemoved);
@@ -83,7 +84,9 @@ struct Tables {
       const char32_t c = static_cast<char32_t>(code);
       lower.push_back({c, static_cast<char32_t>(code + numbers[i + 1])});
       mark(c, c, kLowers);
+      lower_cases.push_back(lower.back().lower);
     }
+    std::sort(lower_cases.begin(), lower_cases.end());
   }
 };
 
@@ -154,6 +157,11 @@ void decompose(std::u32string& text) {
     i = end + 1;
   }
   text = std::move(out);
+}
+
+bool is_lower_case(char32_t c) {
+  const std::vector<char32_t>& l = all().lower_cases;
+  return std::binary_search(l.begin(), l.end(), c);
 }
 
 void append_lower(std::u32string& out, char32_t c) {

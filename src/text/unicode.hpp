@@ -29,5 +29,7 @@ void decompose(std::u32string& text);
 
 // Appends the lower case of `c` (one code point, for U+0130 two).
 void append_lower(std::u32string& out, char32_t c);
+// Whether `c` is the lower case of another code point.
+bool is_lower_case(char32_t c);
 
 }  // namespace peri::text

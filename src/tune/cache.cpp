@@ -13,13 +13,13 @@
 #include "base/trust.hpp"
 #include "base/version.hpp"
 #include "exec/entry.hpp"
+#include "tune/cache_files.hpp"
 #include "tune/judge_key.hpp"
 #include "tune/wire.hpp"
 
 namespace peri::tune {
 
 namespace {
-constexpr const char* kFile = "/timings.sqlite";
 constexpr const char* kSchema =
     "DROP TABLE IF EXISTS timing1; DROP TABLE IF EXISTS timing2; DROP TABLE IF EXISTS timing3;"
     "DROP TABLE IF EXISTS samples1; DROP TABLE IF EXISTS samples2;"
@@ -76,7 +76,7 @@ std::string checksum(const Row& row, const std::string& value) {
 std::string distrust_cache(const std::string& folder) {
   if (const std::string wrong = distrust_folder(folder); !wrong.empty()) return "of its folder: " + wrong;
   for (const char* tail : {"", "-journal", "-wal", "-shm"})
-    if (const std::string wrong = distrust_file(folder + kFile + tail); !wrong.empty())
+    if (const std::string wrong = distrust_file(folder + kTimingsFile + tail); !wrong.empty())
       return (*tail ? format("of its %s: ", tail + 1) : std::string()) + wrong;
   return "";
 }
@@ -96,6 +96,7 @@ struct Cache::State {
   struct stat opened{};
   std::vector<std::pair<Row, std::string>> written;  // what this object has stored
   int64_t damaged = 0;                               // rows that were found and not believed
+  bool broken = false, anew = false;                 // SQLite found damage; the file was moved aside for it
   // Renewing: kind, subject and candidate of the rows that were written since.
   std::optional<std::set<std::array<std::string, 3>>> own;
 
@@ -130,6 +131,7 @@ struct Cache::State {
         ++damaged;
     }
     sqlite3_reset(find.get());
+    if (broken) begin_anew();
     return out;
   }
   void keep(const Row& r, const std::string& value) {
@@ -140,6 +142,7 @@ struct Cache::State {
     }
     put(r, value);
     written.emplace_back(r, value);
+    if (broken) begin_anew();
     if (own) own->insert({r.kind, r.subject, r.candidate});
   }
   // Whether the file's name is no longer that of the open file: 'peri cache clear' has deleted it.
@@ -148,6 +151,8 @@ struct Cache::State {
     return ::stat(file.c_str(), &now) != 0 || now.st_ino != opened.st_ino || now.st_dev != opened.st_dev;
   }
   void connect();
+  // Moves a damaged file aside, once, and stores in a new one what this object has stored; false if it is not moved.
+  bool begin_anew();
   void put(const Row& r, const std::string& value) {
     if (!store) return;
     put_key(store.get(), r);
@@ -156,12 +161,13 @@ struct Cache::State {
     if (sqlite3_step(store.get()) != SQLITE_DONE) tell("does not take a row");
     sqlite3_reset(store.get());
   }
+  std::string why() const { return db ? sqlite3_errmsg(db.get()) : "unable to open it"; }
   void tell(const char* what) {
+    broken = broken || (db && says_damage(sqlite3_errcode(db.get())));
     if (!trouble.empty()) return;
-    const int code = db ? sqlite3_errcode(db.get()) : SQLITE_CANTOPEN;
-    trouble = format("the timing cache %s %s: %s; the build goes on without it%s", file.c_str(), what,
-                     db ? sqlite3_errmsg(db.get()) : "unable to open it",
-                     code == SQLITE_CORRUPT || code == SQLITE_NOTADB ? "; delete it with: peri cache clear" : "");
+    trouble = format("the timing cache %s %s: %s; %s", file.c_str(), what, why().c_str(),
+                     broken ? "what it does not give is determined again; delete it with: peri cache clear"
+                            : "the build goes on without it");
   }
 };
 Cache::Cache() : state_(std::make_unique<State>()) {}
@@ -190,6 +196,7 @@ void Cache::State::connect() {
                       ::stat(file.c_str(), &opened) == 0;
   if (!writes) {
     tell("cannot be written");
+    if (broken && begin_anew()) return;
     db = open_db(file, SQLITE_OPEN_READONLY);
   }
   if (db)
@@ -198,13 +205,26 @@ void Cache::State::connect() {
   if (writes) store = prepared(db.get(), "INSERT OR REPLACE INTO known4 VALUES(?1,?2,?3,?4,?5,?6)");
 }
 
+bool Cache::State::begin_anew() {
+  broken = false;
+  if (anew) return false;
+  const std::string said = why(), aside = set_aside(file);
+  if (aside.empty()) return false;
+  anew = true;
+  trouble = format("the timing cache %s was damaged (%s) and is begun anew; the damaged one is now %s", file.c_str(),
+                   said.c_str(), aside.c_str());
+  connect();
+  for (const auto& [row, text] : written) put(row, text);
+  return true;
+}
+
 std::unique_ptr<Cache> Cache::open(const std::string& folder, std::string machine, bool renew) {
   std::unique_ptr<Cache> cache(new Cache());
   State& s = *cache->state_;
   if (renew) s.own.emplace();
   s.machine = std::move(machine);
   s.folder = folder;
-  s.file = folder + kFile;
+  s.file = folder + kTimingsFile;
   s.connect();
   return cache;
 }
@@ -335,7 +355,7 @@ std::optional<bench::Peaks> machine_peaks(const std::string& folder, int threads
 
 Result<CacheFacts> cache_facts(const std::string& folder) {
   CacheFacts f;
-  f.file = folder + kFile;
+  f.file = folder + kTimingsFile;
   std::error_code missing;
   const uintmax_t bytes = std::filesystem::file_size(f.file, missing);
   if (folder.empty()) return f;
@@ -359,25 +379,6 @@ Result<CacheFacts> cache_facts(const std::string& folder) {
     f.problems += sqlite3_column_int64(q.get(), 2);
   }
   return f;
-}
-
-Result<int64_t> clear_cache(const std::string& folder) {
-  int64_t bytes = 0;
-  std::error_code unknown;
-  if (const auto there = std::filesystem::status(folder, unknown);
-      !folder.empty() && std::filesystem::exists(there) && !std::filesystem::is_directory(there))
-    return io_error("the folder of the cache is not a folder: nothing is deleted").in_file(folder);
-  for (const char* tail : {"", "-journal", "-wal", "-shm"}) {
-    const std::string file = folder + kFile + tail;
-    std::error_code failed;
-    const auto kind = std::filesystem::symlink_status(file, failed);
-    if (folder.empty() || !std::filesystem::exists(kind)) continue;
-    const uintmax_t size = std::filesystem::is_regular_file(kind) ? std::filesystem::file_size(file, failed) : 0;
-    if (!std::filesystem::remove(file, failed) || failed)
-      return io_error("cannot delete: %s", failed.message().c_str()).in_file(file);
-    bytes += static_cast<int64_t>(size);
-  }
-  return bytes;
 }
 
 }  // namespace peri::tune

@@ -1,6 +1,7 @@
 // The timing cache: verdicts and times of candidates by problem, candidate and machine, in SQLite, each row with a
 // checksum. A cache that is absent, read-only, damaged, locked or another user's never fails a build: it only reports
-// why it has no data. What is stored outlives a deletion of the file meanwhile.
+// why it has no data; a damaged file is moved aside and a new one begun. What is stored outlives a deletion of the file
+// meanwhile.
 #pragma once
 
 #include <memory>
@@ -28,7 +29,7 @@ class Cache {
   // tried and queried again and its rows replaced.
   static std::unique_ptr<Cache> open(const std::string& folder, std::string machine, bool renew = false);
   ~Cache();
-  // "" if it reads and writes; else the fault, for the build's notes: a whole sentence.
+  // "" if it reads and writes and always did; else the fault, for the build's notes: a whole sentence.
   std::string trouble() const;
   // What was stored for this machine, problem and candidate; a damaged or implausible row is ignored.
   std::optional<Evidence> find(const std::string& problem, const std::string& candidate);

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "base/file.hpp"
 #include "tests/bench/records.hpp"
 
 namespace peri::bench {
@@ -48,6 +49,27 @@ TEST(Fresh, StoppedBetweenProcessesItSaysSo) {
   ASSERT_TRUE(part.ok()) << part.error().text();
   EXPECT_TRUE(part->interrupted);
   EXPECT_LT(part->processes.size(), 100u);
+}
+
+// A process that is asked to stop gives the samples it has, and ends as one that was interrupted.
+TEST(Fresh, TheSamplesOfTheStoppedProcessAreKept) {
+  const std::string hears = testing::TempDir() + "fresh_keeps_" + std::to_string(getpid());
+  const auto stop = [&] { return std::filesystem::exists(hears); };
+  const std::string record = hears + ".json";
+  ASSERT_TRUE(write_file_atomic(record, record_json(made_up(1, 1, 1))).ok());
+  const auto kept =
+      time_fresh(shell("trap 'cat " + record + "; exit 130' TERM; touch " + hears + "; while :; do sleep 0.05; done"),
+                 3, {}, stop);
+  std::filesystem::remove(hears);
+  std::filesystem::remove(record);
+  ASSERT_TRUE(kept.ok()) << kept.error().text();
+  EXPECT_TRUE(kept->interrupted);
+  ASSERT_EQ(kept->processes.size(), 1u);
+  EXPECT_EQ(kept->processes[0].samples_ms, made_up(1, 1, 1).processes[0].samples_ms);
+  const auto none =
+      time_fresh(shell("trap 'exit 130' TERM; touch " + hears + "; while :; do sleep 0.05; done"), 3, {}, stop);
+  std::filesystem::remove(hears);
+  EXPECT_EQ(none.error().text(), "interrupted before anything was measured");
 }
 
 TEST(Fresh, TheErrorOfAProcessIsTheError) {

@@ -138,6 +138,24 @@ TEST(CudaLibrary, WheelsOfPythonAndTheNewestOfSeveral) {
   EXPECT_EXIT(in_child(), testing::ExitedWithCode(0), "");
 }
 
+// PERI_PYTHON stands before the python3 on PATH.
+TEST(CudaLibrary, ThePythonThatIsNamed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto in_child = [] {
+    const Folder bin;
+    for (const char* name : {"python3", "own"}) {
+      std::ofstream(bin.path / name) << "#!/bin/sh\necho /of/" << name << "\n";
+      fs::permissions(bin.path / name, fs::perms::owner_all);
+    }
+    const Variable path("PATH", bin.path.string() + ":/usr/bin:/bin");
+    const Variable python("PERI_PYTHON", (bin.path / "own").string());
+    const bool right = python_folders() == std::vector<std::string>{"/of/own"};
+    fs::remove_all(bin.path);
+    std::exit(right ? 0 : 1);
+  };
+  EXPECT_EXIT(in_child(), testing::ExitedWithCode(0), "");
+}
+
 // One that never ends to write says nothing, and is not waited for.
 TEST(CudaLibrary, APythonThatWritesWithoutEnd) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

@@ -1,11 +1,12 @@
 # label: slow
 """The dashboard in a browser: headless Chromium draws queues, batches, reasons and latency of a server under load, and says so when
-the server is gone. Driven over its DevTools pipe in real time; a script that throws fails here, as planted ones show. Skipped without
+the server is gone or asks for keys. Driven over its DevTools pipe in real time; a script that throws fails here, as planted ones show. Skipped without
 a browser."""
 import base64, ctypes, http.server, json, os, pathlib, re, select, shutil, signal, subprocess, sys, tempfile, threading, time, urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PERI = pathlib.Path(sys.argv[1]).resolve() / "bin" / "peri"
+KEY = "a-key-of-this-gate-alone"
 CONFIG = "max_batch_size: 16\ndynamic_batching { max_queue_delay_microseconds: 500 }\n"
 WORDS = ("ready", "digits version 1", "requests a second", "waiting in the queue", "latency, ms", "p50 ", "p99 ", "batches by rows",
          "batches by why they were cut", "memory of its processes", "processors in use", "MiB", "running")
@@ -97,16 +98,16 @@ class Browser:
         os.close(self.out), os.close(self.back)
 
 
-def started(folder):
+def started(folder, *flags):
     log = folder / "log"
-    server = subprocess.Popen([PERI, "serve", "--model-repository", folder / "models", "--http-port", "0", "--grpc-port", "0", "--metrics-port", "0"],
+    server = subprocess.Popen([PERI, "serve", "--model-repository", folder / "models", "--http-port", "0", "--grpc-port", "0", "--metrics-port", "0", *flags],
                               stdout=open(log, "w"), stderr=subprocess.STDOUT, preexec_fn=ends_with_us)
     for _ in range(600):
         time.sleep(0.1)
         found = re.search(r"listening on ([^\s;]+);.* metrics at (\S+)/metrics", log.read_text())
         if found:
             try:
-                urllib.request.urlopen(found[1] + "/v2/health/ready")
+                urllib.request.urlopen(urllib.request.Request(found[1] + "/v2/health/ready", headers={"Authorization": f"Bearer {KEY}"}))
                 return server, found[1], found[2]
             except OSError:
                 pass
@@ -132,6 +133,30 @@ def judged(browser, origin, seconds):
         wrong.append("no bars are drawn")
     if not re.search(r"p50 [\d.]+\s+p99 [\d.]+", text):
         wrong.append("it shows no latency")
+    return wrong
+
+
+def locked(browser, folder):
+    """What is wrong with the page of a server that asks for keys: it asks its reader, and sends the key as a header alone."""
+    (keys := folder / "keys").write_text(KEY + "\n")
+    keys.chmod(0o600)
+    wrong, state = [], "document.getElementById('state').textContent"
+    server, _, origin = started(folder, "--api-keys", keys)
+    try:
+        browser.open(origin + "/dashboard")
+        for given, want in (("", "the server asks for a key"), ("another-key-than-ours", "the server does not know this key"), (KEY, "ready")):
+            if given:
+                browser.value(f"document.getElementById('key').value = '{given}', document.getElementById('login').requestSubmit()")
+            if not browser.until(f"document.getElementById('login') && {state} === '{want}'", 20):
+                wrong.append(f"with the key '{given}' it says '{browser.value(state)}', not '{want}'")
+        if browser.value("document.getElementById('login').hidden") is not True or not browser.until("document.body.dataset.asked >= 2", 20):
+            wrong.append("it does not go on with the key")
+        wrong += browser.faults(origin)
+        wrong += [f"an address has the key: {e['params']['request']['url']}" for e in browser.events
+                  if e["method"] == "Network.requestWillBeSent" and KEY in e["params"]["request"]["url"]]
+    finally:
+        server.kill()
+        server.wait()
     return wrong
 
 
@@ -181,6 +206,7 @@ def main():
             browser.picture(picture := pathlib.Path(sys.argv[1]) / "dashboard.png")
             if picture.stat().st_size < 10000:
                 wrong.append("the picture is empty")
+            wrong += locked(browser, folder)
             read = lambda path: urllib.request.urlopen(origin + path).read()
             wrong += planted(browser, read("/dashboard").decode(), lambda: read("/dashboard/data"))
             browser.open(origin + "/dashboard")

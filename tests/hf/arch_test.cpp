@@ -103,6 +103,57 @@ TEST(MiniLm, SentencesAgreeWithTheFixture) {
   }
 }
 
+// The config without the member `key`; false if it has none.
+bool leave_out(std::string* config, const std::string& key) {
+  const size_t at = config->find("  \"" + key + "\": ");
+  if (at == config->npos) return false;
+  config->erase(at, config->find('\n', at) + 1 - at);
+  return true;
+}
+
+// Members that a config.json may leave out, with the defaults of transformers' BertConfig, DistilBertConfig,
+// RobertaConfig and XLMRobertaConfig.
+TEST(Defaults, AreThoseOfTheConfigClass) {
+  const struct {
+    const char *folder, *type, *key, *value;
+  } cases[] = {
+      {"bert", "bert", "hidden_act", "\"gelu\""},
+      {"bert", "bert", "layer_norm_eps", "1e-12"},
+      {"bert_f16", "bert", "type_vocab_size", "2"},
+      {"bert", "bert", "pad_token_id", "0"},
+      {"distilbert", "distilbert", "activation", "\"gelu\""},
+      {"roberta", "roberta", "hidden_act", "\"gelu\""},
+      {"roberta", "roberta", "layer_norm_eps", "1e-12"},
+      {"roberta", "roberta", "pad_token_id", "1"},
+      {"roberta", "xlm-roberta", "hidden_act", "\"gelu\""},
+      {"roberta", "xlm-roberta", "layer_norm_eps", "1e-12"},
+      {"roberta", "xlm-roberta", "pad_token_id", "1"},
+      {"bert", "bert", "position_embedding_type", "\"absolute\""},
+      {"bert", "bert", "is_decoder", "false"},
+  };
+  for (const auto& c : cases) {
+    std::string name = (fs::temp_directory_path() / "peri_default_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    const std::string source = kData + "tiny_" + c.folder;
+    fs::copy(source, name, fs::copy_options::recursive);
+    std::string config = read_file(source + "/config.json", 1 << 20).value();
+    leave_out(&config, "model_type");
+    leave_out(&config, c.key);
+    const auto answer = [&](const std::string& more) {
+      const std::string head = format("{\n  \"model_type\": \"%s\",", c.type) + more;
+      EXPECT_TRUE(write_file_atomic(name + "/config.json", head + config.substr(1)).ok());
+      Result<ImportedFolder> model = import_folder(name);
+      EXPECT_TRUE(model.ok()) << c.type << " " << c.key << ": " << model.error().text();
+      std::vector<ops::RefTensor> inputs;
+      for (const ir::Value* v : model->graph.inputs)
+        inputs.push_back(ops::to_ref(read_npy(name + "/" + v->name + ".npy").value()));
+      return run(model->graph, inputs, 0).f;
+    };
+    EXPECT_EQ(answer(""), answer(format("\"%s\": %s,", c.key, c.value))) << c.type << " " << c.key;
+    fs::remove_all(name);
+  }
+}
+
 // A copy of the tiny BERT to be spoilt.
 class HostileFolder : public ::testing::Test {
  protected:
@@ -138,6 +189,16 @@ TEST_F(HostileFolder, LayersThatAreLeftOutAreTold) {
   const ImportedFolder fewer = import_folder(dir_).value();
   ASSERT_EQ(fewer.notes.size(), 1U);
   EXPECT_EQ(fewer.notes[0], "config.json says 1 layer, and the weights have more: they are left out");
+}
+
+TEST_F(HostileFolder, APaddingTokenNeedsARowOfTheWordsOnly) {
+  for (const char* good : {"30", "49", "null"}) {  // 20 positions, which do not depend on it
+    set("pad_token_id", good);
+    EXPECT_EQ(error(), "ok") << good;
+  }
+  set("pad_token_id", "50");
+  EXPECT_NE(error().find("'pad_token_id': padding token out of range: expected 0 to 49, found 50"), std::string::npos)
+      << error();
 }
 
 TEST_F(HostileFolder, EverySizeIsChecked) {

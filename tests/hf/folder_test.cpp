@@ -140,6 +140,50 @@ TEST_F(FolderTest, RefusesSequencesOutOfRange) {
   EXPECT_EQ(error(), "ok");
 }
 
+TEST_F(FolderTest, TextsAreLowercasedAsTheFolderSays) {
+  EXPECT_FALSE(read_folder(dir_)->lowercase);
+  put("sentence_roberta_config.json", R"({"max_seq_length":8,"do_lower_case":true})");
+  EXPECT_TRUE(read_folder(dir_)->lowercase);
+  EXPECT_EQ(read_folder(dir_)->max_sequence, 8);
+  put("sentence_bert_config.json", R"({"max_seq_length":9})");  // the first of their names
+  EXPECT_FALSE(read_folder(dir_)->lowercase);
+  EXPECT_EQ(read_folder(dir_)->max_sequence, 9);
+  put("sentence_bert_config.json", R"({"do_lower_case":"yes"})");
+  expect_error("sentence_bert_config.json: 'do_lower_case'");
+}
+
+TEST_F(FolderTest, TheDefaultPromptIsThatOfItsName) {
+  const std::string file = "config_sentence_transformers.json";
+  put(file, R"({"prompts":{"query":"query: ","other":"x"},"default_prompt_name":"query"})");
+  EXPECT_EQ(read_folder(dir_)->prompt, "") << "a model without pooling";
+  put("modules.json", kModules);
+  put("1_Pooling/config.json", R"({"embedding_dimension":384,"pooling_mode":"mean"})");
+  EXPECT_EQ(read_folder(dir_)->prompt, "query: ");
+  EXPECT_TRUE(read_folder(dir_)->pools_prompt);
+  put("1_Pooling/config.json", R"({"embedding_dimension":384,"pooling_mode":"mean","include_prompt":false})");
+  EXPECT_FALSE(read_folder(dir_)->pools_prompt);
+  for (const char* none :
+       {R"({"prompts":{"query":"query: "},"default_prompt_name":null})", R"({"prompts":{"query":"query: "}})"}) {
+    put(file, none);
+    EXPECT_EQ(read_folder(dir_)->prompt, "") << none;
+  }
+  put(file, R"({"prompts":{"query":"query: "},"default_prompt_name":"passage"})");
+  expect_error("config_sentence_transformers.json: 'default_prompt_name': the default prompt is not among the prompts");
+  put(file, R"({"prompts":{"query":7},"default_prompt_name":"query"})");
+  expect_error("config_sentence_transformers.json: 'query': wrong kind");
+}
+
+TEST_F(FolderTest, APointerOfGitLfsIsNamed) {
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
+  for (const char* name : {"tokenizer.json", "config.json"}) {
+    put(name, pointer);
+    expect_error((std::string(name) + ": not the file itself: found a pointer to a file of Git LFS; fetch").c_str());
+  }
+  put("model.safetensors", pointer);
+  EXPECT_NE(Weights::open_folder(dir_).error().text().find("model.safetensors: not the file itself: found a pointer"),
+            std::string::npos);
+}
+
 TEST_F(FolderTest, LinksOutOfDeeperFoldersAreRefused) {
   put("modules.json", kModules);
   fs::create_symlink("/etc/passwd", dir_ + "/1_Pooling/config.json");

@@ -1,4 +1,5 @@
-// Fused attention against double arithmetic: tails in every dim, strides of split and packed heads, masks, causal.
+// Fused attention against double arithmetic: tails in every dim, strides of split and packed heads, masks, soft cap,
+// causal.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,6 +58,7 @@ void check(const Shape& s, Isa isa, float magnitude = 1) {
           for (int64_t d = 0; d < s.depth; ++d)
             dot += static_cast<double>(q[at(s.q, b, h, i, d)]) * static_cast<double>(k[at(s.k, b, g, j, d)]);
           dot *= static_cast<double>(s.scale);
+          if (s.cap > 0) dot = static_cast<double>(s.cap) * std::tanh(dot / static_cast<double>(s.cap));
           const int64_t m = at(s.mask_strides, b, h, i, j);
           if (s.mask == Mask::kAdd) dot += static_cast<double>(mask[m]);
           if (s.mask == Mask::kBool && reinterpret_cast<uint8_t*>(mask.data())[m] == 0) dot = -INFINITY;
@@ -133,6 +135,32 @@ TEST(AttentionTest, Causal) {
       s.causal = true;
       s.causal_offset = offset;
       check(s, isa);
+    }
+  }
+}
+
+TEST(AttentionTest, ATriangleMayReachBeyondTheKeys) {
+  for (Isa isa : isas()) {
+    for (const int64_t keys : {1, 9, 70, 200}) {
+      Shape s = shape_of(150, keys, 16, 16, false);
+      s.causal = true;
+      s.causal_offset = 5;
+      check(s, isa);
+    }
+  }
+}
+
+TEST(AttentionTest, SoftCap) {
+  for (Isa isa : isas()) {
+    for (const float cap : {0.25f, 3.0f, 50.0f}) {
+      Shape s = shape_of(70, 45, 16, 16, true);
+      s.cap = cap;
+      check(s, isa, 4);
+      s.mask = Mask::kAdd;
+      s.mask_strides = {0, 0, 45, 1};
+      s.causal = true;
+      s.causal_offset = 3;
+      check(s, isa, 4);
     }
   }
 }

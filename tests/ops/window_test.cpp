@@ -109,6 +109,32 @@ TEST(MaxPool, CeilModeTakesAnInputSmallerThanItsWindow) {
                 {7.5, 9});
 }
 
+TEST(Pool, AWindowWithoutAPlaceGivesNothing) {
+  const auto shape = [](int n, const char* attributes, const char* op = "max_pool") {
+    return shape_of(format("graph { input x: f32[1,1,%d]; y = %s(x) {%s}; output y }", n, op, attributes));
+  };
+  for (const char* op : {"max_pool", "average_pool", "lp_pool"}) {
+    EXPECT_EQ(shape(2, "kernel_shape=[3]", op), "[1,1,0]");
+    EXPECT_EQ(shape(3, "kernel_shape=[5], strides=[2]", op), "[1,1,0]");
+    EXPECT_EQ(shape(2, "ceil_mode=1, kernel_shape=[5], strides=[2]", op), "[1,1,0]");
+  }
+  EXPECT_EQ(shape(1, "kernel_shape=[2], dilations=[2], pads=[1,0]"), "[1,1,0]");
+  EXPECT_EQ(shape(3, "auto_pad=\"VALID\", ceil_mode=1, kernel_shape=[5], strides=[2]"), "[1,1,0]");
+  const auto refused = [](int n, const char* attributes) {
+    return refusal(format("graph { input x: f32[1,1,%d]; y = max_pool(x) {%s}; output y }", n, attributes))
+               .find("larger") != std::string::npos;
+  };
+  // Fewer than none; rounded down to none where ONNX Runtime has one.
+  for (const char* attributes : {"kernel_shape=[4]", "kernel_shape=[5], strides=[2]", "kernel_shape=[3], strides=[2]",
+                                 "ceil_mode=1, kernel_shape=[4]", "ceil_mode=1, kernel_shape=[6], strides=[2]",
+                                 "auto_pad=\"VALID\", ceil_mode=1, kernel_shape=[5], strides=[2]"})
+    EXPECT_TRUE(refused(2, attributes)) << attributes;
+  EXPECT_NE(refusal("graph { input x: f32[1,1,2]; y = max_pool(x) {kernel_shape=[3], strides=[2]}; output y }")
+                .find("ceil_mode=1"),
+            std::string::npos);
+  EXPECT_EQ(shape(2, "ceil_mode=1, kernel_shape=[3], strides=[2]"), "[1,1,1]");
+}
+
 TEST(MaxPool, IndicesNanAndTies) {
   const double nan = std::nan("");
   const std::vector<RefTensor> in = {floats({1, 1, 2, 4}, {1, 5, 5, nan, 5, 0, 2, 2})};

@@ -48,6 +48,15 @@ for program in from_c run_engine share_arrays prove_engine; do
   # shellcheck disable=SC2086  # flags are words
   cc -std=c99 -pedantic -Wall -Wextra -Werror "$file" $flags -o "$scratch/c99_$program"
 done
+# The archive, by its own name.
+# shellcheck disable=SC2046  # flags are words
+cc -std=c99 "$source/tests/package/from_c.c" $(PKG_CONFIG_PATH="$scratch/prefix/lib/pkgconfig" pkg-config --cflags --libs peri-static) \
+  -o "$scratch/static_from_c"
+[[ $("$scratch/static_from_c") == "$version" ]] || { echo "the C program with libperi.a says another version"; exit 1; }
+if ldd "$scratch/static_from_c" | grep -F 'libperi.so'; then
+  echo "peri-static links the shared library"
+  exit 1
+fi
 [[ $("$scratch/c99_from_c") == "$version" ]] || { echo "the C program says another version"; exit 1; }
 [[ $("$scratch/c99_run_engine" "$scratch/digits.engine") == "$("$scratch/consumer/run_engine" "$scratch/digits.engine")" ]] ||
   { echo "libperi.so and libperi.a give different answers"; exit 1; }

@@ -99,11 +99,13 @@ std::string form_of_frames(const std::string& signal, int64_t step, int64_t fram
 TEST(OpenTransforms, ManyShortFramesAreAConvolution) {
   EXPECT_EQ(form_of_frames("1,n,1", 160, 400), "conv");
   EXPECT_EQ(form_of_frames("2,4000,1", 160, 400), "conv");
+  EXPECT_EQ(form_of_frames("2,4000", 160, 400), "conv");
   EXPECT_EQ(form_of_frames("1,2100,1", 700, 2048), "conv");  // blocks of 4: 512 slices
 }
 
 TEST(OpenTransforms, LongFramesAreJoinedFromSlicesAndTransformedInTwoProducts) {
   EXPECT_EQ(form_of_frames("2,3600,1", 512, 2048), "matmul");
+  EXPECT_EQ(form_of_frames("2,3600", 512, 2048), "matmul");
   EXPECT_EQ(form_of_frames("1,n,1", 512, 2048), "matmul");
   EXPECT_EQ(form_of_frames("1,3584,1", 768, 2048), "matmul");          // 3 blocks of 256 apart
   EXPECT_EQ(form_of_frames("1,4096,1", 2048, 2048, false), "matmul");  // no overlap: two frames

@@ -6,8 +6,10 @@ import asyncio
 import ctypes
 import gc
 import operator
+import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import unittest
@@ -302,6 +304,13 @@ class Interruptions(Package):
         done.set()
         thread.join()
         self.assertGreater(counted, 1000)
+
+    def test_the_command_uses_this_python(self):
+        program = "import os, sys, peri.__main__ as m; os.execv = lambda *w: print(os.environ['PERI_PYTHON']); m.main()"
+        for given, want in (({}, sys.executable), ({"PERI_PYTHON": "/another"}, "/another")):
+            environment = {k: v for k, v in os.environ.items() if k != "PERI_PYTHON"} | given
+            said = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True).stdout
+            self.assertEqual(said.strip(), want)
 
     def test_notes_go_to_the_logger(self):
         with self.assertLogs("peri", "INFO") as logs:

@@ -93,6 +93,18 @@ class Strings(Package):
         self.assertIn(r"\x1b[31ma, b\x0a", told[0])
         self.assertFalse("\x1b" in told[0] or "\n" in told[0])
 
+    def test_fixed_and_equal_dimensions_are_described(self):
+        two = helper.make_tensor("one", TensorProto.INT64, [1], [1])
+        form = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in "pq"]
+        branches = [helper.make_graph([helper.make_node(op, ["a", "one"][:k], [name])], name, [], [f]) for op, k, name, f in (("Squeeze", 2, "p", form[0]), ("Neg", 1, "q", form[1]))]
+        nodes = [helper.make_node("Concat", ["a", "b"], ["ab"], axis=1), helper.make_node("Shape", ["a"], ["s"], start=1), helper.make_node("Equal", ["s", "one"], ["is1"]),
+                 helper.make_node("If", ["is1"], ["y"], then_branch=branches[0], else_branch=branches[1])]
+        path = save(self.folder / "sizes.onnx", nodes, [port("a", TensorProto.FLOAT, ["p", "length"]), port("b", TensorProto.FLOAT, ["q", 1])],
+                    [port("ab", TensorProto.FLOAT, ["p", "k"]), helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], [two])
+        said = peri.build(path, dims={"length": 1}, **QUICK).describe().to_dict()
+        self.assertEqual((said["fixed_dims"], said["same_dims"]), ({"length": 1}, {"q": "p"}))
+        self.assertFalse({"fixed_dims", "same_dims"} & set(self.words.describe().to_dict()))
+
     def test_an_output_goes_to_an_array_of_objects(self):
         mine = np.full((2, 2), None, object)
         made = self.words.run(["a", "c"], outputs={"upper": mine[:, 1]})

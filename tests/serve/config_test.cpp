@@ -81,6 +81,9 @@ TEST(Config, RefusalsNameKeyAndLine) {
   EXPECT_NE(refusal("max_batch_size: 2 dynamic_batching { preferred_batch_size: 4 }").find("preferred_batch_size 4"),
             std::string::npos);
   EXPECT_NE(refusal("input { dims: -2 }").find("dims"), std::string::npos);
+  EXPECT_NE(refusal("max_batch_size: 4 model_warmup { name: \"w\" batch_size: 9 }")
+                .find("batch_size of model_warmup 'w': expected at most max_batch_size, 4, found 9"),
+            std::string::npos);
   EXPECT_NE(refusal("parameters { key: \"thread\" value { string_value: \"2\" } }").find("did you mean 'threads'"),
             std::string::npos);
 }

@@ -125,6 +125,13 @@ TEST(InferRequest, NumbersThatTheTypeLacks) {
   EXPECT_EQ(r->inputs[0].as<float>()[0], std::numeric_limits<float>::max()) << "the shortest text of the largest";
 }
 
+TEST(InferRequest, AnIntegerBeyondItsTypeNamesTheRangeOfTheType) {
+  for (const char* value : {"128", "-129", "3e9", "1.5", "9223372036854775808", "1e300"}) {
+    const std::string said = refusal(input("\"data\":[" + std::string(value) + ",1]", "INT8"), DType::kI8);
+    EXPECT_NE(said.find("expected a whole number from -128 to 127"), std::string::npos) << value << ": " << said;
+  }
+}
+
 TEST(InferRequest, NumbersThatJsonLacks) {
   const auto r = parse(input("\"data\":[NaN,-Infinity]"), ports_of(DType::kF32));
   ASSERT_TRUE(r.ok()) << r.error().text();

@@ -149,8 +149,20 @@ TEST_F(Repositories, EnsemblesInACircleEnd) {
   put("a", ensemble_of({"b"}));
   put("b", ensemble_of({"a"}));
   open(Control::kExplicit);
-  EXPECT_NE(load("a").find("there is no such model"), std::string::npos);
+  EXPECT_NE(load("a").find("step 'b': the model could not be loaded"), std::string::npos);
   EXPECT_EQ(served(), Names{});
+}
+
+TEST_F(Repositories, AModelIsNotReplacedByAnEnsembleThatLeadsBackToIt) {
+  put("a", ensemble_of({"m"}));
+  put("b", ensemble_of({"a"}));
+  put("m");
+  open(Control::kExplicit);
+  EXPECT_EQ(load("b"), "");
+  put("m", ensemble_of({"b"}));
+  EXPECT_NE(load("m").find("step 'b' leads back to the ensemble itself"), std::string::npos);
+  EXPECT_EQ(served(), (Names{"a", "b", "m"}));
+  for (const ServedPtr& s : repository_->all()) EXPECT_EQ(s->model->servable().trouble(), "");
 }
 
 TEST_F(Repositories, AnEnsembleWhoseRequestsFailIsLetGo) {

@@ -142,6 +142,7 @@ TEST(WorkerWire, WhatWasLoadedComesBackAndHarmedOnesAreErrors) {
   loaded.canary.inputs = {Tensor::of_f32({1, 2}, std::vector<float>{1, 2})};
   loaded.canary.outputs = {Tensor::of_f32({1, 2}, std::vector<float>{3, 4})};
   loaded.sections["t"] = "text";
+  loaded.told["peri_fixed_dims"] = "n=1";
   const std::vector<Tensor> tensors = {loaded.canary.inputs[0], loaded.canary.outputs[0],
                                        *Tensor::strings({1}, {"text"})};
   Frame frame;
@@ -152,6 +153,7 @@ TEST(WorkerWire, WhatWasLoadedComesBackAndHarmedOnesAreErrors) {
   ASSERT_TRUE(back.ok()) << back.error().text();
   EXPECT_EQ(back->loaded.canary.outputs.size(), 1u);
   EXPECT_EQ(back->loaded.sections.at("t"), "text");
+  EXPECT_EQ(back->loaded.told, loaded.told);
   int refused = 0, harmed = 0;
   each_harmed(frame.json, [&](const Json& j) {
     ++harmed;

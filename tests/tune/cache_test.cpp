@@ -6,11 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
 #include "base/file.hpp"
 #include "base/rng.hpp"
+#include "tune/cache_files.hpp"
 
 namespace peri::tune {
 namespace {
@@ -104,15 +106,25 @@ TEST(TimingCache, RenewingBelievesOnlyWhatItWasGiven) {
   std::filesystem::remove_all(dir);
 }
 
-TEST(TimingCache, ADamagedFileIsToldAndHarmless) {
-  const std::string dir = folder("damaged");
+TEST(TimingCache, ADamagedFileIsToldAndBegunAnew) {
+  const std::string dir = folder("damaged"), file = dir + "/timings.sqlite", rubbish(4096, 'x');
   std::filesystem::create_directories(dir);
-  ASSERT_TRUE(write_file_atomic(dir + "/timings.sqlite", std::string(4096, 'x')).ok());
-  const auto cache = Cache::open(dir, "here");
-  EXPECT_NE(cache->trouble().find("peri cache clear"), std::string::npos) << cache->trouble();
-  cache->store("problem", "k@1 {}", timed(1, 1));
-  EXPECT_FALSE(cache->find("problem", "k@1 {}"));
+  ASSERT_TRUE(write_file_atomic(file, rubbish).ok());
   EXPECT_FALSE(cache_facts(dir).ok());
+  {
+    const auto cache = Cache::open(dir, "here");
+    EXPECT_EQ(cache->trouble(), "the timing cache " + file +
+                                    " was damaged (file is not a database) and is begun anew; the damaged one is now " +
+                                    file + ".damaged");
+    cache->store("problem", "k@1 {}", timed(1, 1));
+    EXPECT_TRUE(cache->find("problem", "k@1 {}"));
+  }
+  EXPECT_EQ(read_file(file + ".damaged", 1 << 20).value(), rubbish);
+  const auto again = Cache::open(dir, "here");
+  EXPECT_EQ(again->trouble(), "");
+  EXPECT_TRUE(again->find("problem", "k@1 {}"));
+  EXPECT_GT(clear_cache(dir).value(), 4096);
+  EXPECT_TRUE(std::filesystem::is_empty(dir));
   std::filesystem::remove_all(dir);
 }
 
@@ -186,6 +198,42 @@ TEST_F(StoredRows, AFlippedBitAnywhereIsNeverAnAnswer) {
     gone += !fast || !wrong || !right || !failed || !verdict;
   }
   EXPECT_GT(gone, 10) << "no row was hit";
+}
+
+// Damage that is found only when a row is looked for: what this object has stored before is in the new file too.
+TEST_F(StoredRows, AHalfDamagedFileIsBegunAnew) {
+  {
+    const auto cache = Cache::open(dir_, "here");
+    for (int k = 0; k < 400; ++k) cache->store("problem " + std::to_string(k), "k@1 {}", row_);
+  }
+  std::string bytes = read_file(file(), 4 << 20).value();
+  std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(bytes.size() / 4), bytes.end(), 'x');
+  write(bytes);
+  {
+    const auto cache = Cache::open(dir_, "here");
+    for (int k = 400; k < 420 && cache->trouble().empty(); ++k)
+      cache->store("problem " + std::to_string(k), "k@1 {}", row_);
+    for (int k = 0; k < 400 && cache->trouble().empty(); ++k)
+      (void)cache->find("problem " + std::to_string(k), "k@1 {}");
+    EXPECT_NE(cache->trouble().find("is begun anew"), std::string::npos) << cache->trouble();
+    cache->store("problem", "last@1 {}", row_);
+  }
+  const auto again = Cache::open(dir_, "here");
+  EXPECT_TRUE(again->find("problem 400", "k@1 {}"));
+  EXPECT_TRUE(again->find("problem", "last@1 {}"));
+  for (int k = 0; k < 400; ++k) (void)again->find("problem " + std::to_string(k), "k@1 {}");
+  EXPECT_EQ(again->trouble(), "");
+}
+
+TEST_F(StoredRows, AWholeFileIsNeverSetAside) {
+  EXPECT_EQ(set_aside(file()), "");
+  EXPECT_EQ(set_aside(file() + "none"), "");
+  EXPECT_FALSE(std::filesystem::exists(file() + ".damaged"));
+  EXPECT_TRUE(Cache::open(dir_, "here")->find("problem", "k@1 {}"));
+  for (const int busy_locked_memory_readonly_io_full_open : {5, 6, 7, 8, 10, 13, 14})
+    EXPECT_FALSE(says_damage(busy_locked_memory_readonly_io_full_open));
+  for (const int corrupt_not_a_database_corrupt_index : {11, 26, 779})
+    EXPECT_TRUE(says_damage(corrupt_not_a_database_corrupt_index));
 }
 
 TEST_F(StoredRows, ADamagedRowIsToldAndReplaced) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -25,6 +26,7 @@ std::vector<std::string> texts(const char* t) {
                     own = std::string(t) + "[4,1] = [0.0, " + (t[0] == 'f' ? "-65504.0" : "-3.3895e38") + ", 0.0, 0.0]";
   return {text_of(t, rows, "attention(q, k, v, m)", 16),
           text_of(t, rows, "attention(q, k, v, m) {causal=1}", 64),
+          text_of(t, rows, "attention(q, k, v, m) {softcap=5.0}", 16),
           text_of(t, keys, "attention(q, k, v, m)", 16),
           text_of(t, keys, "attention(q, k, v, m) {causal=1, zero_hidden_rows=1}", 40),
           text_of(t, own, "attention(q, k, v, m)", 16),
@@ -48,6 +50,8 @@ std::vector<SampleProblem> problems() {
 TEST(CudaHidden, EveryAttentionKernelGivesWhatTheDefinitionGives) {
   std::vector<SampleProblem> all = problems();
   const std::vector<Case> cases = cuda_cases(all);
+  const auto is_products = [](const Case& c) { return c.kernel->name == "cuda_attention_products"; };
+  EXPECT_GE(std::count_if(cases.begin(), cases.end(), is_products), 2);
   for (const char* kernel : {"cuda_attention", "cuda_attention_mma", "cuda_attention_open"})
     for (const char* t : {"f16", "bf16"}) {
       int count = 0;
@@ -63,7 +67,7 @@ TEST(CudaHidden, EveryAttentionKernelGivesWhatTheDefinitionGives) {
 TEST(CudaHidden, AHiddenRowIsTheMeanOfAllValues) {
   using kernels::cuda::LaunchArgument;
   std::vector<SampleProblem> all;
-  for (const char* t : {"f16", "bf16"}) {
+  for (const char* t : {"f16", "bf16", "f32"}) {
     // ONNX's operator takes keys beyond a mask as hidden by -inf, so its mask is one of all keys.
     const std::string open = text_of(t, "f32[70] = splat(-3.4e38)", "onnx_attention(q, k, v, m)", 16);
     for (const std::string& text : {texts(t)[0], open}) {
@@ -110,7 +114,8 @@ TEST(CudaHidden, AHiddenRowIsTheMeanOfAllValues) {
         EXPECT_NEAR(y.f64(row * 16 + d), mean, 4 * unit_roundoff(y.dtype())) << c.name() << " row " << row;
       }
   }
-  EXPECT_EQ(ran, (std::set<std::string_view>{"cuda_attention", "cuda_attention_mma", "cuda_attention_open"}));
+  EXPECT_EQ(ran, (std::set<std::string_view>{"cuda_attention", "cuda_attention_mma", "cuda_attention_open",
+                                             "cuda_attention_products"}));
 }
 
 // And that is the mean of the values: what it is held to is what float32 gives.

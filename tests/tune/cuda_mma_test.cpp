@@ -160,8 +160,7 @@ Text random_attention(Rng* rng, const char* t) {
                   keys = number(rng, 1, 140), shared = number(rng, 1, 2), heads = number(rng, 1, 2);
   const bool bshd = rng->next() % 2;
   const auto port = [&](const char* name, long long h, long long s, long long depth) {
-    return bshd ? format("input %s: %s[2,%lld,%lld,%lld]; ", name, t, s, h, depth)
-                : format("input %s: %s[2,%lld,%lld,%lld]; ", name, t, h, s, depth);
+    return format("input %s: %s[2,%lld,%lld,%lld]; ", name, t, bshd ? s : h, bshd ? h : s, depth);
   };
   std::string text =
       "graph { " + port("q", heads * shared, queries, d) + port("k", heads, keys, d) + port("v", heads, keys, v);
@@ -175,6 +174,7 @@ Text random_attention(Rng* rng, const char* t) {
     out.constant.push_back(false);
   }
   text += format("y = attention(q, k, v%s) {causal=%d, zero_hidden_rows=1", mask, static_cast<int>(rng->next() % 2));
+  if (rng->next() % 2) text += ", past=dims[7], softcap=0.5";
   for (const char* p : {"q", "k", "v", "y"})
     if (bshd) text += format(", %s_layout=\"bshd\"", p);
   out.text = text + "}; output y }";

@@ -211,6 +211,9 @@ TEST_F(CudaVendor, AttentionsThatCudnnMayNotTakeAreRefused) {
   EXPECT_NE(refused("input m: bool[1,1,1,6];", "q, k, v, m)").find("masks that are added"), std::string::npos);
   EXPECT_NE(refused("input m: f16[1,1,1,6];", "q, k, v, m) {zero_hidden_rows=1}").find("hides"), std::string::npos);
   EXPECT_NE(refused("input m: f16[1,1,6,1];", "q, k, v, m)").find("a mask of other sizes"), std::string::npos);
+  EXPECT_NE(refused("", "q, k, v) {softcap=2.0}").find("no soft cap"), std::string::npos);
+  EXPECT_EQ(refused("", "q, k, v) {causal=1, past=dims[0]}"), "");
+  EXPECT_NE(refused("", "q, k, v) {causal=1, past=dims[2]}").find("as many keys as queries"), std::string::npos);
   EXPECT_NE(refused("input k2: f16[1,2,9,64];", "q, k2, k2) {causal=1}").find("as many keys as queries"),
             std::string::npos);
 }

@@ -180,6 +180,19 @@ static void peri_mma_f16(float* d, const unsigned* a, const unsigned* b) { peri_
 static void peri_mma_bf16(float* d, const unsigned* a, const unsigned* b) {
   peri_mma(d, a, b, [](unsigned short v) { return peri_bits((unsigned)v << 16); });
 }
+static void peri_mma_f64(double* d, const double* a, const double b) {
+  unsigned mine[6];
+  memcpy(mine, a, 16), memcpy(mine + 4, &b, 8);
+  const peri_lanes all = peri_show(mine, 6);
+  const int lane = peri_now % 32;
+  for (int o = 0; o < 4; ++o)
+    for (int k = 0; k < 4; ++k) {
+      double x, y;
+      memcpy(&x, all[lane / 4 * 4 + k] + o / 2 * 2, 8);
+      memcpy(&y, all[(lane % 4 * 2 + o % 2) * 4 + k] + 4, 8);
+      d[o] += x * y;
+    }
+}
 static float peri_lane_xor(const float v, const int mask) {
   const unsigned mine = peri_word(v);
   return peri_bits(peri_show(&mine, 1)[(peri_now % 32) ^ mask][0]);
@@ -194,6 +207,12 @@ static float peri_peer(const unsigned at, const int block) {
   if (peri_blocks[block].running == 0) peri_fault("shared memory of a block that has ended, or is none of the cluster");
   float v;
   memcpy(&v, peri_place_of(block, at, 4), 4);
+  return v;
+}
+static double peri_peer_f64(const unsigned at, const int block) {
+  if (peri_blocks[block].running == 0) peri_fault("shared memory of a block that has ended, or is none of the cluster");
+  double v;
+  memcpy(&v, peri_place_of(block, at, 8), 8);
   return v;
 }
 static void peri_give(const unsigned at, const int block, const float v) {

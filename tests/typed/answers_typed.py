@@ -35,7 +35,13 @@ class Answers(Typed):
         """y = sin(10000 x): moves by more than verify allows where each x moves by one rounding."""
         steep = numpy_helper.from_array(numpy.array(1e4, numpy.float32), "c")
         model = self.save("sin.onnx", [helper.make_node("Mul", ["x", "c"], ["a"]), helper.make_node("Sin", ["a"], ["y"])], ["n", 4], [steep])
-        said = self.ends(3, "verify", model, "--dims", "n=8", *QUICK)
+        said = self.ends(0, "verify", model, "--dims", "n=8", "--json", "v.json", *QUICK)
+        self.assertRegex(said, r"as the model's own answer moves by \S+ by one rounding of its inputs and weights, and each value that the engine keeps on the way is within its own error")
+        told = json.loads((self.folder / "v.json").read_text())["outputs"]
+        self.assertTrue(any(o.get("model_moves", 0) > 0 and o["inside"] and o["followed"] > 0 and o["relative"] <= 2 * o["model_moves"] for o in told), told)
+        self.assertIn("is outside its budget", self.ends(3, "verify", model, "--dims", "n=8", "--max-error", "1e-4", *QUICK))
+        far = self.save("far.onnx", [helper.make_node("Mul", ["x", "c"], ["a"]), helper.make_node("Sin", ["a"], ["y"])], ["n", 4], [numpy_helper.from_array(numpy.array(1e8, numpy.float32), "c")])
+        said = self.ends(3, "verify", far, "--dims", "n=8", *QUICK)
         self.assertRegex(said, r"the model's own answer moves by \S+ of its range by one rounding of its inputs and weights: --max-error")
 
     def test_the_first_step_without_a_number_is_named(self):

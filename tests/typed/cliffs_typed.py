@@ -87,9 +87,9 @@ class Cliffs(Typed):
 
     def test_steps_of_bodies_are_told_apart_from_those_of_a_run(self):
         """A build, its proof, inspect and explain say which steps are in bodies of loops and branches."""
-        text = parser.parse_model("""<ir_version: 9, opset_import: ["" : 19]> g (string[n,4] a, string[n,4] b, int64 k) => (bool[n,4] y) {
+        text = parser.parse_model("""<ir_version: 9, opset_import: ["" : 19]> g (string[n,400] a, string[n,400] b, int64 k) => (bool[n,400] y) {
             go = Constant<value = bool {1}>() s = Equal(a, b)
-            y = Loop(k, go, s) <body = w (int64 i, bool on, bool[n,4] c) => (bool again, bool[n,4] d) {
+            y = Loop(k, go, s) <body = w (int64 i, bool on, bool[n,400] c) => (bool again, bool[n,400] d) {
               again = Identity(on) e = Equal(a, b) f = Not(e) d = Xor(c, f) }> }""")
         onnx.save(text, self.folder / "loop.onnx")
         r = self.peri("build", "loop.onnx", "-o", "loop.engine", "--no-tune", "--no-cache", "--json", "loop.json")
@@ -160,6 +160,16 @@ class Cliffs(Typed):
                 self.ends(0, "run", "a.engine", "-i", "x=x.npy", *(("-i", "sizes=sizes.npy") if given else ()), "--output-dir", "out", "--quiet")
                 numpy.testing.assert_array_equal(numpy.load(self.folder / "out/y.npy"), wanted)
 
+    def test_a_constant_of_a_shape_that_follows_from_inputs_has_a_kernel(self):
+        for kind, value in (("float", "1.5"), ("int64", "-7"), ("bool", "1"), ("double", "0.1")):
+            onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> g ({kind}[n,m] x) => ({kind}[n,m] y) {{ s = Shape(x) y = ConstantOfShape<value = {kind}[1] {{{value}}}>(s) }}'), self.folder / "a.onnx")
+            self.ends(0, "build", "a.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--quiet", "--force", "--json", "a.json")
+            self.assertEqual(json.loads((self.folder / "a.json").read_text())["reference_steps"], 0, kind)
+            x = numpy.zeros((3, 5), {"float": "f4", "double": "f8"}.get(kind, kind))
+            numpy.save(self.folder / "x.npy", x)
+            self.ends(0, "run", "a.engine", "-i", "x=x.npy", "--output-dir", "out", "--quiet", "--force")
+            numpy.testing.assert_array_equal(numpy.load(self.folder / "out/y.npy"), numpy.full_like(x, float(value)))
+
     def test_what_runs_on_the_reference_is_named(self):
         value = helper.make_tensor_value_info
         graph = helper.make_graph([helper.make_node("RegexFullMatch", ["x"], ["y"], name="the_words", pattern="[a-z]+")], "g", [value("x", TensorProto.STRING, ["n", 6])], [value("y", TensorProto.BOOL, None)])
@@ -167,6 +177,17 @@ class Cliffs(Typed):
         r = self.peri("build", "words.onnx", "-o", "a.engine", "--no-cache")
         self.assertEqual(r.returncode, 0, r.stderr)
         self.assertIn(b"no kernel takes these, they are slow: the_words (regex_full_match)", r.stdout)
+
+    def test_a_step_of_a_few_elements_is_not_called_slow(self):
+        onnx.save(parser.parse_model('<ir_version: 8, opset_import: ["" : 18]> g (float[n,64] x, double[3,3] a) => (float[n,64] y, double d) { y = Relu(x) d = Det(a) }'), self.folder / "d.onnx")
+        r = self.peri("build", "d.onnx", "-o", "d.engine", "--no-tune", "--no-cache", "--json", "d.json")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        told = json.loads((self.folder / "d.json").read_text())
+        self.assertEqual((told["reference_steps"], told["slow_steps"]), (1, 0))
+        self.assertIn(b"reference  no kernel takes these, which are of few elements: d (det)", r.stdout)
+        shown = self.peri("inspect", "d.onnx")
+        for said in (r.stdout, r.stderr, shown.stdout, shown.stderr, self.peri("explain", "d.engine").stderr):
+            self.assertNotIn(b"slow", said)
 
 
 if __name__ == "__main__":

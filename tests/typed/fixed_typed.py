@@ -25,12 +25,24 @@ class Fixed(Typed):
         onnx.save(parser.parse_model(LOOP), self.folder / "loop.onnx")
 
     def test_a_fixed_input_is_none(self):
+        said = json.loads(self.peri("inspect", "loop.onnx", "--fix", "k=5", "--json", "-").stdout)
+        self.assertEqual(([p["name"] for p in said["inputs"]], "input 'k' is fixed to 5" in said["notes"]), (["x"], True), said)
         self.ends(0, "build", "loop.onnx", "--fix", "k=5", "-o", "a.engine", *QUICK)
         told = self.peri("inspect", "a.engine").stdout.decode()
         self.assertNotIn("i64", told)
         self.assertIn("k=5", told)
         self.ends(0, "verify", "a.engine", "--dims", "n=3")
         self.ends(0, "verify", "loop.onnx", "--fix", "k=5", "--onnxruntime", "--dims", "n=3", *QUICK)
+
+    def test_a_size_that_only_a_run_tells_is_explained(self):
+        """Three trips at most, or fewer where the body says so; without its word the size is a number."""
+        scan = LOOP.replace("float[n,7] y)", "float[m,n,7] z)").replace("y = Loop", "y, z = Loop").replace("float[n,7] t)", "float[n,7] t, float[n,7] u)").replace("t = Tanh(s)", "t = Tanh(s)\n    u = Neg(s)")
+        for name, text, want in (("stays", scan, "f32[3,n,7]"), ("ends", scan.replace("again = Identity(on)", "two = Constant<value = int64 {2}>()\n    again = Less(i, two)"), "f32[data.trips_")):
+            onnx.save(parser.parse_model(text), self.folder / f"{name}.onnx")
+            self.ends(0, "build", f"{name}.onnx", "--fix", "k=3", "-o", f"{name}.engine", *QUICK)
+            told = self.peri("inspect", f"{name}.engine").stdout.decode()
+            self.assertIn(want, told)
+            self.assertEqual("sizes   that the data of a run decides: data.trips_" in told, name == "ends", told)
 
     def test_a_lock_holds_what_was_fixed(self):
         self.ends(0, "build", "loop.onnx", "--fix", "k=5", "-o", "a.engine", "--lock", "a.lock", *QUICK)

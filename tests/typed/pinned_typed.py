@@ -68,6 +68,19 @@ class Pinned(Typed):
         self.ends(0, "build", *[{"MODEL": "ranks.onnx", "ENGINE": "b.engine"}.get(w, w) for w in words], *QUICK)
         self.ends(0, "run", "b.engine", "-i", "x=x.npy")
 
+    def test_quiet_keeps_notes(self):
+        """What changes the answer is told, in one command as in another; progress and tables are not."""
+        fixed, last = b"note: sizes that the structure of the model depends on are fixed: length=1", b"PASSED build: a.engine, "
+        made = self.peri("build", "ranks.onnx", "--dims", "length=1,batch=2", "-o", "a.engine", "--force", *QUICK)
+        self.assertEqual((made.returncode, made.stdout), (0, b""))
+        *notes, end = made.stderr.splitlines()
+        self.assertIn(fixed, notes)
+        self.assertTrue(end.startswith(last) and all(line.startswith(b"note: ") for line in notes), made.stderr)
+        ran = self.peri("run", "a.engine", "-i", "x=random:1", "--dims", "batch=3", "--quiet")
+        self.assertEqual((ran.returncode, ran.stdout), (0, b""))
+        self.assertIn(b"note: tuned for batch=2, run at batch=3", ran.stderr)
+        self.assertEqual(len(ran.stderr.splitlines()), 2, ran.stderr)
+
     def test_each_form_is_right(self):
         for length in (1, 4):
             self.ends(0, "verify", "ranks.onnx", "--onnxruntime", "--dims", f"length={length},batch=3", *QUICK)

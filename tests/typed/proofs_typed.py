@@ -121,6 +121,30 @@ class Proofs(Typed):
         self.assertIn("no candidates: each step has the first of those it is offered", tried("--no-tune", "--no-verify"))
         self.assertIn("no candidates: the lock file names the one of each step", tried("--locked", "a.lock"))
 
+    def test_steps_whose_sizes_the_data_decide_are_timed_at_them(self):
+        """Their candidates are compared at an assumed size, of which the time of a run is told nowhere."""
+        value = helper.make_tensor_value_info
+        nodes = [helper.make_node("NonZero", ["x"], ["z"]), helper.make_node("Cast", ["z"], ["f"], to=TensorProto.FLOAT), helper.make_node("Exp", ["f"], ["e"]),
+                 helper.make_node("Softmax", ["e"], ["y"], axis=1)]
+        graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, ["n", 200000])], [value("y", TensorProto.FLOAT, None)])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "data.onnx")
+        self.build("data.engine", "--no-cache", model="data.onnx")
+        proof, told = self.proof("data.engine"), self.explained("data.engine")
+        assumed = [s for s in proof["steps"] if "assumed_size" in s]
+        self.assertTrue(assumed)
+        for step in assumed:
+            self.assertEqual((step["assumed_size"], step["measured"]), (64, "in runs of the engine"))
+            layer = next(layer for layer in told["layers"] if layer["step"]["name"] == step["name"])
+            self.assertEqual(layer["ms"], step["in_run"]["ms"])
+        alone = sum(s["evidence"]["time_ms"] for s in assumed)
+        self.assertGreater(sum(s["in_run"]["ms"] for s in assumed), 10 * alone, "200,000 times two elements in place of 64")
+        self.assertAlmostEqual(proof["predicted_ms"], told["total_ms"], 9)
+        self.assertIn("steps whose sizes the data decide", self.peri("explain", "data.engine").stdout.decode())
+        for step in proof["steps"]:
+            step.pop("in_run", None)
+        (self.folder / "data.engine.proof").write_text(json.dumps(proof))
+        self.assertIn("timed at an assumed size: 64, for what the data decide", self.peri("explain", "data.engine").stdout.decode())
+
     def test_a_prediction_is_of_all_steps(self):
         """Steps on the reference, which no trial times, are timed in runs of the engine."""
         value = helper.make_tensor_value_info

@@ -127,6 +127,34 @@ class Drain(Served):
         self.assertEqual(self.server.wait(120), 0, "long before --exit-timeout-secs")
         self.assertIn("PASSED", self.log.read_text())
 
+    def test_requests_that_take_too_long(self):
+        """Each of them, over HTTP and gRPC, is told, and has its line in the access log; the exit code is 1."""
+        self.put("add")
+        log = self.folder / "access.log"
+        self.serve("--exit-timeout-secs", 1, "--stuck-kill-secs", 0, "--canary-secs", 0, "--access-log", log)
+        self.assertEqual(self.infer("add", self.rows([[1, 2, 3, 4]]))[0], 200)
+        stream = Stream(self.grpc_port)
+        self.addCleanup(stream.close)
+        worker = self.children()[0]
+        self.halt(worker)
+        said = []
+        asking = [threading.Thread(target=lambda: said.append(self.infer("add", self.rows([[1, 2, 3, 4]])))) for _ in range(3)]
+        for t in asking:
+            t.start()
+        stream.ask("add", 7)
+        self.wait_for(lambda: self.metric("peri_open_requests ") == 4)
+        self.server.send_signal(signal.SIGTERM)
+        self.assertEqual(self.server.wait(120), 1)
+        os.kill(worker, signal.SIGCONT)
+        for t in asking:
+            t.join()
+        why = "the server has ended before this request was answered; it may be sent again"
+        self.assertEqual(said, [(503, {"error": why})] * 3)
+        self.assertEqual(stream.got.get(timeout=60).error_message, why)
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        self.assertEqual(sorted(line["status"] for line in lines if line["target"].endswith("infer")), [200] + [503] * 4)
+        self.assertIn("FAILED serve: 4 requests not answered within 1 s, and told so (503)", self.log.read_text())
+
 
 if __name__ == "__main__":
     main()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Ensembles of `peri serve`: graphs of models, checked when they are loaded, with the types of their edges."""
 import json
+import shutil
 import socket
 import threading
 
@@ -185,18 +186,98 @@ class Ensembles(Served):
         self.assertEqual(self.infer("all", {"inputs": [{"name": "a", "shape": [1, 3], "datatype": "FP32", "data": [1, 2, 3]}]})[0], 400)
         self.assertEqual(json.loads(self.ask("GET", "/v2/models/all")[1])["inputs"], [{"name": "a", "datatype": "FP32", "shape": [-1, 4]}])
 
+    def row(self, name):
+        """The state and the reason of a model's only row of the index."""
+        rows = [r for r in json.loads(self.ask("POST", "/v2/repository/index")[1]) if r["name"] == name]
+        self.assertEqual(len(rows), 1, rows)
+        return rows[0]["state"], rows[0].get("reason", "")
+
+    def states(self, name):
+        """Whether the index, the model's readiness and the server's say that it is ready."""
+        return [self.row(name)[0] == "READY"] + [self.ask("GET", path)[0] == 200 for path in (f"/v2/models/{name}/ready", "/v2/health/ready")]
+
+    def test_a_model_without_inputs(self):
+        """A step of constants is run for each request, with a bound on requests and without."""
+        value = helper.make_tensor_value_info
+        constant = helper.make_tensor("c", TensorProto.FLOAT, [4], [1, 2, 3, 4])
+        self.put("const", graph=helper.make_graph([helper.make_node("Add", ["c", "c"], ["y"])], "g", [], [value("y", TensorProto.FLOAT, [4])], [constant]))
+        self.put("plus", graph=helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g",
+                                                 [value("x", TensorProto.FLOAT, ["n", 4]), value("w", TensorProto.FLOAT, [4])], [value("y", TensorProto.FLOAT, ["n", 4])]))
+        steps = ('{ model_name: "const" output_map { key: "y" value: "k" } }',
+                 '{ model_name: "plus" input_map [ { key: "x" value: "a" }, { key: "w" value: "k" } ] output_map { key: "y" value: "d" } }')
+        self.ensemble("some", *steps, more="max_inflight_requests: 2")
+        self.ensemble("any", *steps)
+        self.serve()
+        for name in ("some", "any") * 3:
+            status, said = self.infer(name, {"inputs": [{"name": "a", "shape": [1, 4], "datatype": "FP32", "data": [1, 1, 1, 1]}]})
+            self.assertEqual((status, said.get("error"), said.get("outputs", [{}])[0].get("data")), (200, None, [3, 5, 7, 9]))
+
+    def test_it_follows_its_models_at_once(self):
+        """Unloaded, loaded again: the index and both readinesses say so with the answer, also of an ensemble of an ensemble."""
+        self.put("one", add=1.0)
+        self.ensemble("z", step("one", "a", "d"))
+        self.ensemble("a", '{ model_name: "z" model_version: -1 input_map { key: "a" value: "a" } output_map { key: "d" value: "d" } }')
+        self.serve("--model-control-mode", "explicit", "--load-model", "a", "--canary-secs", "30")
+        for _ in range(3):
+            self.assertEqual(self.ask("POST", "/v2/repository/models/one/unload")[0], 200)
+            self.assertEqual([self.states(name) for name in ("a", "z")], [[False] * 3] * 2)
+            self.assertEqual(self.row("z")[1], "its model 'one': the model is not loaded")
+            self.assertEqual(self.row("a")[1], "its model 'z': its model 'one': the model is not loaded")
+            self.assertEqual(self.ask("POST", "/v2/repository/models/one/load")[0], 200)
+            self.assertEqual([self.states(name) for name in ("a", "z")], [[True] * 3] * 2)
+
+    def test_a_model_is_replaced_by_one_that_does_not_fit(self):
+        """The index, the log and readiness say why, and so does each answer, which blames the server; until one that fits is back."""
+        request = {"inputs": [{"name": "a", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}]}
+        wider = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 5])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 5])])
+        self.put("one", 1, config="version_policy: { all { } }\n")
+        self.put("one", 3, graph=wider)
+        self.ensemble("pinned", step("one", "a", "d").replace("model_version: -1", "model_version: 1"))
+        self.ensemble("latest", step("one", "a", "d"))
+        self.serve("--model-control-mode", "explicit", "--load-model", "pinned")
+        status, said, _ = self.ask("POST", "/v2/repository/models/latest/load")
+        self.assertEqual(status, 400)
+        self.assertIn("input 'x' of step 'one' is another tensor than that of the ensemble's input 'a': expected f32[n,5], found f32[", said.decode())
+        self.put("one", 3)
+        for model in ("one", "latest"):
+            self.assertEqual(self.ask("POST", f"/v2/repository/models/{model}/load")[0], 200)
+        self.assertEqual((self.states("latest"), self.infer("latest", request)[0]), ([True] * 3, 200))
+        self.put("one", 3, graph=wider)
+        self.assertEqual(self.ask("POST", "/v2/repository/models/one/load")[0], 200)
+        self.assertEqual((self.states("latest"), self.states("pinned")), ([False] * 3, [True, True, False]))
+        why = "its models no longer fit: input 'x' of step 'one' is another tensor than that of the ensemble's input 'a': expected f32[n,5], found f32["
+        self.assertIn(why, self.row("latest")[1])
+        self.assertIn("latest version 1 is not ready: " + why, self.log.read_text())
+        status, said = self.infer("latest", request)
+        self.assertEqual(status, 503)
+        self.assertIn("the ensemble's models no longer fit: input 'x' of step 'one'", said["error"])
+        self.assertEqual(self.infer("pinned", request)[0], 200)
+        value = helper.make_tensor_value_info
+        self.put("one", 3, graph=helper.make_graph([helper.make_node("Neg", ["x"], ["z"])], "g", [value("x", TensorProto.FLOAT, ["n", 4])], [value("z", TensorProto.FLOAT, ["n", 4])]))
+        self.assertEqual(self.ask("POST", "/v2/repository/models/one/load")[0], 200)
+        status, said = self.infer("latest", request)
+        self.assertEqual((status, "output 'y' of step 'one' is none of the model's" in said["error"]), (503, True), said)
+        shutil.rmtree(self.repository / "one/1")
+        self.assertEqual(self.ask("POST", "/v2/repository/models/one/load")[0], 200)
+        self.assertEqual(self.row("pinned")[1], "its model 'one': the model has no version 1 now; served: 3")
+        self.assertIn("the ensemble's model 'one': the model has no version 1 now; served: 3", self.infer("pinned", request)[1]["error"])
+
     def test_what_does_not_fit_is_refused_at_load(self):
         self.put("one", add=1.0)
         self.ensemble("circle", step("one", "c", "b"), step("one", "b", "c"), step("one", "a", "d"))
         self.ensemble("missing", step("none", "a", "d"))
+        self.put("broken")
+        (self.repository / "broken/1/model.engine").write_text("not an engine")
+        self.ensemble("failed", step("broken", "a", "d"))
         self.ensemble("twice", step("one", "a", "d"), step("one", "a", "d"))
         self.ensemble("types", step("one", "a", "d"), ports=PORTS.replace('"a" data_type: TYPE_FP32', '"a" data_type: TYPE_INT8'))
         self.ensemble("dims", step("one", "a", "d"), ports=PORTS.replace('"d" data_type: TYPE_FP32 dims: [-1, 4]', '"d" data_type: TYPE_FP32 dims: [-1, 5]'))
         self.ensemble("output", step("one", "a", "e"))
         self.ensemble("port", step("one", "a", "d").replace('key: "x"', 'key: "z"'))
         self.serve(ready=False)
-        said = {row["name"]: row.get("reason", "") for row in self.tried(8)}
-        for name, want in (("circle", "circle"), ("missing", "no such model"), ("twice", "made twice"), ("types", "i8"), ("dims", "5"),
+        said = {row["name"]: row.get("reason", "") for row in self.tried(10)}
+        for name, want in (("circle", "circle"), ("missing", "step 'none': there is no such model"), ("failed", "step 'broken': the model could not be loaded"), ("twice", "made twice"), ("types", "i8"), ("dims", "5"),
                            ("output", "made by no step"), ("port", "'z'"), ("one", "")):
             self.assertIn(want, said[name], name)
 

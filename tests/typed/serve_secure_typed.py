@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import pty
 import random
 import socket
 import ssl
@@ -13,7 +14,7 @@ import grpc
 from tritonclient.grpc import service_pb2
 
 from served import Served
-from typed import main
+from typed import PERI, main
 
 KEY = {"Authorization": "Bearer the-right-key-1"}
 
@@ -99,7 +100,11 @@ class Secure(Served):
                 self.assertEqual(self.by_curl(path, manage, "-X", "POST", *more)[0], 401, path)
         self.assertEqual(self.by_curl("/v2/repository/index", manage, "-X", "POST", *key)[0], 200)
         self.assertEqual(self.by_curl("/v2/health/live", http)[0], 200)
-        for path in ("/metrics", "/dashboard", "/dashboard/", "/dashboard/data", "/dashboard/data?x=1", "/", "/none"):
+        for path in ("/dashboard", "/dashboard/", "/dashboard?x"):
+            status, said, _ = self.ask("GET", path, port=self.metrics_port)
+            self.assertEqual((status, b'"add"' in said, b'id="key" type="password"' in said), (200, False, True), "the page alone, which asks for the key")
+            self.assertEqual(self.ask("POST", path, "x", port=self.metrics_port)[0], 401)
+        for path in ("/metrics", "/dashboard/data", "/dashboard/data?x=1", "/dashboard/x", "/", "/none"):
             for headers in ({}, {"Authorization": "Bearer the-right-key-2"}, {"Authorization": "Basic the-right-key-1"}, {"Authorization": "the-right-key-1"}):
                 status, said, _ = self.ask("GET", path, port=self.metrics_port, headers=headers)
                 self.assertEqual((status, b"add" in said), (401, False), (path, headers))
@@ -254,10 +259,27 @@ class Secure(Served):
         self.assertEqual(self.over(connection, "GET", "/v2/health/live")[0], 200)
         connection.close()
 
+    def test_a_key_that_is_encrypted(self):
+        """Refused with what to do, on a terminal as without one: nobody is asked for a passphrase."""
+        self.put("add")
+        certificate, key = self.certificate()
+        hidden = self.folder / "hidden key.pem"
+        subprocess.run(["openssl", "pkey", "-in", key, "-aes256", "-passout", "pass:secret", "-out", hidden], check=True, capture_output=True)
+        hidden.chmod(0o600)
+        ours, theirs = pty.openpty()
+        for terminal in (subprocess.DEVNULL, theirs):
+            r = subprocess.run([PERI, "serve", "--model-repository", self.repository, "--tls-certificate", certificate, "--tls-key", hidden], stdin=terminal,
+                               capture_output=True, timeout=60, start_new_session=True, env=self.environment)
+            self.assertNotEqual(r.returncode, 0)
+            self.assertIn("hidden key.pem: the private key is encrypted", r.stderr.decode())
+            self.assertIn(f"openssl pkey -in '{hidden}' -out PLAIN", r.stderr.decode())
+            self.assertNotIn("pass phrase", r.stderr.decode())
+        for end in (ours, theirs):
+            os.close(end)
+
     def serve_tls(self, *flags):
         """serve() with another word before its address."""
         with open(self.folder / "serve.log", "w") as log:
-            from typed import PERI
             self.log = self.folder / "serve.log"
             self.server = subprocess.Popen([PERI, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", "-1", "--grpc-port", "0", "--no-tune",
                                             *map(str, flags)], cwd=self.folder, env=self.environment, stdout=log, stderr=log)

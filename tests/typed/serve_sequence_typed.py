@@ -222,6 +222,37 @@ class Sequences(Served):
         self.assertEqual(again[1].as_numpy("y").tobytes(), kept[1].as_numpy("y").tobytes())
         self.assertEqual(again[2].as_numpy("y").tobytes(), after.tobytes())
 
+    def test_bench_loads_sequences(self):
+        """Each of its requests is of a sequence, as many of them live as it is told, and none is left open; over HTTP and gRPC."""
+        self.put("cell", graph=cell(), config=config(OLDEST))
+        self.put("plain")
+        self.serve("--canary-secs", 0)
+        quick = ("-p", "100", "-s", "900", "--warm-up", "20")
+
+        def bench(url, *words):
+            r = self.peri("bench", "-u", url, "-m", "cell", *words, "--json", "-")
+            self.assertEqual(r.returncode, 0, r.stderr)
+            said, kept = json.loads(r.stdout), self.stats("cell")["peri_sequences"]
+            self.assertEqual([p["errors"] for p in said["points"]], [{}] * len(said["points"]))
+            self.assertEqual((kept["active"], kept["backlog"], kept["started"] - kept["ended"], kept["broken"]), (0, 0, 0, 0), "each was ended")
+            return said, kept["started"]
+
+        urls = f"http://127.0.0.1:{self.port}", f"grpc://127.0.0.1:{self.grpc_port}"
+        for url in urls:
+            said, _ = bench(url, "--concurrency-range", "3:6:3", *quick)
+            self.assertEqual((said["sequence_length"], [p["concurrency"] for p in said["points"]]), (20, [3, 6]))
+            before = self.stats("cell")["peri_sequences"]["started"]
+            said, started = bench(url, "--request-count", "30", "--sequence-length", "5", "--sequence-length-variation", "0", "--warmup-request-count", "5")
+            self.assertEqual((said["points"][0]["ok"], started - before), (30, 7), "of five requests each")
+            said, _ = bench(url, "--request-rate-range", "200", "--num-of-sequences", "2", "--sequence-id-range", "7:9", "--sequence-length", "3", *quick)
+            self.assertLess(said["points"][0]["per_second"], 400)
+            for words, want in ((("--concurrency-range", "3", "--sequence-id-range", "7:8"), "fewer ids"), (("--num-of-sequences", "3"), "is for loads at a rate"),
+                                (("--sequence-id-range", "3:2"), "FIRST:LAST"), (("--start-sequence-id", "3"), "--sequence-id-range FIRST:LAST"), (("--serial-sequences",), "one after another")):
+                self.assertIn(want, self.ends(2, "bench", "-u", url, "-m", "cell", *words))
+            self.assertIn("no sequence_batching", self.ends(2, "bench", "-u", url, "-m", "plain", "--sequence-id-range", "1:9"))
+            said = json.loads(self.peri("bench", "-u", url, "-m", "plain", "--request-count", "5", "--json", "-").stdout)
+            self.assertEqual((said["points"][0]["ok"], "sequence_length" in said), (5, False))
+
 
 if __name__ == "__main__":
     main()

@@ -10,16 +10,42 @@ import numpy
 import onnx
 import tritonclient.grpc
 import tritonclient.http
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, parser
+from tritonclient.utils import InferenceServerException
 
 from served import Served
 from typed import PERI, main
 
+SIZES = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[p,length] a, float[q,1] b) => (float[p,k] ab, float y) {
+  ab = Concat<axis = 1>(a, b)
+  s = Shape<start = 1>(a)
+  one = Constant<value_ints = [1]>()
+  is1 = Equal(s, one)
+  y = If(is1) <then_branch = yes () => (float[m] v) { v = Squeeze(a, one) }, else_branch = no () => (float[m,n] w) { w = Neg(a) }>
+}"""
 
 class Told(Served):
     def value(self):
         status, said = self.infer("add", self.rows([[0, 0, 0, 0]]))
         return said["outputs"][0]["data"][0] if status == 200 else status
+
+    def test_a_load_that_is_refused_for_what_it_says(self):
+        """A configuration that no model of the repository has: the request is told, and all is as it was, ready too."""
+        self.put("add", config="max_batch_size: 4\n")
+        self.serve("--model-control-mode", "explicit", "--load-model", "add")
+        client = self.closed(tritonclient.http.InferenceServerClient(f"127.0.0.1:{self.port}"))
+        wider = json.dumps({"max_batch_size": 4, "input": [{"name": "x", "data_type": "TYPE_FP32", "dims": [5]}]})
+        for config, words in (("max_batch_size: 4", "JSON"), (wider, "expected")):
+            with self.assertRaisesRegex(InferenceServerException, words):
+                client.load_model("add", config=config)
+            self.assertEqual((client.is_server_ready(), client.is_model_ready("add"), self.value()), (True, True, 1.0))
+            self.assertEqual(client.get_model_repository_index(), [{"name": "add", "version": "1", "state": "READY"}])
+        client.unload_model("add")
+        with self.assertRaisesRegex(InferenceServerException, "expected"):
+            client.load_model("add", config=wider)
+        self.assertEqual([(r["state"], r["reason"]) for r in client.get_model_repository_index()], [("UNAVAILABLE", "not loaded")])
+        self.assertTrue(client.is_server_ready())
 
     def test_what_a_failed_reload_says(self):
         """The version before goes on, and the index has the reason, for a configuration that cannot be read as for a model."""
@@ -141,6 +167,35 @@ model_warmup [ { name: "w" batch_size: 2 count: 3 inputs { key: "x" value { data
         self.assertEqual([(c["index"], c["label"]) for c in said], [(1, "b:c"), (0, "a")])
         (self.folder / "own").write_text("p\nq\nr\ns\n")
         self.assertIn("[1] q", self.peri("run", engine, "-i", "x=x.npy", "--top-k", "1", "--labels", "own").stdout.decode())
+
+    def test_sizes_that_are_fixed_and_names_that_are_one_dimension(self):
+        """By the log's line of the load and by the configuration that clients read."""
+        onnx.save(parser.parse_model(SIZES), self.folder / "sizes.onnx")
+        (self.repository / "sizes/1").mkdir(parents=True)
+        self.ends(0, "build", self.folder / "sizes.onnx", "-o", self.repository / "sizes/1/model.engine", "--dims", "length=1", "--no-tune", "--no-verify", "--quiet")
+        self.put("plain")
+        self.serve()
+        parameters = json.loads(self.ask("GET", "/v2/models/sizes/config")[1])["parameters"]
+        self.assertEqual((parameters["peri_fixed_dims"], parameters["peri_same_dims"]), ({"string_value": "length=1"}, {"string_value": "q=p"}))
+        note = "sizes that the structure of the model depends on are fixed: length=1; 'q' is the dimension 'p'"
+        self.assertIn(note, parameters["peri_note"]["string_value"])
+        self.assertIn(f"loaded sizes version 1: {note}", self.log.read_text())
+        self.assertNotIn("dims", json.loads(self.ask("GET", "/v2/models/plain/config")[1])["parameters"].__str__())
+
+    def test_quiet_keeps_warnings_and_errors(self):
+        self.put("add")
+        (self.repository / "broken/1").mkdir(parents=True)
+        (self.repository / "broken/1/model.onnx").write_text("nothing")
+        self.log = self.folder / "serve.log"
+        with open(self.log, "w") as log:
+            self.server = subprocess.Popen([PERI, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", "0", "--grpc-port", "-1", "--no-tune", "--quiet"],
+                                           cwd=self.folder, env=self.environment, stdout=log, stderr=log)
+        self.wait_for(lambda: "broken" in self.log.read_text())
+        self.stop()
+        said = self.log.read_text()
+        self.assertNotIn("listening", said)
+        self.assertNotIn("loaded add", said)
+        self.assertIn("PASSED serve", said)
 
     def test_a_server_of_grpc_alone(self):
         self.put("add")

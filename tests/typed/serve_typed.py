@@ -66,6 +66,9 @@ class Protocol(Served):
                     self.assertNotIn("--", text.decode(), "no flag of who builds the engine")
                 failures = {reason: self.metric(f'nv_inference_request_failure{{model="add",version="1",reason="{reason}"}}') for reason in ("REJECTED", "BACKEND", "OTHER")}
                 self.assertEqual(failures, {"REJECTED": 3, "BACKEND": 0, "OTHER": 0})
+                counted = json.loads(self.ask("GET", "/v2/models/add/stats")[1])["model_stats"][0]
+                self.assertNotIn(0, [b["batch_size"] for b in counted["batch_stats"]], "no rows, no execution")
+                self.assertNotIn('rows="0"', self.ask("GET", "/metrics", port=self.metrics_port)[1].decode())
             for url in (f"http://127.0.0.1:{self.port}", f"grpc://127.0.0.1:{self.grpc_port}"):
                 said = self.ends(1, "bench", "-u", url, "-m", "add", "--shape", "x:9,4", "--measurement-interval", "100")
                 self.assertRegex(said, "no request succeeded: (status 400|INVALID_ARGUMENT): 'x': dimension 'n' is beyond what the engine was built for: expected 2 to 4, found 9$")
@@ -227,6 +230,22 @@ class Protocol(Served):
         index = lambda: json.loads(self.ask("POST", "/v2/repository/index")[1])[0]
         self.wait_for(lambda: "no name" in index().get("reason", ""))
         self.assertIn("'x' is i4, for which the protocol has no name; end it in the model with a Cast", index()["reason"])
+
+    def test_bytes_that_are_no_text(self):
+        """JSON cannot carry them: the answer is an error that names binary, which gives them as they are."""
+        self.put("text", graph=identity(["BYTES"]))
+        self.serve()
+        payload = struct.pack("<I", 2) + b"\xff\xfe" + struct.pack("<I", 2) + "\u00e9".encode()
+        for parameters, wanted in (({}, 400), ({"binary_data": False}, 400), ({"binary_data": True}, 200)):
+            head = json.dumps({"inputs": [{"name": "BYTES", "shape": [1, 2], "datatype": "BYTES", "parameters": {"binary_data_size": len(payload)}}],
+                               "outputs": [{"name": "BYTES_out", "parameters": parameters}]})
+            status, said, _ = self.ask("POST", "/v2/models/text/infer", head.encode() + payload, {"Inference-Header-Content-Length": str(len(head))})
+            self.assertEqual(status, wanted, said)
+            if status == 200:
+                self.assertTrue(said.endswith(payload), said)
+            else:
+                self.assertEqual(json.loads(said)["error"], "output 'BYTES_out' holds bytes that are not UTF-8, which JSON cannot carry; "
+                                 'ask for it in binary: "parameters":{"binary_data":true} of the output')
 
     def test_bytes_that_lie(self):
         self.put("text", graph=identity(["BYTES"]))

@@ -41,6 +41,12 @@ class Sizes(Typed):
         numpy.save(self.folder / "x.npy", x)
         self.ends(0, "run", "p.engine", "-i", "x=x.npy", "--output-dir", "out")  # its windows are rounded up
         numpy.testing.assert_array_equal(numpy.load(self.folder / "out/y.npy"), [[[[1, 2]], [[4, 5]]]])
+        numpy.save(self.folder / "x.npy", numpy.ones((1, 3, 2, 9), numpy.float32))
+        self.ends(0, "build", self.save("small.onnx", "AveragePool", ["n", 3, "h", "w"], {}, kernel_shape=[3, 3]), "-o", "q.engine")
+        self.ends(0, "run", "q.engine", "-i", "x=x.npy", "--output-dir", "out", "--force")  # no window has a place
+        self.assertEqual(numpy.load(self.folder / "out/y.npy").shape, (1, 3, 0, 7))
+        numpy.save(self.folder / "x.npy", numpy.ones((1, 3, 1, 9), numpy.float32))
+        self.assertIn("expected at least 3 elements along spatial axis 0, found 1", self.ends(1, "run", "q.engine", "-i", "x=x.npy"))
         self.ends(0, "build", self.save("parts.onnx", "Split", ["n", "k"], {}, ("y", "z", "u"), num_outputs=3), "-o", "s.engine")
         numpy.save(self.folder / "x.npy", numpy.ones((1, 4), numpy.float32))
         self.assertIn("'node': Split of 'x': split of 1 elements into 3 parts", self.ends(1, "run", "s.engine", "-i", "x=x.npy"))

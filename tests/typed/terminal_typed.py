@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """What is shown on a terminal: one that cannot redraw gets plain lines, tables line up in every script, values that are quoted are short."""
+import fcntl
 import json
 import os
 import pty
+import struct
+import termios
 import unicodedata
 
 import numpy
@@ -13,9 +16,11 @@ from typed import DIGITS, PERI, Typed, main
 
 
 class Terminal(Typed):
-    def on_terminal(self, name, *words):
+    def on_terminal(self, name, *words, columns=80):
         """What a command sends to a terminal of this name."""
         pid, end = pty.fork()
+        if pid != 0:
+            fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         if pid == 0:
             os.chdir(self.folder)
             os.execvpe(PERI, [PERI, *map(str, words)], {**self.environment, "TERM": name})
@@ -36,6 +41,22 @@ class Terminal(Typed):
         words = ("build", DIGITS, "-o", "a.engine", "--no-tune", "--force")
         self.assertIn(b"\x1b[K", self.on_terminal("xterm", *words))
         self.assertNotIn(b"\x1b", self.on_terminal("dumb", *words))
+
+    def test_the_last_line_is_wrapped_at_the_columns_of_a_terminal(self):
+        words = ("build", DIGITS, "-o", "a.engine", "--no-tune", "--force", "--quiet")
+        lines = self.on_terminal("dumb", *words, columns=60).decode().split("\r\n")
+        first = next(k for k, line in enumerate(lines) if line.startswith("PASSED build: "))
+        last = [line for line in lines[first:] if line]
+        self.assertGreater(len(last), 1)
+        self.assertTrue(all(len(line) <= 60 for line in last), last)
+        self.assertTrue(all(line.startswith("  ") for line in last[1:]), last)
+        self.assertEqual(len(self.peri(*words).stderr.decode().splitlines()), 1, "a file has it in one line")
+
+    def test_a_hint_is_not_of_a_flag_that_is_given(self):
+        self.ends(0, "build", DIGITS, "-o", "a.engine", "--no-tune", "--quiet", "--no-verify")
+        for flags, hint in (((), "--top N shows them, --full shows candidates and refusals"), (("--full",), "--top N shows them")):
+            lines = self.peri("explain", "a.engine", "--top", "1", *flags).stdout.decode().rstrip().split("\n")
+            self.assertRegex(lines[-1], f"^and \\d+ more: {hint}$")
 
     def test_rows_follow_the_head_of_their_table(self):
         self.ends(0, "build", DIGITS, "-o", "a.engine", "--no-tune", "--quiet", "--no-verify")

@@ -88,10 +88,9 @@ class Words(Typed):
     def test_a_build_tells_its_notes(self):
         self.environment["PERI_CACHE"] = str(self.folder / "file")
         (self.folder / "file").write_text("")
-        r = self.peri("build", DIGITS, "-o", "a.engine", "--provider", "peri", "--budget", "0.001")
-        self.assertRegex(r.stderr.decode(), r"(?m)^note: .*file/timings.sqlite.* is not used")
-        r = self.peri("build", DIGITS, "-o", "a.engine", "--provider", "peri", "--budget", "0.001", "--quiet")
-        self.assertNotIn(b"note: ", r.stderr)
+        for quiet in ((), ("--quiet",)):
+            r = self.peri("build", DIGITS, "-o", "a.engine", "--provider", "peri", "--budget", "0.001", *quiet)
+            self.assertRegex(r.stderr.decode(), r"(?m)^note: .*file/timings.sqlite.* is not used")
 
     def test_a_suite_with_too_few_cases(self):
         folder = self.folder / "suite/one/test_data_set_0"
@@ -228,6 +227,25 @@ class Words(Typed):
         self.assertIn("1 could not be tried", said)
         self.assertNotIn("fastest", said)
         self.assertIn("--variable names no input of the problem: expected one of ", self.ends(2, "replay", "relu x=f32[4]", "--variable", "nope"))
+
+    def test_an_engine_is_named_by_its_hash(self):
+        self.ends(0, "build", self.model("m.onnx"), "-o", "m.engine", "--no-tune", "--no-cache", "--quiet")
+        told = json.loads(self.peri("inspect", "m.engine", "--json", "-").stdout)["hash"]
+        self.assertRegex(self.peri("inspect", "m.engine").stdout.decode(), rf"(?m)^  hash    {told}$")
+
+    def test_standard_output_has_its_own_name(self):
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        self.assertIn("give the path of a file, or - for standard output", self.ends(1, "inspect", self.model("m.onnx"), "--json", fifo))
+        said = self.ends(1, "build", "m.onnx", "-o", fifo)
+        self.assertTrue(said.endswith("give the path of a file"), said)
+
+    def test_an_input_has_the_name_that_the_line_gives_it(self):
+        line = "matmul a=f32[4,8] b=f32[8,6]"
+        self.assertIn("expected one of a, b, found c", self.ends(2, "replay", line, "--variable", "c"))
+        for name in ("b", "x1"):
+            told = json.loads(self.peri("replay", line, "--variable", name, "--json", "-").stdout)
+            self.assertIn("weights=none", told["problem"])
 
     def test_every_element_stands_in_the_object_too(self):
         model = self.model("m.onnx", op="Log")

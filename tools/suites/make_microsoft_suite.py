@@ -205,10 +205,9 @@ def grouped_attention():
     for name, batch, past, now, lengths, attrs in (("prompt", 2, 0, 5, (5, 5), {}), ("next", 2, 4, 1, (5, 5), {}), ("more", 1, 3, 2, (5,), {"softcap": 3.0}),
                                                    ("window", 2, 6, 1, (7, 7), {"local_window_size": 3}), ("rotary", 2, 4, 1, (5, 5), {"do_rotary": 1}),
                                                    ("pairs", 2, 0, 4, (4, 4), {"do_rotary": 1, "rotary_interleaved": 1}), ("packed", 2, 2, 1, (3, 3), {}),
-                                                   ("ragged", 2, 4, 1, (3, 5), {"do_rotary": 1})):
+                                                   ("ragged", 2, 4, 1, (3, 5), {"do_rotary": 1}), ("buffer", 2, 9, 1, (4, 6), {"do_rotary": 1}),
+                                                   ("buffer_prompt", 2, 9, 4, (4, 3), {}), ("buffer_more", 1, 9, 3, (7,), {"local_window_size": 4})):
         c = Case("GroupQueryAttention", name, outputs=3, num_heads=4, kv_num_heads=2, **attrs)
-        if name == "ragged":
-            c.taken, c.named = [0], True  # what lies behind the keys of a batch is anything
         if name == "packed":
             c.feed(c.normal(batch, now, 128)).none().none()
         else:

@@ -29,7 +29,7 @@ const FileKind kLogFile{"a log of peri", [](std::string_view head) { return head
 const Flag kCommon[] = {
     {"--json", "", "FILE", "write the result as one JSON object to FILE (- for standard output)", false, &kAnswerFile},
     {"--force", "", "", "overwrite files of another kind"},
-    {"--quiet", "-q", "", "no progress, only the last line"},
+    {"--quiet", "-q", "", "no progress and no tables: only notes, errors and the last line"},
     {"--verbose", "-v", "", "one line for each step of the work, with its time, instead of a progress line"},
     {"--log", "", "FILE", "write these lines to FILE", false, &kLogFile},
     {"--help", "-h", "", "show this help"},

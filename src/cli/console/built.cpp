@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/plural.hpp"
 #include "base/shell_word.hpp"
+#include "build/on_reference.hpp"
 #include "build/outside_fates.hpp"
 #include "build/proof.hpp"
 #include "build/reference_why.hpp"
@@ -97,13 +98,22 @@ std::string list_of(const std::set<std::string>& names) {
   return out;
 }
 
+// The steps with their operators; `what` is said of them.
+void show_reference(const Page& page, const std::vector<const lower::StepReport*>& steps, const std::string& what) {
+  std::map<build::ReferenceWhy, std::set<std::string>> by_reason;
+  for (const lower::StepReport* s : steps)
+    by_reason[build::reference_why(reasons_of(*s))].insert(s->name + operators_of(*s));
+  for (const auto& [why, names] : by_reason) {
+    page.line("reference  %s, %s: %s", build::reference_text(why, "these").c_str(), what.c_str(),
+              list_of(names).c_str());
+    if (why == build::ReferenceWhy::kNoMemory) page.line("           %s", std::string(build::kMoreMemory).c_str());
+  }
+}
+
 void show_steps(const Page& page, const compile::Compiled& c) {
   const plan::Program& p = c.program;
   int64_t device = 0;
-  std::map<build::ReferenceWhy, std::set<std::string>> slow;  // operators that run on the reference
   for (const plan::Step& s : p.steps) device += s.device != plan::kHost;
-  for (const lower::StepReport* s : lower::all_reports(c.steps))
-    if (s->chosen == "reference") slow[build::reference_why(reasons_of(*s))].insert(s->name + operators_of(*s));
   const int64_t in_bodies = build::body_steps(c);
   page.line("steps      %zu%s%s", p.steps.size(),
             in_bodies > 0
@@ -116,10 +126,11 @@ void show_steps(const Page& page, const compile::Compiled& c) {
     page.line("on host    '%s', copies for it %.4f ms: %s", c.on_host[k].name.c_str(), c.on_host[k].copies_ms,
               c.on_host[k].reason.c_str());
   if (c.on_host.size() > kShown) page.line("           and %zu more: peri explain ENGINE", c.on_host.size() - kShown);
-  for (const auto& [why, steps] : slow) {
-    page.line("reference  %s, they are slow: %s", build::reference_text(why, "these").c_str(), list_of(steps).c_str());
-    if (why == build::ReferenceWhy::kNoMemory) page.line("           %s", std::string(build::kMoreMemory).c_str());
-  }
+  const build::OnReference of = build::on_reference(c);
+  show_reference(page, of.slow, "they are slow");
+  show_reference(page, of.quick,
+                 of.quick_ms > 0 ? format("all of them take %.2g %% of a run", 100 * of.quick_ms / c.predicted_ms)
+                                 : "which are of few elements");
 }
 // "3 of 5 steps verified individually, 1 right by definition, 1 in runs of the engine".
 std::string verified_text(const build::StepsDone& done) {

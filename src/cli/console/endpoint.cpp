@@ -4,25 +4,27 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 
 #include "base/json.hpp"
 #include "base/plural.hpp"
 #include "cli/console/page.hpp"
+#include "cli/console/sequences.hpp"
 #include "cli/console/terminal.hpp"
 #include "serve/load/load.hpp"
 
 namespace peri::cli {
 
 std::vector<Flag> endpoint_flags() {
-  return {
+  std::vector<Flag> out = {
       {"--endpoint", "-u", "URL", "send load to a server: http://HOST:PORT, https://, grpc://, grpcs:// or unix:PATH"},
       {"--model-name", "-m", "NAME", "with --endpoint: the model"},
       {"--model-version", "-x", "N", "with --endpoint: its version (default: the latest)"},
       {"--batch-size", "-b", "N", "with --endpoint: rows of a request (default 1)"},
       {"--shape", "", "NAME:D,D,...", "with --endpoint: the shape of an input with open dimensions", true},
       {"--input-data", "", "random|zero|FILE",
-       "with --endpoint: values of the inputs (default random, seeded), or a file of them in perf_analyzer's JSON"},
+       "with --endpoint: values of the inputs (default random, seeded), or a file of them in perf_analyzer's JSON, or "
+       "a "
+       "folder with a file for each input"},
       {"--concurrency-range", "", "A:B:S",
        "with --endpoint: requests in flight, from A to B in steps of S (default 1)"},
       {"--request-rate-range", "", "A:B:S",
@@ -50,6 +52,8 @@ std::vector<Flag> endpoint_flags() {
       {"--ssl-grpc-use-ssl", "", "", "with -i grpc: use TLS, like grpcs://"},
       {"--ssl-grpc-root-certifications-file", "", "FILE", "the same as --ssl-https-ca-certificates-file"},
   };
+  for (const Flag& f : sequence_flags()) out.push_back(f);
+  return out;
 }
 
 Result<std::vector<double>> range_of(const Arguments& arguments, std::string_view flag, double low, double high) {
@@ -166,10 +170,9 @@ Result<serve::LoadSubject> subject_of(const Arguments& a) {
   PERI_ASSIGN(s.batch, a.number("--batch-size", 1, 1 << 20, 1));
   s.batch_given = a.has("--batch-size");
   PERI_ASSIGN(s.shapes, shapes_of(a));
+  PERI_ASSIGN(s.sequence, sequences_of(a));
   const std::string data = a.get("--input-data", "random");
-  if (data != "random" && data != "zero") s.data_file = data;
-  if (std::error_code failed; std::filesystem::is_directory(data, failed))
-    return usage("--input-data '%s' is a folder", data.c_str()).expecting("random, zero or a file in JSON");
+  if (data != "random" && data != "zero") s.data_path = data;
   s.zeros = data == "zero";
   if (!a.positional.empty()) return usage("--endpoint loads a server's model").advise("leave out " + a.positional[0]);
   return s;
@@ -225,7 +228,8 @@ void write_times(JsonWriter& w, std::string_view name, const stats::Histogram& h
   w.end_array().end_object();
 }
 
-void write_point(JsonWriter& w, const serve::LoadTerms& t, const serve::LoadResult& r) {
+// `checked`: the answers were compared with wanted ones.
+void write_point(JsonWriter& w, const serve::LoadTerms& t, const serve::LoadResult& r, bool checked) {
   w.begin_object();
   if (t.rate > 0)
     w.field("request_rate", t.rate).field("distribution", t.poisson ? "poisson" : "constant");
@@ -234,13 +238,18 @@ void write_point(JsonWriter& w, const serve::LoadTerms& t, const serve::LoadResu
   w.field("per_second", r.per_second()).field("goodput", r.good_per_second()).field("seconds", r.seconds);
   w.field("ok", r.ok).key("errors").begin_object();
   for (const auto& [name, n] : r.errors) w.field(name, n);
-  w.end_object().key("error_messages").begin_object();
+  w.end_object();
+  if (checked) w.field("mismatches", r.wrong());
+  w.key("error_messages").begin_object();
   for (const auto& [name, words] : r.said) w.field(name, words);
   w.end_object();
   write_times(w, "latency_ms", r.latency);
   write_times(w, "service_ms", r.service);
   write_times(w, "failed_ms", r.failed_times);
-  w.field("complete", !r.interrupted).field("stable", r.stable).field("windows", r.windows).field("backlog", r.backlog);
+  w.field("complete", !r.interrupted && !r.lost)
+      .field("stable", r.stable)
+      .field("windows", r.windows)
+      .field("backlog", r.backlog);
   w.field("sent_late_ms", static_cast<double>(r.late_ns) * 1e-6).field("client_cpu", r.client_cpu).end_object();
 }
 
@@ -250,6 +259,7 @@ void print_point(const Page& page, const serve::LoadTerms& t, const serve::LoadR
             ms_at(r.latency, 0.5), ms_at(r.latency, 0.9), ms_at(r.latency, 0.95), ms_at(r.latency, 0.99),
             static_cast<unsigned long long>(r.failed()),
             r.interrupted ? "interrupted"
+            : r.lost      ? "lost"
             : r.stable    ? ""
                           : "not stable");
   for (const auto& [name, n] : r.errors)
@@ -287,54 +297,80 @@ Result<std::vector<serve::LoadTerms>> points_of(const Arguments& a, const serve:
   }
   return out;
 }
+Error nothing_succeeded(const serve::LoadSubject& subject, const serve::LoadResult& r, const serve::LoadFacts& facts) {
+  if (r.wrong() > 0)
+    return Error(ErrorKind::kAccuracy, "no answer is right: " + r.error_text(serve::LoadResult::kWrong))
+        .in_file(subject.endpoint.text());
+  const std::string why = r.errors.empty() ? "none was answered" : r.error_text(r.errors.begin()->first);
+  const bool stateful = facts.sequence == 0 && (facts.steps || why.find("correlation ID") != std::string::npos);
+  return refused("no request succeeded: %s", why.c_str())
+      .in_file(subject.endpoint.text())
+      .advise(r.errors.empty() ? "give windows in which one can be: --measurement-interval MS"
+              : stateful       ? "a model that keeps state needs requests of sequences: --sequence-length N"
+                               : "");
+}
 }  // namespace
 
 Result<Outcome> bench_endpoint(const Arguments& arguments) {
   PERI_ASSIGN(const serve::LoadSubject subject, subject_of(arguments));
   PERI_ASSIGN(const serve::LoadTerms base, terms_of(arguments));
-  PERI_ASSIGN(const auto points, points_of(arguments, base));
-  int64_t rows = subject.batch;
+  PERI_ASSIGN(auto points, points_of(arguments, base));
+  serve::LoadFacts facts;
   PERI_ASSIGN(const serve::WireMaker maker,
-              subject.endpoint.grpc ? serve::grpc_wire(subject, &rows) : serve::http_wire(subject, &rows));
+              subject.endpoint.grpc ? serve::grpc_wire(subject, &facts) : serve::http_wire(subject, &facts));
+  PERI_TRY(take_sequences(arguments, subject.sequence, facts, &points));
   const Page page(arguments);
+  if (facts.sequence > 0) page.line("in sequences of about %lld requests", static_cast<long long>(facts.sequence));
   page.line("%9s %10s %10s %9s %9s %9s %9s %7s", points[0].rate > 0 ? "rate/s" : "at once", "answers/s", "goodput/s",
             "p50 ms", "p90 ms", "p95 ms", "p99 ms", "failed");
   JsonWriter w;
-  w.begin_object().field("endpoint", subject.endpoint.text()).field("model", subject.model).field("batch", rows);
+  w.begin_object().field("endpoint", subject.endpoint.text()).field("model", subject.model).field("batch", facts.rows);
+  if (facts.sequence > 0) w.field("sequence_length", facts.sequence);
   w.key("points").begin_array();
   Outcome out;
   bool stable = true;
   double best = 0;
   size_t measured = 0;
+  uint64_t wrong = 0;
   bool cut = false;
   for (const serve::LoadTerms& t : points) {
     auto found = serve::run_load(subject.endpoint, maker, t);
     cut = found.ok() ? found->interrupted : found.error().kind == ErrorKind::kCancelled;
-    if (!found.ok() && cut && measured > 0) break;
-    if (!found.ok()) return std::move(found).error();
+    if (!found.ok() && measured == 0) return std::move(found).error();
+    if (found.ok())
+      out.error = found->ok == 0 ? nothing_succeeded(subject, *found, facts) : found->lost;
+    else if (!cut)
+      out.error = found.error();
+    if (out.error && measured > 0 && (!found.ok() || (found->ok == 0 && found->wrong() == 0)))
+      out.error->remedy = "requests of the loads before succeeded: has the server ended, or is it overloaded?";
+    if (!found.ok()) break;
     const serve::LoadResult& r = *found;
-    write_point(w, t, r);
+    if (r.ok == 0 && measured == 0 && r.wrong() == 0) return *std::move(out.error);
+    write_point(w, t, r, facts.checked);
+    wrong += r.wrong();
     print_point(page, t, r);
     ++measured;
     stable = stable && (r.stable || cut);
     best = std::max(best, r.good_per_second());
-    if (r.ok == 0)
-      return refused("no request succeeded: %s",
-                     r.errors.empty() ? "none was answered" : r.error_text(r.errors.begin()->first).c_str())
-          .in_file(subject.endpoint.text())
-          .advise(r.errors.empty() ? "give windows in which one can be: --measurement-interval MS" : "");
-    if (cut) break;
+    if (cut || out.error) break;
     if (t.threshold_ns > 0 && r.latency.quantile(t.quantile) > t.threshold_ns) break;
   }
-  out.json = w.end_array().field("complete", !cut).end_object().take();
+  w.end_array().field("complete", !cut && !out.error);
+  if (facts.checked) w.field("mismatches", wrong);
+  out.json = w.end_object().take();
   out.summary = format("%s at %s: %zu load%s, most %.6g good answers a second", subject.model.c_str(),
                        subject.endpoint.text().c_str(), measured, measured == 1 ? "" : "s", best);
   if (cut) {
     out.code = exit_code(ErrorKind::kCancelled);
     out.summary += "; interrupted: not all that was asked for";
-  } else if (!stable) {
+  } else if (!stable && !out.error) {
     out.code = exit_code(ErrorKind::kUnstable);
     out.summary += "; not stable: three windows in a row never agreed";
+  }
+  if (wrong > 0) {
+    out.code = exit_code(ErrorKind::kAccuracy);
+    out.summary += "; " + counted(static_cast<int64_t>(wrong), "answer") + (wrong == 1 ? " differs" : " differ") +
+                   " from 'validation_data'";
   }
   return out;
 }

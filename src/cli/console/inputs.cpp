@@ -215,7 +215,7 @@ struct Reader {
   }
 
   void tell(const std::string& what) const {
-    if (!silent && !arguments.has("--quiet")) say("note: " + what);
+    if (!silent) say("note: " + what);
   }
 
   Result<Tensor> random(size_t index, const std::string& what, uint64_t seed) {

@@ -226,12 +226,10 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
     runtime::EngineOptions options = build::run_options(threads, {}, arguments.get("--device"));
     PERI_ASSIGN(options.max_iterations, iteration_limit(arguments));
     PERI_ASSIGN(out.engine, build::load(path, std::move(options), arguments.has("--check"), &out.file));
-    if (const std::string mark = build::interrupted_build(out.engine->program());
-        !mark.empty() && !arguments.has("--quiet"))
-      say("note: " + mark);
+    if (const std::string mark = build::interrupted_build(out.engine->program()); !mark.empty()) say("note: " + mark);
     const plan::Program& program = out.engine->program();
     if (const std::string mark = build::tuned_elsewhere(program, build::chip_here(program, arguments.get("--device")));
-        !mark.empty() && !arguments.has("--quiet"))
+        !mark.empty())
       say("note: " + mark);
   } else {
     if (arguments.has("--check")) return usage("--check is for engines").in_file(path);
@@ -279,14 +277,14 @@ std::string dims_text(const plan::Program& program, const DimBinding& dims) {
 
 bool note_untuned(const Arguments& arguments, const Opened& opened, const DimBinding& dims) {
   const std::optional<build::Untuned> untuned = build::untuned(opened.engine->program(), dims);
-  if (!untuned || arguments.has("--quiet")) return untuned.has_value();
+  if (!untuned) return false;
   std::string text =
       "note: tuned for " + untuned->tuned + ", run at " + untuned->here + ": right, but perhaps not fastest";
   if (const std::string sizes = dims_text(opened.engine->program(), dims); !sizes.empty())
     text += "; to tune for it: peri build " + (opened.compiled ? shell_word(arguments.positional[0]) : "MODEL") +
             " -o ENGINE --dims " + shell_word(sizes);
   say(text);
-  return untuned.has_value();
+  return true;
 }
 
 Result<DimBinding> program_dims(const Arguments& arguments, const plan::Program& program, const DimBinding& known) {

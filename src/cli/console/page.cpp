@@ -24,14 +24,4 @@ void Page::line(const char* fmt, ...) const {
   std::printf("%s\n", wrapped(printable(text), output_columns()).c_str());
 }
 
-std::string bytes_text(double bytes) {
-  const char* unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  int k = 0;
-  while (bytes >= 1024 && k < 4) {
-    bytes /= 1024;
-    ++k;
-  }
-  return format(k == 0 ? "%.0f %s" : "%.1f %s", bytes, unit[k]);
-}
-
 }  // namespace peri::cli

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/byte_text.hpp"
 #include "cli/entry.hpp"
 
 namespace peri::cli {
@@ -16,8 +17,5 @@ class Page {
  private:
   bool silent_;
 };
-
-// "97.8 MiB", "1.2 KiB", "12 B".
-std::string bytes_text(double bytes);
 
 }  // namespace peri::cli

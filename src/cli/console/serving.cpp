@@ -33,7 +33,7 @@ std::vector<Flag> worker_flags() {
        "kill and replace a worker that makes no progress for this long (default 60; 0: never)"},
       {"--canary-secs", "", "S", "interval of each model's canary request (default 10; 0: never)"},
       {"--cache-mib", "", "N", "memory for the response_cache of all models (default 64; 0: none)"},
-      {"--api-keys", "", "FILE", "require a key from this file, except for liveness"},
+      {"--api-keys", "", "FILE", "require a key from this file, except for liveness and the page of the dashboard"},
       {"--tls-certificate", "", "FILE", "enable TLS on the HTTP, gRPC and metrics ports: certificate chain in PEM"},
       {"--tls-key", "", "FILE", "private key in PEM"},
       {"--management-socket", "", "PATH", "list, load and unload models only on this Unix socket"},

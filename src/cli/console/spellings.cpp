@@ -104,12 +104,21 @@ constexpr std::string_view kLeaveOut = "leave it out: it has no effect here";
 constexpr std::string_view kNoFields = "leave it out: models get tensors, and no header fields of requests";
 constexpr std::string_view kOnePort =
     "leave it out: a port is one server's; give each its own, and a proxy that spreads requests before them";
+constexpr std::string_view kNoClouds =
+    "leave it out: the server speaks KServe v2; a proxy before it may translate the paths of a cloud's endpoints";
+constexpr std::string_view kNoMutual =
+    "certificates of clients are not asked for: give --api-keys, or a proxy before the server that asks for them";
+constexpr std::string_view kNoPings =
+    "leave it out: the server sends no pings; --min-ping-secs is how often clients may send theirs";
+constexpr std::string_view kNoAge = "leave it out: connections have no age; --exit-timeout-secs bounds their end";
 constexpr Elsewhere kOfTriton[] = {
     {"--allow-http", "give --http-port -1 for none"},
     {"--allow-grpc", "give --grpc-port -1 for none"},
     {"--allow-metrics", "give --metrics-port -1 for none"},
     {"--allow-gpu-metrics", kLeaveOut},
     {"--allow-cpu-metrics", kLeaveOut},
+    {"--allow-sagemaker", kNoClouds},
+    {"--allow-vertex-ai", kNoClouds},
     {"--backend-config", "leave it out: models are built by this program, with the build flags in --help"},
     {"--backend-directory", "leave it out: there are no backends to load"},
     {"--buffer-manager-thread-count", kLeaveOut},
@@ -117,12 +126,27 @@ constexpr Elsewhere kOfTriton[] = {
     {"--cache-directory", "leave it out: answers are kept in memory, engines in the cache's folder"},
     {"--cuda-memory-pool-byte-size", kLeaveOut},
     {"--disable-auto-complete-config", "leave it out: what a configuration does not say is the model's"},
+    {"--enable-peer-access", kLeaveOut},
     {"--exit-on-error", "leave it out: a model that fails leaves the server live and not ready"},
     {"--grpc-header-forward-pattern", kNoFields},
+    {"--grpc-http2-max-ping-strikes",
+     "leave it out: a connection whose third ping is too early is closed; see --min-ping-secs"},
+    {"--grpc-http2-max-pings-without-data", kNoPings},
+    {"--grpc-http2-min-recv-ping-interval-without-data", "give --min-ping-secs"},
+    {"--grpc-infer-allocation-pool-size", kLeaveOut},
+    {"--grpc-infer-response-compression-level",
+     "leave it out: replies are sent as they are; --max-body-bytes bounds what clients compress"},
+    {"--grpc-keepalive-permit-without-calls", kNoPings},
+    {"--grpc-keepalive-time", kNoPings},
+    {"--grpc-keepalive-timeout", kNoPings},
+    {"--grpc-max-connection-age", kNoAge},
+    {"--grpc-max-connection-age-grace", kNoAge},
     {"--grpc-restricted-protocol", "give --api-keys, and --management-socket"},
+    {"--grpc-root-cert", kNoMutual},
     {"--grpc-server-cert", "give --tls-certificate"},
     {"--grpc-server-key", "give --tls-key"},
     {"--grpc-use-ssl", "give --tls-certificate and --tls-key"},
+    {"--grpc-use-ssl-mutual", kNoMutual},
     {"--host-policy", "leave it out: --threads and numactl bound the server's threads"},
     {"--http-header-forward-pattern", kNoFields},
     {"--http-restricted-api", "give --api-keys, and --management-socket"},
@@ -132,6 +156,8 @@ constexpr Elsewhere kOfTriton[] = {
     {"--log-warning", "it is on; --quiet turns the log off, POST /v2/logging a level of it"},
     {"--metrics-config", "leave it out: /metrics has counters, summaries and histograms as they are"},
     {"--metrics-interval-ms", kLeaveOut},
+    {"--min-supported-compute-capability",
+     "leave it out: an engine runs on the devices that it was built for, and peri doctor lists those that are there"},
     {"--model-load-gpu-limit", "leave it out: a model that a device has no memory for is refused when it is loaded"},
     {"--model-load-thread-count", kLeaveOut},
     {"--model-namespacing", "leave it out: there is one repository, in which each name is one model"},
@@ -141,16 +167,22 @@ constexpr Elsewhere kOfTriton[] = {
     {"--response-cache-byte-size", "give --cache-mib"},
     {"--reuse-grpc-port", kOnePort},
     {"--reuse-http-port", kOnePort},
+    {"--sagemaker-port", kNoClouds},
+    {"--sagemaker-safe-port-range", kNoClouds},
+    {"--sagemaker-thread-count", kNoClouds},
     {"--strict-model-config", "leave it out: what a configuration does not say is the model's"},
     {"--strict-readiness", "leave it out: the server is ready when every model is"},
     {"--trace-config", "give --otlp-endpoint, --trace-rate and --trace-count"},
     {"--trace-file", "give --otlp-endpoint"},
     {"--trace-level", "give --otlp-endpoint"},
+    {"--vertex-ai-address", kNoClouds},
+    {"--vertex-ai-default-model", kNoClouds},
+    {"--vertex-ai-port", kNoClouds},
+    {"--vertex-ai-thread-count", kNoClouds},
 };
 // Flags of perf_analyzer likewise.
 constexpr std::string_view kInFlight =
     "leave it out: as many requests as --concurrency-range says are in flight, without a thread for each";
-constexpr std::string_view kNoSequences = "leave it out: requests here are of no sequence";
 constexpr std::string_view kNoShared = "leave it out: tensors travel in the requests";
 constexpr Elsewhere kOfPerfAnalyzer[] = {
     {"--async", kInFlight},
@@ -170,11 +202,8 @@ constexpr Elsewhere kOfPerfAnalyzer[] = {
     {"--request-intervals", "give --request-rate-range A:B:S"},
     {"--shared-memory", kNoShared},
     {"--output-shared-memory-size", kNoShared},
-    {"--num-of-sequences", kNoSequences},
-    {"--sequence-id-range", kNoSequences},
-    {"--sequence-length", kNoSequences},
-    {"--sequence-length-variation", kNoSequences},
-    {"--serial-sequences", kNoSequences},
+    {"--serial-sequences", "leave it out: the requests of a sequence are sent one after another"},
+    {"--start-sequence-id", "give --sequence-id-range FIRST:LAST"},
     {"--service-kind", "leave it out: --endpoint URL is a server of KServe v2, such as peri serve or Triton"},
     {"--string-data", "give --input-data FILE"},
     {"--string-length", "give --input-data FILE"},

@@ -98,6 +98,11 @@ void keep_streams() {
 
 size_t output_columns() { return isatty(1) == 1 ? std::max(terminal_columns(1), kMinColumns) : 0; }
 
+size_t output_rows() {
+  winsize size{};
+  return isatty(1) == 1 && ioctl(1, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
+}
+
 std::string help_row(const std::string& left, std::string_view text, size_t indent, size_t columns) {
   if (columns && indent > columns / 2) indent = std::min(indent, size_t{8});
   std::string out = left, line;
@@ -172,6 +177,12 @@ void clear_screen() {
 
 void say(std::string_view line) {
   std::fprintf(stderr, "%s\n", printable(line).c_str());
+  to_file(line);
+}
+
+void say_wrapped(std::string_view line) {
+  const size_t columns = isatty(2) == 1 ? std::max(terminal_columns(2), kMinColumns) : 0;
+  std::fprintf(stderr, "%s\n", wrapped(printable(line), columns).c_str());
   to_file(line);
 }
 

@@ -18,6 +18,8 @@ void keep_streams();
 
 // Columns of the terminal at standard output; 0: it is not a terminal, and lines are not wrapped.
 size_t output_columns();
+// Rows of it; 0: it is not a terminal, or has no size.
+size_t output_rows();
 // A row of help: `left`, then `text` from column `indent` on, on a new line if `left` is too long. Lines are wrapped at
 // spaces to this many columns (0: not wrapped).
 std::string help_row(const std::string& left, std::string_view text, size_t indent, size_t columns);
@@ -27,8 +29,10 @@ void clear_screen();
 // A line wrapped at spaces to this many columns (0: not wrapped); continuation lines are indented.
 std::string wrapped(std::string_view line, size_t columns);
 
-// Prints a line on standard error, escaped by printable().
+// Prints a line on standard error, escaped by printable(); say_wrapped(): wrapped on a terminal, if nobody is to copy a
+// command from it.
 void say(std::string_view line);
+void say_wrapped(std::string_view line);
 
 // From now on progress lines are logged with the seconds since the start: on standard error if `verbose`, and in the
 // file `path`, which is replaced, together with the lines of say(); "": no file. Errors: kIo.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/plural.hpp"
 #include "base/utf8.hpp"
 #include "cli/console/columns.hpp"
 #include "cli/console/page.hpp"
@@ -243,25 +244,69 @@ void add_model(const ModelRow& m, size_t columns, double seconds, std::vector<st
     if (n > 0) failed += (failed.empty() ? "" : ", ") + std::to_string(n) + " " + why;
   if (!failed.empty()) out->push_back("  failed " + failed);
 }
-}  // namespace
 
-Result<std::vector<std::string>> top_lines(const Json& now, const Json* before, size_t terminal) {
-  PERI_ASSIGN(const Look look, look_at(now, before));
-  std::vector<std::string> out;
-  out.push_back(format("%s, up %.0f s, %lld open, %.2f processors", look.state.c_str(), look.up_s,
-                       static_cast<long long>(look.open), look.cpu));
-  out.push_back("memory " + bytes_text(static_cast<double>(look.resident)) + ", at most " +
-                bytes_text(static_cast<double>(look.peak)) + ", of " + bytes_text(static_cast<double>(look.machine)));
+void add_head(const Look& look, std::vector<std::string>* out) {
+  out->push_back(format("%s, up %.0f s, %lld open, %.2f processors", look.state.c_str(), look.up_s,
+                        static_cast<long long>(look.open), look.cpu));
+  out->push_back("memory " + bytes_text(static_cast<double>(look.resident)) + ", at most " +
+                 bytes_text(static_cast<double>(look.peak)) + ", of " + bytes_text(static_cast<double>(look.machine)));
   for (const Process& p : look.processes)
     if (look.processes.size() > 1)
-      out.push_back("  " + printable(p.name) + " " + bytes_text(static_cast<double>(p.resident)) + ", at most " +
-                    bytes_text(static_cast<double>(p.peak)) +
-                    format(", %.2f processors", look.seconds > 0 ? p.cpu_s / look.seconds : 0));
+      out->push_back("  " + printable(p.name) + " " + bytes_text(static_cast<double>(p.resident)) + ", at most " +
+                     bytes_text(static_cast<double>(p.peak)) +
+                     format(", %.2f processors", look.seconds > 0 ? p.cpu_s / look.seconds : 0));
+}
+
+// Of a terminal of so many columns, which wraps lines.
+size_t rows_of(const std::vector<std::string>& lines, size_t columns) {
+  size_t out = 0;
+  for (const std::string& line : lines)
+    out += columns == 0 ? 1 : std::max<size_t>(1, (columns_of(line) + columns - 1) / columns);
+  return out;
+}
+
+// Adds at most so many lines: of the busiest models, of some that are not served, and how many are not shown.
+void fit(Look look, size_t columns, size_t rows, std::vector<std::string>* out) {
+  const auto busier = [](const ModelRow& a, const ModelRow& b) {
+    return std::pair(a.success, a.pending + a.running) > std::pair(b.success, b.pending + b.running);
+  };
+  std::ranges::stable_sort(look.models, busier);
+  const size_t others = std::min(look.others.size(), std::max<size_t>(1, rows / 4));
+  size_t left = rows - std::min(rows, others + 1), shown = 0;
+  for (const ModelRow& m : look.models) {
+    std::vector<std::string> lines;
+    add_model(m, columns, look.seconds, &lines);
+    if (m.success + m.pending + m.running == 0) lines.resize(1);  // more of those that are idle
+    if (lines.size() > left && shown == 0) lines.resize(left);
+    if (lines.size() > left || lines.empty()) break;
+    left -= lines.size();
+    ++shown;
+    out->insert(out->end(), lines.begin(), lines.end());
+  }
+  const size_t served = look.models.size() - shown, failed = look.others.size() - others;
+  for (size_t k = 0; k < others; ++k) out->push_back(printable(look.others[k]));
+  std::string last = format("not shown: %s", counted(static_cast<int64_t>(served), "model").c_str());
+  if (failed > 0) last += format(" and %lld that are not served", static_cast<long long>(failed));
+  out->push_back(last + "; all: --once");
+}
+}  // namespace
+
+Result<std::vector<std::string>> top_lines(const Json& now, const Json* before, size_t terminal, size_t rows) {
+  PERI_ASSIGN(Look look, look_at(now, before));
+  std::vector<std::string> out;
+  add_head(look, &out);
   const size_t columns = name_columns(look.models, terminal);
   out.push_back(format("%s %8s %5s %5s %9s %9s", in_columns("model", columns).c_str(), "done/s", "queue", "batch",
                        "p50 ms", "p99 ms"));
+  const size_t head = out.size();
   for (const ModelRow& m : look.models) add_model(m, columns, look.seconds, &out);
   for (const std::string& other : look.others) out.push_back(printable(other));
+  if (rows == 0 || rows_of(out, terminal) < rows) return out;
+  out.resize(head);
+  fit(std::move(look), columns, rows - std::min(rows, head + 1), &out);
+  if (terminal > 0)
+    for (std::string& line : out) line = cut_to_columns(line, terminal - 1);
+  if (out.size() + 1 > rows) out.resize(std::max<size_t>(rows, 2) - 1);
   return out;
 }
 

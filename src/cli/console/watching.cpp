@@ -28,7 +28,7 @@ std::vector<Flag> watching_flags() {
 
 Result<serve::LogSettings> log_settings(const Arguments& arguments) {
   serve::LogSettings out;
-  out.info = out.warning = out.error = !arguments.has("--quiet");
+  out.info = !arguments.has("--quiet");
   PERI_ASSIGN(const int64_t verbose, arguments.number("--log-verbose", 0, UINT32_MAX, 0));
   out.verbose = static_cast<uint64_t>(verbose);
   const std::string format = arguments.get("--log-format", "default");

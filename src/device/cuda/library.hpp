@@ -50,10 +50,10 @@ class Library {
 
 // Searches and opens the library. In order: the folders of PERI_CUDA_PATH, which alone are searched where it is set
 // (the driver's own two libraries come from the loader if the folders lack them; set to "": there are none at all); the
-// folders nvidia/*/lib of the python3 on PATH; the loader; /usr/local/cuda. Among several, chooses the newest of the
-// versions known to work, as far as file and package names show versions, and none newer than the driver's CUDA; the
-// driver's come from the loader only. Thread-safe; repeated at each call. Errors: kUnsupported with the reason and a
-// remedy.
+// folders nvidia/*/lib of PERI_PYTHON, else the python3 on PATH; the loader; /usr/local/cuda. Among several, chooses
+// the newest of the versions known to work, as far as file and package names show versions, and none newer than the
+// driver's CUDA; the driver's come from the loader only. Thread-safe; repeated at each call. Errors: kUnsupported with
+// the reason and a remedy.
 Result<Library> open_library(Vendor vendor);
 
 // The text of PERI_CUDA_PATH as folders, in order.

@@ -1,4 +1,4 @@
-// One query to python3, with a deadline.
+// One query to Python, with a deadline.
 #include "device/cuda/python_folders.hpp"
 
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
+#include "base/knobs.hpp"
 
 namespace peri::device::cuda {
 
@@ -61,11 +62,12 @@ std::string answer() {
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&files, in.get(), STDOUT_FILENO);
   posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  std::string words[] = {"python3", "-c", kQuestion};
+  const std::string named = knob(Knob::kPython).value_or("");
+  std::string words[] = {named.empty() ? "python3" : named, "-c", kQuestion};
   char* raw[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
   pid_t child = 0;
   const int64_t start = now_ns();
-  const int failed = posix_spawnp(&child, "python3", &files, nullptr, raw, environ);
+  const int failed = posix_spawnp(&child, raw[0], &files, nullptr, raw, environ);
   posix_spawn_file_actions_destroy(&files);
   if (failed != 0) return "";
   in = Fd();

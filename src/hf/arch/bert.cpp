@@ -5,7 +5,7 @@
 namespace peri::hf {
 namespace {
 Result<ir::Graph> build(const Folder& folder, const Weights& weights, std::vector<std::string>* notes) {
-  return build_bert({"bert", "bert.", true, false}, folder, weights, notes);
+  return build_bert({"bert", "bert.", true, false, 0}, folder, weights, notes);
 }
 }  // namespace
 

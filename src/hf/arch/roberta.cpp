@@ -5,7 +5,7 @@
 namespace peri::hf {
 namespace {
 Result<ir::Graph> build(const Folder& folder, const Weights& weights, std::vector<std::string>* notes) {
-  return build_bert({"roberta", "roberta.", false, true}, folder, weights, notes);
+  return build_bert({"roberta", "roberta.", false, true, 1}, folder, weights, notes);
 }
 }  // namespace
 

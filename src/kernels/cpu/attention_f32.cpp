@@ -36,6 +36,7 @@ Result<attention::Shape> read(const Problem& p) {
   s.depth = m.depth;
   s.value_depth = m.value_depth;
   s.scale = m.scale;
+  s.cap = m.cap;
   s.zero_hidden = m.zero_hidden;
   s.q = strides_of(m.q.stride);
   s.k = strides_of(m.k.stride);
@@ -77,7 +78,7 @@ const Entry attention_f32_entry{{
     .name = "attention_f32",
     .version = 1,
     .provider = "peri",
-    .takes = "fused attention in f32, any layout of heads, masks, causal",
+    .takes = "fused attention in f32, any layout of heads, masks, soft cap, causal",
     .offer = offer,
     .instantiate = instantiate,
     .needs = needs_from<instantiate>,

@@ -1,158 +1,19 @@
-// Kernel trees: tree ensembles over rows of f32 or f64. Rows go down a tree together, without branches: a leaf leads to
-// itself, so that every row takes as many steps as the tree is deep. Fewer rows than a task holds go one by one, to
-// their leaf.
-#include "ops/reference/trees.hpp"
-
+// Kernel trees: tree ensembles over rows of f32 or f64. Trees of a few leaves, or of uneven depth, are found by their
+// conditions alone, a block of rows together. Down others rows go together without branches: a leaf leads to itself, so
+// that every row takes as many steps as the tree is deep; fewer rows than that go one by one, to their leaf.
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
 
+#include "kernels/cpu/machines/pieces.hpp"
 #include "kernels/cpu/task_instance.hpp"
-#include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
 namespace {
-constexpr int64_t kRows = 16;  // that go down together, a task: their loads do not wait for each other. Not varied
-
-template <class T>
-struct Place {
-  T split;
-  uint32_t key;     // feature * 32 + condition * 2 + whether NaN goes the way of yes
-  int32_t next[2];  // where the row goes if the condition fails, or holds
-};
-
-// A condition as the ways to compare for which it holds: less, equal, greater, none of them.
-constexpr uint32_t kConditions[] = {3, 1, 6, 4, 2, 13};  // in the order of TreeMode
-constexpr int64_t kMaxFeature = int64_t{1} << 27;
-
-template <class T>
-struct Forest {
-  ops::Trees trees;
-  std::vector<Place<T>> places;
-  std::vector<int32_t> roots, depths, leaf_of;  // of each tree; of a place: the leaf, or -1
-  std::vector<int32_t> first_vote;              // of each leaf, and the end
-  std::vector<std::pair<int32_t, double>> votes;
-  std::optional<ops::TreeMode> mode = {};  // of all nodes; none: they differ
-  int64_t rows = 0, features = 0;
-  int labels_at = -1, scores_at = -1;  // of the results
-  bool wide = false;                   // the scores are f64
-  std::vector<int64_t> labels;
-};
-
-template <class T>
-int32_t place_leaf(Forest<T>* f, int64_t leaf) {
-  const auto at = static_cast<int32_t>(f->places.size());
-  f->places.push_back({0, 0, {at, at}});
-  f->leaf_of.push_back(static_cast<int32_t>(leaf));
-  return at;
-}
-
-// A node, once however many ways lead to it.
-template <class T>
-Result<int32_t> place_node(Forest<T>* f, const ops::TreeNode& n) {
-  if (f->places.size() > size_t{1} << 28) return refused("too many nodes");
-  if (n.mode == ops::TreeMode::kMember) return refused("conditions by sets");
-  const auto split = static_cast<T>(n.split);
-  if (static_cast<double>(split) != n.split) return refused("a threshold that is not a float32");
-  if (n.feature >= kMaxFeature) return refused("too many features");
-  const uint32_t condition = kConditions[static_cast<size_t>(n.mode)];
-  const auto at = static_cast<int32_t>(f->places.size());
-  f->places.push_back({split, static_cast<uint32_t>(n.feature) * 32 + condition * 2 + (n.missing ? 1 : 0), {0, 0}});
-  f->leaf_of.push_back(-1);
-  return at;
-}
-
-// The steps of the longest way down from `root`; `first` is the tree's first place. Trees were checked to have no
-// circle.
-template <class T>
-int32_t depth_of(const Forest<T>& f, int32_t root, int32_t first) {
-  constexpr int32_t kUnknown = -1;
-  std::vector<int32_t> depth(f.places.size() - static_cast<size_t>(first), kUnknown), open = {root};
-  const auto known = [&](int32_t at) -> int32_t& { return depth[static_cast<size_t>(at - first)]; };
-  while (!open.empty()) {
-    const int32_t at = open.back();
-    if (f.leaf_of[static_cast<size_t>(at)] >= 0) {
-      known(at) = 0;
-      open.pop_back();
-      continue;
-    }
-    const auto& [no, yes] = f.places[static_cast<size_t>(at)].next;
-    if (known(no) != kUnknown && known(yes) != kUnknown) {
-      known(at) = 1 + std::max(known(no), known(yes));
-      open.pop_back();
-      continue;
-    }
-    for (const int32_t next : {no, yes})
-      if (known(next) == kUnknown) open.push_back(next);
-  }
-  return known(root);
-}
-
-// Nodes of a tree in the order in which they are met, and how deep it is.
-template <class T>
-Status place_tree(Forest<T>* f, int64_t root) {
-  struct Open {
-    int64_t node;
-    int32_t parent, side;
-  };
-  const auto first = static_cast<int32_t>(f->places.size());
-  std::vector<Open> open = {{root, -1, 0}};
-  std::unordered_map<int64_t, int32_t> placed;
-  f->roots.push_back(first);
-  for (size_t k = 0; k < open.size(); ++k) {
-    const Open o = open[k];
-    const auto [known, is_new] = placed.try_emplace(o.node, 0);
-    if (is_new && o.node < 0) {
-      known->second = place_leaf(f, -o.node - 1);
-    } else if (is_new) {
-      const ops::TreeNode& n = f->trees.nodes[static_cast<size_t>(o.node)];
-      PERI_ASSIGN(known->second, place_node(f, n));
-      open.push_back({n.no, known->second, 0});
-      open.push_back({n.yes, known->second, 1});
-    }
-    if (o.parent >= 0) f->places[static_cast<size_t>(o.parent)].next[o.side] = known->second;
-  }
-  f->depths.push_back(depth_of(*f, first, first));
-  return Ok{};
-}
-
-Status check_node(const Problem& p) {
-  const ir::Node& n = p.anchor();
-  if (n.op != "tree_ensemble" && n.op != "tree_ensemble_regressor" && n.op != "tree_ensemble_classifier")
-    return refused("not a tree ensemble");
-  if (p.graph->nodes.size() != 1) return refused("takes no epilogue");
-  const DType x = n.in(0)->type.dtype;
-  if (x != DType::kF32 && x != DType::kF64) return refused("takes f32 and f64 only");
-  if (n.op == "tree_ensemble_classifier" && n.has("classlabels_strings")) return refused("labels that are texts");
-  return Ok{};
-}
-
-template <class T>
-Result<Forest<T>> read(const Problem& p) {
-  const ir::Node& n = p.anchor();
-  Forest<T> f;
-  PERI_ASSIGN(f.trees, ops::read_trees(n));
-  const std::vector<int64_t> d = dims_of(*n.in(0));
-  f.rows = d[0];
-  f.features = d[1];
-  if (f.rows == 0 || f.features <= f.trees.last_feature) return refused("no rows, or too few features");
-  const auto& nodes = f.trees.nodes;
-  if (std::all_of(nodes.begin(), nodes.end(), [&](const auto& node) { return node.mode == nodes[0].mode; }))
-    f.mode = nodes.empty() ? ops::TreeMode::kLeq : nodes[0].mode;
-  for (const int64_t root : f.trees.roots) PERI_TRY(place_tree(&f, root));
-  for (const auto& leaf : f.trees.leaves) {
-    f.first_vote.push_back(static_cast<int32_t>(f.votes.size()));
-    for (const auto& [target, weight] : leaf) f.votes.emplace_back(static_cast<int32_t>(target), weight);
-  }
-  f.first_vote.push_back(static_cast<int32_t>(f.votes.size()));
-  const bool classes = n.op == "tree_ensemble_classifier";
-  for (size_t k = 0; k < p.graph->outputs.size(); ++k)
-    for (size_t o = 0; o < n.outputs.size(); ++o)
-      if (p.graph->outputs[k] == n.outputs[o]) (classes && o == 0 ? f.labels_at : f.scores_at) = static_cast<int>(k);
-  f.wide = n.outputs[classes ? 1 : 0] && n.outputs[classes ? 1 : 0]->type.dtype == DType::kF64;
-  if (classes) f.labels = n.ints("classlabels_int64s");
-  return f;
-}
+using cpu::machines::Forest;
+using cpu::machines::kRowsTogether;
+using cpu::machines::Pieces;
+using cpu::machines::Place;
+constexpr int64_t kRows = 16;  // that go down together: their loads do not wait for each other. Not varied
 
 template <ops::TreeMode kMode, class T>
 int holds(T v, T split) {
@@ -174,18 +35,21 @@ int32_t step_down(const Place<T>& p, const T* x) {
   return p.next[((p.key >> 1 & way) != 0) | (static_cast<int>(p.key & 1) & static_cast<int>(v != v))];
 }
 
-// The places that rows end at. kMember stands for nodes of several kinds.
+// The leaves that rows end at. kMember stands for nodes of several kinds.
 template <ops::TreeMode kMode, class T>
 void descend(const Forest<T>& f, size_t tree, const T* const* x, int64_t count, int32_t* at) {
   const Place<T>* const places = f.places.data();
-  std::fill_n(at, count, f.roots[tree]);
   if (count == kRows) {
+    std::fill_n(at, kRows, f.roots[tree]);
     for (int32_t step = 0; step < f.depths[tree]; ++step)
       for (int64_t r = 0; r < kRows; ++r) at[r] = step_down<kMode>(places[at[r]], x[r]);
+    for (int64_t r = 0; r < kRows; ++r) at[r] = f.leaf_of[static_cast<size_t>(at[r])];
     return;
   }
-  for (int64_t r = 0; r < count; ++r)
-    while (f.leaf_of[static_cast<size_t>(at[r])] < 0) at[r] = step_down<kMode>(places[at[r]], x[r]);
+  for (int64_t r = 0; r < count; ++r) {
+    int32_t place = f.roots[tree];
+    while ((at[r] = f.leaf_of[static_cast<size_t>(place)]) < 0) place = step_down<kMode>(places[place], x[r]);
+  }
 }
 template <class T>
 using Descend = void (*)(const Forest<T>&, size_t, const T* const*, int64_t, int32_t*);
@@ -205,11 +69,11 @@ Descend<T> descend_of(std::optional<ops::TreeMode> mode) {
 
 // What the leaves say of the rows: [row][target].
 template <class T>
-void gather_votes(const Forest<T>& f, const int32_t* at, int64_t count, std::vector<double>* value,
+void gather_votes(const Forest<T>& f, const int32_t* leaves, int64_t count, std::vector<double>* value,
                   std::vector<uint8_t>* any) {
   const auto targets = static_cast<size_t>(f.trees.targets);
   for (size_t r = 0; r < static_cast<size_t>(count); ++r) {
-    const auto leaf = static_cast<size_t>(f.leaf_of[static_cast<size_t>(at[r])]);
+    const auto leaf = static_cast<size_t>(leaves[r]);
     for (auto v = f.first_vote[leaf]; v < f.first_vote[leaf + 1]; ++v) {
       const auto& [target, weight] = f.votes[static_cast<size_t>(v)];
       const size_t k = r * targets + static_cast<size_t>(target);
@@ -225,15 +89,16 @@ void gather_votes(const Forest<T>& f, const int32_t* at, int64_t count, std::vec
   }
 }
 
+// The row's results; `scores` may be changed.
 template <class T>
-void give(const Forest<T>& f, std::vector<double> scores, int64_t row, const Args& args) {
+void give(const Forest<T>& f, std::vector<double>& scores, int64_t row, const Args& args) {
   const ops::Trees& t = f.trees;
   size_t best = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
   auto how = t.transform;
   if (!f.labels.empty() && t.one_of_two >= 0) {  // votes for one class of two
     const double s = scores[static_cast<size_t>(t.one_of_two)];
     best = s > (t.all_positive ? 0.5 : 0) ? 1 : 0;
-    scores = {t.leaves_rest() ? 1 - s : -s, s};
+    scores.assign({t.leaves_rest() ? 1 - s : -s, s});
     if (t.leaves_rest()) how = ops::Transform::kNone;
   }
   if (f.labels_at >= 0) static_cast<int64_t*>(args.out[static_cast<size_t>(f.labels_at)])[row] = f.labels[best];
@@ -249,56 +114,102 @@ void give(const Forest<T>& f, std::vector<double> scores, int64_t row, const Arg
   for (size_t k = 0; k < scores.size(); ++k) y[k] = static_cast<float>(scores[k]);
 }
 
+// What a task works with.
 template <class T>
-void run_task(const Forest<T>& f, Descend<T> down, const T* x, int64_t task, const Args& args) {
-  const int64_t begin = task * kRows, count = std::min(kRows, f.rows - begin);
-  const T* rows[kRows];
+struct Work {
+  const Forest<T>& forest;
+  const Pieces& pieces;
+  Descend<T> down;
+  bool sums;  // votes are added
+};
+
+// The votes of tree `k` of its pieces.
+template <class T>
+void add_pieces(const Work<T>& w, size_t k, const float* columns, int64_t count, std::vector<double>* value,
+                std::vector<uint8_t>* any) {
+  const Pieces::Tree& tree = w.pieces.trees[k];
+  alignas(64) int32_t leaf[kRowsTogether];
+  w.pieces.find(w.pieces.condition, {w.pieces.pieces.data() + tree.first_piece, tree.count, columns, count, leaf});
+  if (w.sums && tree.target >= 0) {
+    const double* const votes = w.pieces.votes.data() + tree.first_leaf;
+    double* const to = value->data() + tree.target;
+    for (int64_t r = 0; r < count; ++r) to[r * w.forest.trees.targets] += votes[leaf[r]];
+    return;
+  }
+  const int32_t* const leaves = w.pieces.leaves.data() + tree.first_leaf;
+  for (int64_t r = 0; r < count; ++r) leaf[r] = leaves[leaf[r]];
+  gather_votes(w.forest, leaf, count, value, any);
+}
+
+// Rows from `begin` on.
+template <class T>
+void run_rows(const Work<T>& w, const T* x, int64_t begin, int64_t count, const Args& args) {
+  const Forest<T>& f = w.forest;
+  const T* rows[kRowsTogether];
   for (int64_t r = 0; r < count; ++r) rows[r] = x + (begin + r) * f.features;
   const auto targets = static_cast<size_t>(f.trees.targets);
-  std::vector<double> value(static_cast<size_t>(kRows) * targets);
+  std::vector<double> value(static_cast<size_t>(count) * targets), scores;
   std::vector<uint8_t> any(value.size());
-  int32_t at[kRows];
+  float* const columns = reinterpret_cast<float*>(args.scratch);
+  if constexpr (std::is_same_v<T, float>)
+    if (w.pieces.any()) fill_columns(w.pieces, rows, count, columns);
+  int32_t leaf[kRowsTogether];
   for (size_t tree = 0; tree < f.roots.size(); ++tree) {
-    down(f, tree, rows, count, at);
-    gather_votes(f, at, count, &value, &any);
+    if (w.pieces.any() && w.pieces.trees[tree].count > 0) {
+      add_pieces(w, tree, columns, count, &value, &any);
+      continue;
+    }
+    for (int64_t r = 0; r < count; r += kRows) w.down(f, tree, rows + r, std::min(kRows, count - r), leaf + r);
+    gather_votes(f, leaf, count, &value, &any);
   }
   for (int64_t r = 0; r < count; ++r) {
     const auto from = value.begin() + r * f.trees.targets;
-    std::vector<double> scores(from, from + f.trees.targets);
+    scores.assign(from, from + f.trees.targets);
     for (size_t k = 0; k < targets; ++k) {
       if (f.trees.gather == ops::Gather::kMean) scores[k] /= static_cast<double>(f.trees.roots.size());
       if (k < f.trees.base.size()) scores[k] += f.trees.base[k];
     }
-    give(f, std::move(scores), begin + r, args);
+    give(f, scores, begin + r, args);
   }
 }
 
 bool wide_rows(const Problem& p) { return p.anchor().in(0)->type.dtype == DType::kF64; }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
-  PERI_TRY(check_node(p));
+  PERI_TRY(cpu::machines::check_trees(p));
   if (wide_rows(p))
-    PERI_TRY(read<double>(p));
+    PERI_TRY(cpu::machines::read_forest<double>(p));
   else
-    PERI_TRY(read<float>(p));
+    PERI_TRY(cpu::machines::read_forest<float>(p));
   return std::vector<Offer>{row_major_offer(p, target)};
 }
 
+Pieces pieces_for(const Forest<float>& f, const InstantiateContext& c) {
+  const auto isa = cpu::best_isa(*c.target);
+  return isa.ok() ? cpu::machines::pieces_of(f, *isa) : Pieces();
+}
+Pieces pieces_for(const Forest<double>&, const InstantiateContext&) { return {}; }
+
 template <class T>
 Result<std::unique_ptr<Instance>> instance_of(const Problem& p, const InstantiateContext& c) {
-  PERI_ASSIGN(Forest<T> made, read<T>(p));
+  PERI_ASSIGN(Forest<T> made, cpu::machines::read_forest<T>(p));
   const auto forest = std::make_shared<const Forest<T>>(std::move(made));
+  const auto pieces = std::make_shared<const Pieces>(pieces_for(*forest, c));
   const Source x = Source::of(p, p.anchor().in(0), c.constants);
   if (!x.known()) return refused("reads a value made inside the region");
-  return TaskInstance::make((forest->rows + kRows - 1) / kRows, 0,
-                            [forest, x, down = descend_of<T>(forest->mode)](int64_t task, const Args& args) {
-                              run_task(*forest, down, static_cast<const T*>(x.data(args)), task, args);
-                            });
+  const bool sums = forest->trees.gather == ops::Gather::kSum || forest->trees.gather == ops::Gather::kMean;
+  const int64_t each = pieces->any() ? kRowsTogether : kRows;
+  return TaskInstance::make(
+      (forest->rows + each - 1) / each, pieces->column_bytes(),
+      [forest, pieces, x, sums, each, down = descend_of<T>(forest->mode)](int64_t task, const Args& args) {
+        run_rows<T>({*forest, *pieces, down, sums}, static_cast<const T*>(x.data(args)), task * each,
+                    std::min(each, forest->rows - task * each), args);
+      });
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {
   PERI_TRY(check_row_major(p));
-  PERI_TRY(check_node(p));
+  PERI_TRY(cpu::machines::check_trees(p));
   if (wide_rows(p)) return instance_of<double>(p, c);
   return instance_of<float>(p, c);
 }

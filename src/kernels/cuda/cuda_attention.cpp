@@ -100,9 +100,12 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   define("VALUES", std::to_string(m.value_depth));
   define("ZERO_HIDDEN", m.zero_hidden ? "true" : "false");
   define("SCALE", format("((float)%.9g)", static_cast<double>(m.scale)));
+  const double cap = static_cast<double>(m.cap);
+  const std::string capped =
+      cap > 0 ? format("      score = (float)%.9g * tanhf(score / (float)%.9g);\n", cap, cap) : "";
   const std::string causal =
       m.causal ? "      if (j > i + " + s.size(m.causal_offset) + ") score = -peri_inf();\n" : "";
-  body += cuda::block_text(threads) + finish + std::string(kKernel) + mask + causal + std::string(kRest);
+  body += cuda::block_text(threads) + finish + std::string(kKernel) + capped + mask + causal + std::string(kRest);
   KernelLaunch launch =
       s.launch("peri_attention", s.text(cuda::most_elements(p), body), cuda::blocks_for(rows, 1), threads);
   launch.shared_bytes = m.keys * static_cast<int64_t>(sizeof(float));
@@ -128,7 +131,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 
 const Entry cuda_attention_entry = [] {
   Entry out = cuda::entry_of<offer, instantiate>(
-      "cuda_attention", "fused attention on a GPU, any layout of heads, masks, causal, up to 8192 keys");
+      "cuda_attention", "fused attention on a GPU, any layout of heads, masks, soft cap, causal, up to 8192 keys");
   out.kernel.tunables = {cuda::turns_tunable("queries that a block computes one after the other")};
   return out;
 }();

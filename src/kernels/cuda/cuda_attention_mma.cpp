@@ -144,7 +144,9 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const Read& r, int64_t 
   define("PAIR", bf16 ? "peri_pair_bf16" : "peri_pair_f16");
   define("ZERO_HIDDEN", n.i("zero_hidden_rows") ? "true" : "false");
   const double scale = n.f("scale", 1.0 / std::sqrt(static_cast<double>(depth)));
-  define("SCALE", format("((float)%.9g)", scale / std::log(2.0)));
+  const double cap = static_cast<double>(r.matched.cap), unit = std::log(2.0);
+  define("SCORE(S, M)", cap > 0 ? format("fmaf(tanhf((S) * (float)%.9g), (float)%.9g, M)", scale / cap, cap / unit)
+                                : format("fmaf(S, (float)%.9g, M)", scale / unit));
   PERI_ASSIGN(const std::string masks, masks_text(p, r, &s));
   define("SEEN(I)",
          n.i("causal") ? "peri_least((I) + " + s.size(r.matched.causal_offset) + " + 1, PERI_KEYS)" : "PERI_KEYS");
@@ -203,7 +205,8 @@ const Entry cuda_attention_mma_entry{{
     .version = 1,
     .provider = "peri",
     .executor = "cuda",
-    .takes = "fused attention of f16 and bf16 on a GPU's tensor cores, heads of 8 to 128, masks, causal, any length",
+    .takes = "fused attention of f16 and bf16 on a GPU's tensor cores, heads of 8 to 128, masks, soft cap, causal, any "
+             "length",
     .offer = offer,
     .instantiate = instantiate,
     .needs = needs_from<instantiate>,
@@ -215,7 +218,9 @@ const Entry cuda_attention_mma_entry{{
                 "graph { input q: bf16[2,4,33,64]; input k: bf16[2,2,33,64]; input v: bf16[2,2,33,64]; y = "
                 "attention(q, k, v) {causal=1}; output y }",
                 "graph { input q: f16[1,1,3,8]; input k: f16[1,1,2,8]; input v: f16[1,1,2,8]; y = attention(q, k, v) "
-                "{causal=1, zero_hidden_rows=1}; output y }"},
+                "{causal=1, zero_hidden_rows=1}; output y }",
+                "graph { input q: f16[1,2,40,16]; input k: f16[1,2,70,16]; input v: f16[1,2,70,16]; y = attention(q, "
+                "k, v) {causal=1, past=dims[7], softcap=0.5}; output y }"},
     .tunables = {{"stages", "blocks of keys in shared memory, or as many as it holds", {2, 4, 3}}},
 }};
 

@@ -39,7 +39,8 @@ Status read_mask(const MatchedAttention& m, DnnAttention* out) {
 
 Status read_causal(const MatchedAttention& m, DnnAttention* out) {
   if (!m.causal || m.causal_offset >= m.keys - 1) return Ok{};  // the first query sees all keys
-  if (m.keys != m.queries) return refused("takes causal attention of as many keys as queries only");
+  if (m.keys != m.queries || m.causal_offset != 0)
+    return refused("takes causal attention of as many keys as queries only");
   out->causal = true;
   return Ok{};
 }
@@ -75,6 +76,7 @@ Result<Attention> read(const Problem& p) {
   a.v = m.v.stride;
   a.y = m.y.stride;
   a.scale = m.scale;
+  if (m.cap > 0) return refused("takes no soft cap");
   PERI_TRY(read_mask(m, &a));
   PERI_TRY(read_causal(m, &a));
   if (a.depth > kMaxDepth || a.value_depth > kMaxDepth) return refused("heads of more than %d", int{kMaxDepth});

@@ -6,6 +6,7 @@
 #include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/product.hpp"
+#include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
 namespace {
@@ -34,22 +35,44 @@ std::string batch_offset(const std::vector<int64_t>& dims, const std::vector<int
   return out + "  return at;\n";
 }
 
-// Functions that read a[m, k] and b[k, n]; transposed ones are stored the other way round.
-std::string operands(const std::string& a_element, const std::string& b_element, const std::string& a_base,
-                     const std::string& b_base) {
-  return "PERI_DEVICE PERI_INDEX peri_a_base(const PERI_INDEX batch, PERI_PARAMETERS) {\n" + a_base +
-         "}\nPERI_DEVICE PERI_INDEX peri_b_base(const PERI_INDEX batch, PERI_PARAMETERS) {\n" + b_base +
+// An operand: elements of a batch's matrix from `base` on, in the order of memory.
+struct Operand {
+  std::string name, at;  // of its parameter; "m * PERI_K + k"
+  std::string base;      // text of a function's body
+  DType dtype = DType::kF32;
+  std::string element() const { return cuda::loaded(dtype, name + "[base + " + at + "]"); }
+};
+
+std::string operands(const Operand& a, const Operand& b) {
+  return "PERI_DEVICE PERI_INDEX peri_a_base(const PERI_INDEX batch, PERI_PARAMETERS) {\n" + a.base +
+         "}\nPERI_DEVICE PERI_INDEX peri_b_base(const PERI_INDEX batch, PERI_PARAMETERS) {\n" + b.base +
          "}\nPERI_DEVICE float peri_a(const PERI_INDEX base, const PERI_INDEX m, const PERI_INDEX k, "
          "PERI_PARAMETERS) {\n  return " +
-         a_element +
+         a.element() +
          ";\n}\nstruct peri_column { PERI_INDEX base, n; bool inside; };\n"
          "PERI_DEVICE peri_column peri_column_of(const PERI_INDEX batch, const PERI_INDEX n, PERI_PARAMETERS) {\n"
          "  const peri_column out = {peri_b_base(batch, PERI_PASS), n, n < PERI_N};\n  return out;\n}\n"
          "PERI_DEVICE float peri_b(const peri_column& column, const PERI_INDEX k, PERI_PARAMETERS) {\n"
          "  if (!column.inside) return 0.0f;\n  const PERI_INDEX base = column.base, n = column.n;\n  return " +
-         b_element +
+         b.element() +
          ";\n}\nPERI_DEVICE PERI_INDEX peri_place(const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, "
          "PERI_PARAMETERS) {\n  return (batch * PERI_M + m) * PERI_N + n;\n}\n";
+}
+
+// Where four neighbours are, for a product that is wide.
+std::string addresses(const Operand& a, const Operand& b, const Product& product) {
+  std::string out;
+  if (product.a_wide)
+    out +=
+        "PERI_DEVICE const float* peri_a_from(const PERI_INDEX base, const PERI_INDEX m, const PERI_INDEX k, "
+        "PERI_PARAMETERS) {\n  return " +
+        a.name + " + (base + " + a.at + ");\n}\n";
+  if (product.b_wide)
+    out +=
+        "PERI_DEVICE const float* peri_b_from(const PERI_INDEX batch, const PERI_INDEX k, const PERI_INDEX n, "
+        "PERI_PARAMETERS) {\n  return " +
+        b.name + " + (peri_b_base(batch, PERI_PASS) + " + b.at + ");\n}\n";
+  return out;
 }
 
 std::string sum_text(const std::string& value) {
@@ -63,7 +86,7 @@ struct Read {
   Signature signature;
 };
 
-Status read_matmul(const ir::Node& n, const std::string& a, const std::string& b, Read* r) {
+Status read_matmul(const ir::Node& n, Operand* a, Operand* b, Read* r) {
   PERI_ASSIGN(const cuda::MatmulDims d, cuda::matmul_dims(n));
   Product& out = r->product;
   out.m = d.m;
@@ -71,15 +94,15 @@ Status read_matmul(const ir::Node& n, const std::string& a, const std::string& b
   out.n = d.n;
   out.batch = d.batches;
   Signature& s = r->signature;
-  out.functions =
-      operands(cuda::loaded(n.in(0)->type.dtype, a + "[base + m * PERI_K + k]"),
-               cuda::loaded(n.in(1)->type.dtype, b + "[base + k * PERI_N + n]"),
-               batch_offset(d.x, d.batch, out.m * out.k, &s), batch_offset(d.w, d.batch, out.k * out.n, &s)) +
-      sum_text("sum");
+  a->at = "m * PERI_K + k";
+  b->at = "k * PERI_N + n";
+  a->base = batch_offset(d.x, d.batch, out.m * out.k, &s);
+  b->base = batch_offset(d.w, d.batch, out.k * out.n, &s);
+  out.functions = sum_text("sum");
   return Ok{};
 }
 
-Status read_gemm(const Problem& p, const ir::Node& n, const std::string& a, const std::string& b, Read* r) {
+Status read_gemm(const Problem& p, const ir::Node& n, Operand* a, Operand* b, Read* r) {
   const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
   Product& out = r->product;
   const bool across = n.i("transA") != 0, down = n.i("transB") != 0;
@@ -88,6 +111,9 @@ Status read_gemm(const Problem& p, const ir::Node& n, const std::string& a, cons
   out.k = across ? x[0] : x[1];
   out.a_along_m = across;
   out.b_along_k = down;
+  a->at = across ? "k * PERI_M + m" : "m * PERI_K + k";
+  b->at = down ? "n * PERI_K + k" : "k * PERI_N + n";
+  a->base = b->base = "  return 0;\n";
   std::string value = format("(float)(%.9g) * sum", n.f("alpha", 1.0));
   if (n.f("alpha", 1.0) == 1.0) value = "sum";
   if (n.in(2)) {
@@ -100,11 +126,7 @@ Status read_gemm(const Problem& p, const ir::Node& n, const std::string& a, cons
     const double beta = n.f("beta", 1.0);
     value += beta == 1.0 ? " + " + element : format(" + (float)(%.9g) * ", beta) + element;
   }
-  const std::string none = "  return 0;\n";
-  out.functions =
-      operands(cuda::loaded(n.in(0)->type.dtype, a + (across ? "[k * PERI_M + m]" : "[m * PERI_K + k]")),
-               cuda::loaded(n.in(1)->type.dtype, b + (down ? "[n * PERI_K + k]" : "[k * PERI_N + n]")), none, none) +
-      sum_text(value);
+  out.functions = sum_text(value);
   return Ok{};
 }
 
@@ -113,12 +135,20 @@ Result<Read> read(const Problem& p) {
   if (n.op != "gemm" && n.op != "matmul") return refused("not a matrix product");
   PERI_TRY(check_types(n));
   Read r;
-  PERI_ASSIGN(const std::string a, r.signature.value(p, *n.in(0)));
-  PERI_ASSIGN(const std::string b, r.signature.value(p, *n.in(1)));
-  r.product.few = n.in(0)->type.dtype != DType::kF32;
-  PERI_TRY(n.op == "gemm" ? read_gemm(p, n, a, b, &r) : read_matmul(n, a, b, &r));
+  Operand a, b;
+  PERI_ASSIGN(a.name, r.signature.value(p, *n.in(0)));
+  PERI_ASSIGN(b.name, r.signature.value(p, *n.in(1)));
+  a.dtype = n.in(0)->type.dtype;
+  b.dtype = n.in(1)->type.dtype;
+  Product& out = r.product;
+  out.few = a.dtype != DType::kF32;
+  PERI_TRY(n.op == "gemm" ? read_gemm(p, n, &a, &b, &r) : read_matmul(n, &a, &b, &r));
+  out.a_wide =
+      a.dtype == DType::kF32 && (out.a_along_m ? out.m : out.k) % 4 == 0 && input_index(*p.graph, n.in(0)) >= 0;
+  out.b_wide =
+      b.dtype == DType::kF32 && (out.b_along_k ? out.k : out.n) % 4 == 0 && input_index(*p.graph, n.in(1)) >= 0;
   PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &r.signature));
-  r.product.functions += finish;
+  out.functions = operands(a, b) + addresses(a, b, out) + out.functions + finish;
   return r;
 }
 
@@ -134,9 +164,11 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   return out;
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
+                                              const InstantiateContext& context) {
   PERI_ASSIGN(Read r, read(p));
-  return cuda::product_instance(r.product, config, cuda::most_elements(p), &r.signature);
+  return cuda::product_instance(r.product, config, cuda::most_elements(p), cuda::limits_of(*context.target),
+                                &r.signature);
 }
 }  // namespace
 

@@ -56,9 +56,15 @@ Result<MatchedAttention> match_attention(const ir::Node& n) {
   m.value_depth = m.v.extent[3];
   if (m.kv_heads == 0 || m.heads % m.kv_heads != 0) return refused("uneven heads");
   m.scale = static_cast<float>(n.f("scale", 1.0 / std::sqrt(static_cast<double>(m.depth))));
+  if (const double cap = n.f("softcap"); cap > 0) {
+    m.cap = static_cast<float>(cap);
+    if (!std::isnormal(m.cap)) return refused("a soft cap beyond f32");
+  }
   m.causal = n.i("causal") != 0;
   m.zero_hidden = n.i("zero_hidden_rows") != 0;
-  m.causal_offset = n.i("causal_from_first") != 0 ? 0 : m.keys - m.queries;
+  const std::vector<Dim>* const past = n.dims("past");
+  if (past && !past->front().is_const()) return refused("a past of unknown size");
+  m.causal_offset = past ? past->front().value() : m.keys - m.queries;
   if (n.in(3)) PERI_TRY(read_mask(*n.in(3), &m));
   return m;
 }

@@ -21,6 +21,13 @@ Scores scores_of(int64_t rows, int64_t keys, int64_t depth, const Side& q, const
   return s;
 }
 
+void cap_scores(Scores& s, double cap, double u) {
+  for (size_t n = 0; n < s.value.size(); ++n) {
+    s.value[n] = cap * std::tanh(s.value[n] / cap);  // moves less than its argument does
+    s.radius[n] += 8 * u * std::fabs(s.value[n]);
+  }
+}
+
 void add_to_score(Scores& s, int64_t row, int64_t key, double addend, double r, double u) {
   const size_t n = static_cast<size_t>(row * s.keys + key);
   s.radius[n] += r + 4 * u * (std::fabs(s.value[n]) + std::fabs(addend));

@@ -18,6 +18,9 @@ struct Scores {
 // scale * q kᵀ. q: rows x depth, k: keys x depth.
 Scores scores_of(int64_t rows, int64_t keys, int64_t depth, const Side& q, const Side& k, double scale, double u);
 
+// Each score becomes cap * tanh(score / cap).
+void cap_scores(Scores& s, double cap, double u);
+
 // Adds `addend` with radius `r` to score (row, key); -inf hides the key.
 void add_to_score(Scores& s, int64_t row, int64_t key, double addend, double r, double u);
 

@@ -9,6 +9,26 @@
 #include "ops/shape/indices.hpp"
 
 namespace peri::ops {
+namespace {
+
+// Number of windows. One that is larger than its padded input has no place where the definition, rounded as it says,
+// and ONNX Runtime both say so. Rounded down, they differ where the input lacks less than a stride.
+Result<Dim> places_of(const WindowSpec& spec, size_t axis, const Dim& in, bool ceil) {
+  const Dim slack = in + spec.window.pad_begin[axis] + spec.window.pad_end[axis] - spec.window.reach(axis);
+  const int64_t stride = spec.window.stride[axis];
+  Result<Dim> extent = spec.extent(axis, in, ceil);
+  if (extent.ok() || !slack.is_const()) return extent;
+  const bool by_pads = ceil && spec.auto_pad == AutoPad::kNotSet;  // kValid rounds up in a way of its own
+  if (slack.value() <= -stride && slack.value() > (by_pads ? -2 * stride : -stride - 1)) return Dim(0);
+  if (ceil || slack.value() <= -stride) return extent;
+  Error refusal = extent.error();
+  refusal.remedy =
+      "give a larger input, or export the model with a smaller window, more padding or, for the one window that ONNX "
+      "Runtime computes, ceil_mode=1";
+  return refusal;
+}
+
+}  // namespace
 
 Status infer_pool(InferContext& c) {
   const Shape& x = c.shape(0);
@@ -26,8 +46,9 @@ Status infer_pool(InferContext& c) {
       if (pad >= spec.window.reach(d))
         return invalid("a pad is not smaller than the window")
             .expecting("pads < " + std::to_string(spec.window.reach(d)))
-            .but_found(std::to_string(pad));
-    PERI_ASSIGN(Dim extent, spec.extent(d, x[d + 2], c.node.i("ceil_mode") != 0));
+            .but_found(std::to_string(pad))
+            .advise("export the model with smaller pads, or with a Pad before the pooling");
+    PERI_ASSIGN(Dim extent, places_of(spec, d, x[d + 2], c.node.i("ceil_mode") != 0));
     y.push_back(std::move(extent));
   }
   c.set(1, DType::kI64, y);

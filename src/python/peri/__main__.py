@@ -1,4 +1,5 @@
-"""`peri ...` and `python -m peri ...`: the command line of the package, i.e. the program beside its library."""
+"""`peri ...` and `python -m peri ...`: the command line of the package, i.e. the program beside its library, with this Python as the
+one whose ONNX Runtime and NVIDIA libraries it uses, unless PERI_PYTHON names another."""
 import os
 import pathlib
 import sys
@@ -6,6 +7,8 @@ import sys
 
 def main() -> None:
     program = pathlib.Path(__file__).resolve().parent / "bin" / "peri"
+    if sys.executable:
+        os.environ.setdefault("PERI_PYTHON", sys.executable)
     os.execv(program, [str(program), *sys.argv[1:]])
 
 

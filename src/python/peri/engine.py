@@ -301,7 +301,8 @@ class Engine:
         return Record(json.loads(self._native.proof()))
 
     def describe(self) -> Record:
-        """A description of the engine: backend, precision, the sizes it was tuned for, steps."""
+        """A description of the engine: backend, precision, the sizes it was tuned for, steps, and, where it has them, dimensions
+        that are fixed (`fixed_dims`) or one with another (`same_dims`)."""
         return Record(json.loads(self._native.describe()))
 
 

@@ -148,6 +148,11 @@ Status check(const ModelConfig& c) {
     return invalid(
         "an ensemble has no dynamic_batching, sequence_batching, batch_input, model_warmup or "
         "instance_group: its models have");
+  for (const WarmupConfig& w : c.warmups)
+    if (c.max_batch_size > 0 && w.batch_size > c.max_batch_size)
+      return invalid("batch_size of model_warmup '%s'", w.name.c_str())
+          .expecting(format("at most max_batch_size, %lld", static_cast<long long>(c.max_batch_size)))
+          .but_found(std::to_string(w.batch_size));
   return check_scheduling(c);
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
-#include "serve/kserve/datatype.hpp"
+#include "serve/ensemble/fit.hpp"
 
 namespace peri::serve {
 
@@ -15,103 +15,15 @@ namespace {
 
 constexpr int kSlots = 1024;
 
-struct Edge {
-  DType dtype = DType::kInvalid;
-  Shape shape;
-  std::string from;  // for messages
-};
-using Edges = std::map<std::string, Edge>;
-
-Result<plan::Port> port_of(const PortConfig& config, bool batch) {
-  plan::Port out;
-  out.name = config.name;
-  if (config.data_type.rfind("TYPE_", 0) != 0) return invalid("'%s' has no data_type", config.name.c_str());
-  const std::string name = config.data_type.substr(5);
-  PERI_ASSIGN(out.dtype, parse_datatype(name == "STRING" ? "BYTES" : name));
-  if (batch) out.shape.push_back(Dim::symbol("batch"));
-  for (size_t k = 0; k < config.dims.size(); ++k)
-    out.shape.push_back(config.dims[k] < 0 ? Dim::symbol(config.name + "." + std::to_string(k)) : Dim(config.dims[k]));
-  return out;
-}
-
-// Whether a tensor of shape `a` may have shape `b`: constant dims must be equal.
-bool may_be(const Shape& a, const Shape& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t k = 0; k < a.size(); ++k)
-    if (a[k].is_const() && b[k].is_const() && a[k].value() != b[k].value()) return false;
-  return true;
-}
-
-Status check_edge(const Edge& edge, const plan::Port& port, const std::string& what) {
-  if (edge.dtype == port.dtype && may_be(edge.shape, port.shape)) return Ok{};
-  const auto text = [](DType dtype, const Shape& shape) { return std::string(dtype_name(dtype)) + shape_text(shape); };
-  return invalid("%s is another tensor than that of %s", what.c_str(), edge.from.c_str())
-      .expecting(text(port.dtype, port.shape))
-      .but_found(text(edge.dtype, edge.shape));
-}
-
-const plan::Port* port_named(std::span<const plan::Port> ports, const std::string& name) {
-  const auto it = std::find_if(ports.begin(), ports.end(), [&](const plan::Port& p) { return p.name == name; });
-  return it == ports.end() ? nullptr : &*it;
-}
-
-// Checks a step's inputs and outputs against its model and adds its outputs to the edges.
-Status check_step(const EnsembleStep& step, const Model& model, Edges* edges) {
-  const std::string of = "of step '" + step.model + "'";
-  for (const auto& [port, tensor] : step.inputs)
-    if (!port_named(model.inputs(), port))
-      return invalid("input '%s' %s is none of the model's", port.c_str(), of.c_str());
-  for (const plan::Port& p : model.inputs()) {
-    const auto tensor = step.inputs.find(p.name);
-    if (tensor == step.inputs.end()) return invalid("input '%s' %s is given no tensor", p.name.c_str(), of.c_str());
-    PERI_TRY(check_edge(edges->at(tensor->second), p, "input '" + p.name + "' " + of));
-  }
-  for (const auto& [port, tensor] : step.outputs) {
-    const plan::Port* p = port_named(model.outputs(), port);
-    if (!p) return invalid("output '%s' %s is none of the model's", port.c_str(), of.c_str());
-    const Edge edge{p->dtype, p->shape, "output '" + port + "' " + of};
-    if (!edges->emplace(tensor, edge).second)
-      return invalid("tensor '%s' is made twice", tensor.c_str()).at_node(step.model);
-  }
-  return Ok{};
-}
-
-// Repeatedly accepts the steps whose inputs are all produced; any remaining step is part of a cycle or lacks a
-// producer.
-Status check_steps(const ModelConfig& config, const FindModel& find, Edges* edges) {
-  std::vector<const EnsembleStep*> left;
-  for (const EnsembleStep& s : config.steps) left.push_back(&s);
-  while (!left.empty()) {
-    const auto there = std::find_if(left.begin(), left.end(), [&](const EnsembleStep* s) {
-      return std::all_of(s->inputs.begin(), s->inputs.end(), [&](const auto& i) { return edges->count(i.second) > 0; });
-    });
-    if (there == left.end()) {
-      for (const auto& [port, tensor] : left.front()->inputs)
-        if (edges->count(tensor) == 0)
-          return invalid(
-              "tensor '%s', input '%s' of step '%s', is made by no step before it: none makes it, or the steps "
-              "go in a circle",
-              tensor.c_str(), port.c_str(), left.front()->model.c_str());
-    }
-    const EnsembleStep& step = **there;
-    left.erase(there);
-    const ServedPtr served = find(step.model, step.version);
-    if (!served)
-      return refused("step '%s': there is no such model%s", step.model.c_str(),
-                     step.version.empty() ? "" : (", version " + step.version).c_str());
-    PERI_TRY(check_step(step, *served->model, edges));
-  }
-  return Ok{};
-}
-
 class Ensemble final : public Forwarding, public std::enable_shared_from_this<Ensemble> {
  public:
-  Ensemble(const ModelConfig& config, FindModel find, std::vector<plan::Port> inputs, std::vector<plan::Port> outputs)
-      : steps_(config.steps),
-        most_(config.most_in_flight),
+  Ensemble(const ModelConfig& config, FindModel find, EnsemblePorts ports)
+      : config_(config),
+        steps_(config_.steps),
+        most_(config_.most_in_flight),
         find_(std::move(find)),
-        inputs_(std::move(inputs)),
-        outputs_(std::move(outputs)),
+        inputs_(std::move(ports.inputs)),
+        outputs_(std::move(ports.outputs)),
         doors_(steps_.size()) {}
   std::span<const plan::Port> inputs() const override { return inputs_; }
   std::span<const plan::Port> outputs() const override { return outputs_; }
@@ -125,16 +37,18 @@ class Ensemble final : public Forwarding, public std::enable_shared_from_this<En
   uint64_t progress() const override {
     uint64_t out = progress_.load(std::memory_order_relaxed);
     for (const EnsembleStep& s : steps_)
-      if (const ServedPtr m = find_(s.model, s.version)) out += m->model->servable().progress();
+      if (const ServedPtr m = find_(s.model, s.version, nullptr)) out += m->model->servable().progress();
     return out;
   }
   std::string trouble() const override {
     for (const EnsembleStep& s : steps_) {
-      const ServedPtr m = find_(s.model, s.version);
-      if (!m) return "its model '" + s.model + "' is not there";
-      if (const std::string why = m->model->trouble(); !why.empty()) return "its model '" + s.model + "': " + why;
+      std::string why;
+      const ServedPtr m = find_(s.model, s.version, &why);
+      if (m) why = m->model->trouble();
+      if (!why.empty()) return "its model '" + s.model + "': " + why;
     }
-    return {};
+    const auto fits = fit(config_, find_);
+    return fits.ok() ? "" : "its models no longer fit: " + fits.error().text();
   }
   void forward(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink,
                const Manner& manner) override;
@@ -146,6 +60,7 @@ class Ensemble final : public Forwarding, public std::enable_shared_from_this<En
   bool enter(const std::shared_ptr<Run>& run, size_t step);
   void leave(size_t step);
   void send_one(const std::shared_ptr<Run>& run, size_t step);
+  Error misfit(const Model& model) const;
   void came(const std::shared_ptr<Run>& run, size_t step, const Served& served, Answer answer);
   void ended(const std::shared_ptr<Run>& run, Result<std::vector<Tensor>> outputs);
 
@@ -155,7 +70,8 @@ class Ensemble final : public Forwarding, public std::enable_shared_from_this<En
     bool opening = false;  // a thread is admitting waiting requests
     std::deque<std::shared_ptr<Run>> waiting;
   };
-  const std::vector<EnsembleStep> steps_;
+  const ModelConfig config_;
+  const std::vector<EnsembleStep>& steps_;
   const int64_t most_;  // requests per step; 0: unlimited
   const FindModel find_;
   const std::vector<plan::Port> inputs_, outputs_;
@@ -252,15 +168,28 @@ static void tell(const Manner& manner, const Model& model, Call* call) {
   if (model.options().sequences) call->step = manner.step;
 }
 
+// The error of a request whose tensors do not fit the model of a step: the server's if that model was replaced by one
+// of other ports, else the client's.
+Error Ensemble::misfit(const Model& model) const {
+  if (const auto fits = fit(config_, find_); !fits.ok()) {
+    Error e = refused("the ensemble's models no longer fit: %s", fits.error().message.c_str());
+    e.expected = fits.error().expected;
+    e.found = fits.error().found;
+    return e;
+  }
+  return invalid("a tensor does not fit the model '%s' of the ensemble", model.name().c_str());
+}
+
 void Ensemble::send_one(const std::shared_ptr<Run>& run, size_t k) {
   const EnsembleStep& step = steps_[k];
-  const ServedPtr served = find_(step.model, step.version);
+  std::string why;
+  const ServedPtr served = find_(step.model, step.version, &why);
   if (!served) {
-    ended(run, refused("the ensemble's model '%s' is not there now", step.model.c_str()));
+    ended(run, refused("the ensemble's model '%s': %s", step.model.c_str(), why.c_str()));
     return leave(k);
   }
   const auto call = std::make_shared<Call>();
-  bool over = false;
+  bool over = false, fits = true;
   {
     const std::lock_guard<std::mutex> lock(run->mutex);
     over = run->over;
@@ -269,17 +198,13 @@ void Ensemble::send_one(const std::shared_ptr<Run>& run, size_t k) {
       const Tensor t = name == step.inputs.end() ? Tensor() : run->tensors.at(name->second);
       Shape shape;
       for (const int64_t d : t.dims()) shape.push_back(Dim(d));
-      if (t.dtype() != p.dtype || !may_be(shape, p.shape)) {
-        call->inputs.clear();
-        break;
-      }
+      fits = fits && t.dtype() == p.dtype && may_be(shape, p.shape);
       call->inputs.push_back(t);
     }
-    if (!call->inputs.empty() && !over) run->open[k] = {served, call};
+    if (fits && !over) run->open[k] = {served, call};
   }
-  if (call->inputs.empty())
-    ended(run, invalid("a tensor does not fit the model '%s' of the ensemble", step.model.c_str()));
-  if (call->inputs.empty() || over) return leave(k);
+  if (!fits) ended(run, misfit(*served->model));
+  if (!fits || over) return leave(k);
   tell(run->manner, *served->model, call.get());
   call->done = [self = shared_from_this(), run, k, model = served.get()](Answer a) {
     self->came(run, k, *model, std::move(a));
@@ -303,12 +228,16 @@ void Ensemble::came(const std::shared_ptr<Run>& run, size_t k, const Served& ser
   }
   std::vector<size_t> next;
   std::vector<Tensor> outputs;
+  bool fits = true;
   {
     const std::lock_guard<std::mutex> lock(run->mutex);
     const auto ports = served.model->outputs();
-    for (const auto& [port, tensor] : steps_[k].outputs)
-      for (size_t p = 0; p < ports.size() && p < answer.outputs.size(); ++p)
-        if (ports[p].name == port) run->tensors[tensor] = answer.outputs[p];
+    for (const auto& [port, tensor] : steps_[k].outputs) {
+      const auto at = std::ranges::find(ports, port, &plan::Port::name);
+      const auto p = static_cast<size_t>(at - ports.begin());
+      fits = fits && p < answer.outputs.size();
+      if (p < answer.outputs.size()) run->tensors[tensor] = answer.outputs[p];
+    }
     ++run->done;
     if (run->over) return;
     next = run->due(steps_);
@@ -316,6 +245,7 @@ void Ensemble::came(const std::shared_ptr<Run>& run, size_t k, const Served& ser
       for (const plan::Port& p : outputs_)
         if (const auto t = run->tensors.find(p.name); t != run->tensors.end()) outputs.push_back(t->second);
   }
+  if (!fits) return ended(run, misfit(*served.model));
   if (!outputs.empty() && outputs.size() == outputs_.size()) return ended(run, std::move(outputs));
   send(run, std::move(next));
 }
@@ -350,33 +280,23 @@ bool Ensemble::cancel(uint64_t ticket) {
 }  // namespace
 
 Result<std::shared_ptr<runtime::Servable>> make_ensemble(const ModelConfig& config, FindModel find) {
-  const bool batch = config.max_batch_size > 0;
-  std::vector<plan::Port> inputs, outputs;
-  Edges edges;
-  if (config.inputs.empty() || config.outputs.empty())
-    return invalid("the configuration of an ensemble names its inputs and outputs");
-  for (const PortConfig& c : config.inputs) {
-    PERI_ASSIGN(plan::Port p, port_of(c, batch));
-    if (!edges.emplace(p.name, Edge{p.dtype, p.shape, "the ensemble's input '" + p.name + "'"}).second)
-      return invalid("the input '%s' stands twice", p.name.c_str());
-    inputs.push_back(std::move(p));
+  PERI_ASSIGN(EnsemblePorts ports, fit(config, find));
+  return std::shared_ptr<runtime::Servable>(std::make_shared<Ensemble>(config, std::move(find), std::move(ports)));
+}
+
+Status check_no_circle(const std::string& name, const ModelConfig& config, const FindModel& find) {
+  for (const EnsembleStep& s : config.steps) {
+    const ServedPtr served = find(s.model, s.version, nullptr);
+    if (s.model == name || (served && !check_no_circle(name, served->config, find).ok()))
+      return refused("step '%s' leads back to the ensemble itself: its models go in a circle", s.model.c_str());
   }
-  PERI_TRY(check_steps(config, find, &edges));
-  for (const PortConfig& c : config.outputs) {
-    PERI_ASSIGN(plan::Port p, port_of(c, batch));
-    const auto made = edges.find(p.name);
-    if (made == edges.end()) return invalid("the output '%s' is made by no step", p.name.c_str());
-    PERI_TRY(check_edge(made->second, p, "the ensemble's output '" + p.name + "'"));
-    outputs.push_back(std::move(p));
-  }
-  return std::shared_ptr<runtime::Servable>(
-      std::make_shared<Ensemble>(config, std::move(find), std::move(inputs), std::move(outputs)));
+  return Ok{};
 }
 
 void queue_ensemble(const ModelConfig& config, const FindModel& find, ModelOptions* options) {
   QueuePolicy& queue = options->queue;
   for (const EnsembleStep& s : config.steps) {
-    const ServedPtr served = find(s.model, s.version);
+    const ServedPtr served = find(s.model, s.version, nullptr);
     if (!served) continue;
     const ModelOptions& of = served->model->options();
     if (of.queue.priority_levels > queue.priority_levels) {

@@ -5,6 +5,8 @@
 
 namespace peri::serve {
 
+constexpr int kMaxPasses = 8;  // over all models at a look: ensembles of ensembles, so deep
+
 // State of one model; outlives the model if a canary's answer is late.
 struct Health::Watched {
   std::mutex mutex;
@@ -91,7 +93,15 @@ void Health::ask(const ServedPtr& served, const std::shared_ptr<Watched>& canary
   served->model->submit(call);
 }
 
+// An ensemble may have the troubles of its models, and be a model of another one: again until nothing is new.
 void Health::look(int64_t now) {
+  const std::lock_guard<std::mutex> looking(look_mutex_);
+  for (int k = 0; k < kMaxPasses && look_once(now); ++k) {}
+}
+
+// Whether a model's state has changed.
+bool Health::look_once(int64_t now) {
+  bool news = false;
   for (auto& [model, canary] : canaries_) canary->seen = false;
   const std::optional<Error> lost = options_.lost ? options_.lost() : std::nullopt;
   for (const ServedPtr& s : repository_.all()) {
@@ -118,9 +128,11 @@ void Health::look(int64_t now) {
                     model.name() + " version " + model.version_text() +
                         (why.empty() ? " is ready again" : " is not ready: " + why)});
     model.set_trouble(std::move(why));
+    news = true;
     if (options_.changed) options_.changed();
   }
   std::erase_if(canaries_, [](const auto& row) { return !row.second->seen; });
+  return news;
 }
 
 }  // namespace peri::serve

@@ -34,7 +34,8 @@ class Health {
   Health(const Health&) = delete;
   Health& operator=(const Health&) = delete;
 
-  // Checks every model once; called periodically by the thread of start().
+  // Checks every model once; called periodically by the thread of start(), and by any thread on which models were
+  // loaded or unloaded, since ensembles depend on them.
   void look(int64_t now);
   void start();
   // Checks memory. Above `memory_full` the batch sizes of every model are halved at each check.
@@ -43,11 +44,13 @@ class Health {
 
  private:
   struct Watched;
+  bool look_once(int64_t now);
   void ask(const ServedPtr& served, const std::shared_ptr<Watched>& canary);
 
   const Repository& repository_;
   const HealthOptions options_;
-  std::map<const Model*, std::shared_ptr<Watched>> canaries_;
+  std::mutex look_mutex_;
+  std::map<const Model*, std::shared_ptr<Watched>> canaries_;  // guarded by look_mutex_
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/file.hpp"
+#include "base/shell_word.hpp"
 
 namespace peri::serve {
 
@@ -136,8 +137,22 @@ Result<std::shared_ptr<TlsContext>> TlsContext::open(const std::string& certific
   PERI_ASSIGN(const std::string pem, read_file(certificate, kMaxPem));
   if (pem.empty() || SSL_CTX_use_certificate_chain_file(out->ctx, certificate.c_str()) != 1)
     return invalid("the certificate cannot be used: %s", reason().c_str()).in_file(certificate).expecting("PEM");
-  if (SSL_CTX_use_PrivateKey_file(out->ctx, key.c_str(), SSL_FILETYPE_PEM) != 1 ||
-      SSL_CTX_check_private_key(out->ctx) != 1)
+  bool encrypted = false;  // a passphrase was asked for
+  SSL_CTX_set_default_passwd_cb_userdata(out->ctx, &encrypted);
+  SSL_CTX_set_default_passwd_cb(out->ctx, [](char*, int, int, void* asked) {
+    *static_cast<bool*>(asked) = true;
+    return -1;
+  });
+  const bool usable = SSL_CTX_use_PrivateKey_file(out->ctx, key.c_str(), SSL_FILETYPE_PEM) == 1;
+  SSL_CTX_set_default_passwd_cb_userdata(out->ctx, nullptr);
+  if (encrypted) {
+    ERR_clear_error();
+    return refused("the private key is encrypted, and a server has nobody to ask for its passphrase")
+        .in_file(key)
+        .advise("decrypt it into a file that only the server can read: umask 077; openssl pkey -in " + shell_word(key) +
+                " -out PLAIN");
+  }
+  if (!usable || SSL_CTX_check_private_key(out->ctx) != 1)
     return invalid("the private key cannot be used: %s", reason().c_str()).in_file(key).expecting("PEM");
   return std::shared_ptr<TlsContext>(std::move(out));
 }

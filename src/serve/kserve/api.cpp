@@ -35,7 +35,10 @@ static std::vector<std::string_view> split_path(std::string_view target, std::de
 }
 
 Api::Api(Repository& repository, ApiOptions options)
-    : repository_(repository), options_(std::move(options)), began_ns_(now_ns()) {}
+    : repository_(repository),
+      options_(std::move(options)),
+      waiting_(std::make_shared<Waiting>()),
+      began_ns_(now_ns()) {}
 
 // Liveness is for supervisors of processes: it reveals nothing and needs no key.
 static bool asks_liveness(std::string_view target) { return target.substr(0, target.find('?')) == "/v2/health/live"; }
@@ -105,7 +108,10 @@ void Api::handle(const std::shared_ptr<Exchange>& exchange, Way way) {
 }
 
 void Api::reply(Work& work, HttpReply reply) {
-  if (std::exchange(work.replied, true)) return;
+  {
+    const std::lock_guard<std::mutex> lock(work.mutex);
+    if (std::exchange(work.replied, true)) return;
+  }
   if (const auto record = std::move(work.record)) {
     record->status = reply.status;
     record->reply_bytes = reply.body_bytes();
@@ -271,6 +277,7 @@ void Api::infer(const std::shared_ptr<Work>& work, std::string_view model, std::
   // The model holds the call, and thereby the work, until it is answered.
   call.done = [this, w = work.get()](Answer a) { answer(*w, std::move(a)); };
   const CallPtr pointer(work, &call);
+  answer_later(work);
   const std::shared_ptr<Exchange> exchange = work->exchange;  // the work may be destroyed when submit() returns
   work->served->model->submit(pointer);
   exchange->on_gone([weak = std::weak_ptr<Work>(work)] {
@@ -291,6 +298,7 @@ void Api::texts(const std::shared_ptr<Work>& work, TextForm form, ServedPtr serv
   const std::shared_ptr<Exchange> exchange = work->exchange;
   const auto job = run_texts(form, std::move(served), std::move(request), status_of,
                              [this, work](HttpReply r) { reply(*work, std::move(r)); });
+  answer_later(work);
   job->start();
   exchange->on_gone([weak = std::weak_ptr<TextJob>(job)] {
     if (const auto j = weak.lock()) j->cancel();
@@ -325,6 +333,16 @@ void Api::route_openai(const std::shared_ptr<Work>& work, std::span<const std::s
 }
 
 void Api::answer(Work& work, Answer a) {
+  HttpReply out;
+  {
+    const std::lock_guard<std::mutex> lock(work.mutex);
+    if (work.replied) return;  // given up
+    out = reply_of(work, std::move(a));
+  }
+  reply(work, std::move(out));
+}
+
+HttpReply Api::reply_of(Work& work, Answer a) {
   if (RequestRecord* r = work.record.get()) {
     r->queued_ns = a.arrived_ns;
     r->began_ns = a.began_ns;
@@ -337,7 +355,7 @@ void Api::answer(Work& work, Answer a) {
   if (a.error) {
     HttpReply out = error_reply(status_of(*a.error), told(*a.error));
     if (a.retry_after_ns > 0) out.retry_after_s = (a.retry_after_ns + 999'999'999) / 1'000'000'000;
-    return reply(work, std::move(out));
+    return out;
   }
   const Model& model = *work.served->model;
   InferForm* form = work.exchange->request().form;
@@ -347,7 +365,7 @@ void Api::answer(Work& work, Answer a) {
     return form ? form->reply(model.name(), model.version_text(), work.request, ports, std::move(a.outputs))
                 : infer_reply(model.name(), model.version_text(), work.request, ports, std::move(a.outputs));
   });
-  if (!made.ok()) return reply(work, error_reply(status_of(made.error()), told(made.error())));
+  if (!made.ok()) return error_reply(status_of(made.error()), told(made.error()));
   if (work.accepts && made->body_bytes() >= 256) {
     Compressor c(*work.accepts);
     c.add(std::as_bytes(std::span(made->text)));
@@ -356,7 +374,7 @@ void Api::answer(Work& work, Answer a) {
     made->pieces.clear();
     made->content_encoding = *work.accepts == Compression::kGzip ? "gzip" : "deflate";
   }
-  reply(work, std::move(*made));
+  return std::move(*made);
 }
 
 }  // namespace peri::serve

@@ -44,6 +44,8 @@ class Api {
   // From now on the server is live and not ready, and no request waits for others to join its batch.
   void drain();
   int64_t open() const { return open_; }  // requests not answered yet
+  // Answers every request that waits for a model with 503: the server ends without its answer.
+  void give_up();
   // Metrics in OpenMetrics text format.
   std::string metrics() const;
   // HTTP status of the readiness of a model (empty: of the server with all models): 200, 400, or 404: no such model.
@@ -53,6 +55,8 @@ class Api {
 
  private:
   struct Work;
+  class Waiting;
+  void answer_later(const std::shared_ptr<Work>& work);
   void route(const std::shared_ptr<Work>& work);
   void route_models(const std::shared_ptr<Work>& work, std::span<const std::string_view> path);
   void route_repository(const std::shared_ptr<Work>& work, std::span<const std::string_view> path);
@@ -65,11 +69,13 @@ class Api {
   void texts(const std::shared_ptr<Work>& work, TextForm form, ServedPtr served, TextRequest request);
   Result<TextRequest> read_texts(Work& work, TextForm form);
   void answer(Work& work, Answer answer);
+  HttpReply reply_of(Work& work, Answer answer);
   void reply(Work& work, HttpReply reply);
   Status read_body(Work& work);
 
   Repository& repository_;
   const ApiOptions options_;
+  const std::shared_ptr<Waiting> waiting_;
   std::atomic<bool> draining_{false};
   std::atomic<int64_t> open_{0};
   const int64_t began_ns_;

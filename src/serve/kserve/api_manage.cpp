@@ -94,6 +94,7 @@ void Api::route_repository(const std::shared_ptr<Work>& work, std::span<const st
                                       "failed to " + what + " '" + name + "', " + told(s.error())));
   };
   if (!plain_name(name)) return reply(*work, error_reply(400, "this is not a valid model name"));
+  answer_later(work);
   path[2] == "load" ? repository_.load(name, std::move(asked->config), done)
                     : repository_.unload(name, asked->dependents, done);
 }

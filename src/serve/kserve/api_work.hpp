@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/compressed.hpp"
 #include "serve/kserve/api.hpp"
@@ -12,7 +14,22 @@
 
 namespace peri::serve {
 
-struct Api::Work {
+// The requests whose replies come later, from other threads.
+class Api::Waiting {
+ public:
+  void add(Work& work);
+  void remove(Work& work);
+  std::vector<std::shared_ptr<Work>> all();
+
+ private:
+  std::mutex mutex_;  // also of the links of those listed
+  Work* first_ = nullptr;
+};
+
+struct Api::Work : std::enable_shared_from_this<Api::Work> {
+  ~Work() {
+    if (waiting) waiting->remove(*this);
+  }
   std::shared_ptr<Exchange> exchange;
   ServedPtr served;
   InferRequest request;
@@ -20,7 +37,12 @@ struct Api::Work {
   std::span<const std::byte> body;
   std::shared_ptr<const void> body_owner;
   std::optional<Compression> accepts;
+  // Between the thread that has the answer and the one that gives it up: of `replied`, and, once it is listed, of all
+  // that a reply reads.
+  std::mutex mutex;
   bool replied = false;
+  std::shared_ptr<Waiting> waiting;  // null: not listed
+  Work *before = nullptr, *after = nullptr;
   Way way = Way::kPublic;
   std::unique_ptr<RequestRecord> record;  // null without an Observer; outlives the request's views
 };

@@ -247,6 +247,7 @@ std::string describe_config(const Served& served) {
   for (const int64_t s : served.model->options().queue.sizes) sizes += (sizes.empty() ? "" : ",") + std::to_string(s);
   if (c.wants_batches()) w.key("peri_batch_sizes").begin_object().field("string_value", sizes).end_object();
   if (!served.note.empty()) w.key("peri_note").begin_object().field("string_value", served.note).end_object();
+  for (const auto& [key, value] : served.told) w.key(key).begin_object().field("string_value", value).end_object();
   w.end_object().end_object();
   return w.take();
 }

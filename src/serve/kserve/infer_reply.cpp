@@ -1,6 +1,9 @@
 // Members are in Triton's order.
 #include "serve/kserve/infer_reply.hpp"
 
+#include <algorithm>
+
+#include "base/utf8.hpp"
 #include "serve/kserve/datatype.hpp"
 
 namespace peri::serve {
@@ -21,6 +24,13 @@ static void write_elements(const Tensor& t, JsonWriter& w) {
       w.number(t.f64(k));
   }
   w.end_array();
+}
+
+// JSON cannot hold texts that are not UTF-8.
+static Status check_texts(const std::string& output, const Tensor& t) {
+  if (t.dtype() != DType::kString || std::ranges::all_of(t.string_values(), utf8_valid)) return Ok{};
+  return invalid("output '%s' holds bytes that are not UTF-8, which JSON cannot carry", output.c_str())
+      .advise("ask for it in binary: \"parameters\":{\"binary_data\":true} of the output");
 }
 
 // Strings, each preceded by its length.
@@ -60,6 +70,7 @@ Result<HttpReply> infer_reply(const std::string& model, const std::string& versi
     for (const int64_t d : t.dims()) w.value(d);
     w.end_array();
     if (!wanted.binary) {
+      PERI_TRY(check_texts(port.name, t));
       w.key("data");
       write_elements(t, w);
     } else {

@@ -266,14 +266,22 @@ Status put_element(const Json& v, const InferLimits& limits, Tensor* t, int64_t 
     PERI_ASSIGN(const uint64_t n, v.as_uint());
     t->mutable_as<uint64_t>()[at] = n;
   } else if (is_integer(dtype)) {
-    PERI_ASSIGN(const int64_t n, v.as_int());
     const int bits = dtype_bits(dtype);
     const int64_t most = bits < 64 ? (int64_t{1} << (is_signed(dtype) ? bits - 1 : bits)) - 1 : INT64_MAX;
     const int64_t least = is_signed(dtype) ? ~most : 0;
-    if (n < least || n > most)
-      return invalid("%lld is out of the range of %s", static_cast<long long>(n),
-                     std::string(datatype_name(dtype)).c_str());
-    t->set_i64(at, n);
+    const std::string range =
+        format("a whole number from %lld to %lld", static_cast<long long>(least), static_cast<long long>(most));
+    Result<int64_t> n = v.as_int();
+    if (!n.ok()) {
+      Error e = std::move(n).error();
+      e.expected = range;
+      return e;
+    }
+    if (*n < least || *n > most)
+      return invalid("%lld is out of the range of %s", static_cast<long long>(*n),
+                     std::string(datatype_name(dtype)).c_str())
+          .expecting(range);
+    t->set_i64(at, *n);
   } else if (dtype == DType::kF32) {
     PERI_ASSIGN(const double n, read_real(v));
     const auto rounded = static_cast<float>(n);

@@ -1,6 +1,8 @@
 // Messages of KServe v2 are few and flat: this file encodes and decodes the needed fields itself.
 #include "base/json.hpp"
 #include "serve/load/http2.hpp"
+#include "serve/load/sequence.hpp"
+#include "serve/load/wanted.hpp"
 
 namespace peri::serve {
 namespace {
@@ -47,8 +49,8 @@ bool take_field(std::string_view* in, Field* out) {
   return true;
 }
 
-// Writes one input of the metadata as JSON.
-bool add_input(std::string_view in, JsonWriter* w) {
+// Writes one input or output of the metadata as JSON.
+bool add_port(std::string_view in, JsonWriter* w) {
   std::string name, type;
   std::vector<int64_t> dims;
   for (Field f; !in.empty();) {
@@ -69,17 +71,55 @@ bool add_input(std::string_view in, JsonWriter* w) {
 // Converts ModelMetadataResponse to the JSON of the same HTTP request. Errors: kInvalid.
 Result<std::string> metadata_json(std::string_view in) {
   JsonWriter w;
-  w.begin_object().key("inputs").begin_array();
-  for (Field f; !in.empty();)
-    if (!take_field(&in, &f) || (f.number == 4 && !add_input(f.bytes, &w)))
-      return invalid("the server's metadata of the model is not a message of KServe v2");
-  return w.end_array().end_object().take();
+  w.begin_object();
+  for (const auto& [key, number] : {std::pair{"inputs", 4u}, std::pair{"outputs", 5u}}) {
+    w.key(key).begin_array();
+    std::string_view rest = in;
+    for (Field f; !rest.empty();)
+      if (!take_field(&rest, &f) || (f.number == number && !add_port(f.bytes, &w)))
+        return invalid("the server's metadata of the model is not a message of KServe v2");
+    w.end_array();
+  }
+  return w.end_object().take();
 }
 
-std::string infer_message(const LoadSubject& subject, const std::vector<LoadTensor>& tensors) {
+// An output of ModelInferResponse: its name and type.
+bool read_output(std::string_view in, AnswerTensor* out) {
+  for (Field f; !in.empty();) {
+    if (!take_field(&in, &f)) return false;
+    if (f.number == 1) out->name = f.bytes;
+    if (f.number == 2) out->type = f.bytes;
+  }
+  return true;
+}
+
+// The beginning of every message about the model: its name and version.
+std::string named_message(const LoadSubject& subject) {
   std::string out;
   put_bytes(1, subject.model, &out);
   if (!subject.version.empty()) put_bytes(2, subject.version, &out);
+  return out;
+}
+
+// An entry of the parameters, with the value of this field of InferParameter: 1: bool, 2: int64.
+void put_parameter(std::string_view name, int field, uint64_t value, std::string* out) {
+  std::string choice, entry;
+  put_varint(static_cast<uint64_t>(field) << 3, &choice);
+  put_varint(value, &choice);
+  put_bytes(1, name, &entry);
+  put_bytes(2, choice, &entry);
+  put_bytes(4, entry, out);
+}
+
+// `step`: of the sequence that it is of; null: of none.
+std::string infer_message(const LoadSubject& subject, const std::vector<LoadTensor>& tensors,
+                          const LoadStep* step = nullptr) {
+  std::string out = named_message(subject);
+  if (step) {
+    put_parameter("sequence_id", 2, step->id, &out);
+    put_parameter("sequence_start", 1, step->start, &out);
+    put_parameter("sequence_end", 1, step->end, &out);
+  }
   for (const LoadTensor& t : tensors) {
     std::string input, dims;
     put_bytes(1, t.name, &input);
@@ -92,15 +132,60 @@ std::string infer_message(const LoadSubject& subject, const std::vector<LoadTens
   return out;
 }
 
-std::shared_ptr<const GrpcRequest> call_of(const Endpoint& where, std::string_view method, std::string_view message) {
-  return std::make_shared<const GrpcRequest>(grpc_request(where, std::string(kService).append(method), message));
+std::shared_ptr<const GrpcRequest> call_of(const Endpoint& where, std::string_view method, std::string_view message,
+                                           std::vector<LoadTensor> wanted = {}) {
+  GrpcRequest out = grpc_request(where, std::string(kService).append(method), message);
+  out.wanted = std::move(wanted);
+  return std::make_shared<const GrpcRequest>(std::move(out));
 }
 }  // namespace
 
-Result<WireMaker> grpc_wire(const LoadSubject& subject, int64_t* rows) {
-  std::string asked;
-  put_bytes(1, subject.model, &asked);
-  if (!subject.version.empty()) put_bytes(2, subject.version, &asked);
+// Whether the model's configuration says that it is stateful; a server that has none to show has no such models.
+static bool takes_sequences(const LoadSubject& subject) {
+  constexpr uint64_t kConfig = 1, kSequenceBatching = 13;  // of ModelConfigResponse, of ModelConfig
+  Http2Wire wire(call_of(subject.endpoint, "ModelConfig", named_message(subject)), kMaxMetadata);
+  wire.keep_answer();
+  if (!talk_once(subject.endpoint, wire, 10000).ok() || !wire.failure().empty() || wire.answer().size() < kPrefix)
+    return false;
+  std::string_view in = std::string_view(wire.answer()).substr(kPrefix);
+  Field f;
+  while (!in.empty() && take_field(&in, &f))
+    if (f.number == kConfig) {
+      Field inner;
+      for (std::string_view config = f.bytes; !config.empty() && take_field(&config, &inner);)
+        if (inner.number == kSequenceBatching) return true;
+    }
+  return false;
+}
+
+// `next`: the content of each call. `checked`: answers are compared.
+static std::unique_ptr<Wire> wire_of(std::function<std::shared_ptr<const GrpcRequest>()> next, bool checked,
+                                     const Endpoint& at) {
+  auto calls = std::make_unique<Http2Wire>(std::move(next), UINT64_MAX);
+  if (checked) calls->keep_answer();
+  std::unique_ptr<Wire> made = std::move(calls);
+  if (at.secure) made = over_tls(std::move(made), at, "h2");
+  return made;
+}
+
+std::string grpc_differs(std::span<const LoadTensor> wanted, std::string_view messages) {
+  if (messages.size() < kPrefix || messages[0] != 0) return "the answer is not a message of gRPC";
+  messages.remove_prefix(kPrefix);
+  std::vector<AnswerTensor> got;
+  std::vector<std::string_view> raw;
+  for (Field f; !messages.empty();) {
+    bool good = take_field(&messages, &f);
+    if (good && f.number == 5) good = read_output(f.bytes, &got.emplace_back());
+    if (good && f.number == 6) raw.push_back(f.bytes);
+    if (!good) return "the answer is not a message of KServe v2";
+  }
+  if (raw.size() != got.size()) return "the answer has outputs without raw_output_contents";
+  for (size_t k = 0; k < raw.size(); ++k) got[k].bytes = raw[k];
+  return differs(wanted, got);
+}
+
+Result<WireMaker> grpc_wire(const LoadSubject& subject, LoadFacts* facts) {
+  const std::string asked = named_message(subject);
   Http2Wire wire(call_of(subject.endpoint, "ModelMetadata", asked), kMaxMetadata);
   wire.keep_answer();
   PERI_TRY(talk_once(subject.endpoint, wire, 10000));
@@ -113,19 +198,38 @@ Result<WireMaker> grpc_wire(const LoadSubject& subject, int64_t* rows) {
   if (wire.answer().size() < kPrefix || wire.answer()[0] != 0)
     return invalid("the server's metadata of the model is not a message of gRPC").in_file(where);
   PERI_ASSIGN(const std::string json, metadata_json(std::string_view(wire.answer()).substr(kPrefix)));
-  auto all = tensors_of(subject, json);
+  auto all = requests_of(subject, json);
   if (!all.ok() && !all.error().file.empty()) return std::move(all).error();
   if (!all.ok()) return std::move(all).error().in_file(where);
-  if (rows) *rows = rows_of((*all)[0]);
-  std::vector<std::shared_ptr<const GrpcRequest>> requests;
-  for (const std::vector<LoadTensor>& tensors : *all) {
-    requests.push_back(call_of(subject.endpoint, "ModelInfer", infer_message(subject, tensors)));
-    if (requests.back()->message.size() > size_t{1} << 31) return usage("a request of more than 2 GiB: gRPC has none");
+  LoadFacts known = facts_of(*all);
+  constexpr size_t kMaxMessage = size_t{1} << 31;
+  for (const LoadRequest& r : *all)
+    if (infer_message(subject, r.inputs).size() > kMaxMessage)
+      return usage("a request of more than 2 GiB: gRPC has none");
+  SequenceTerms terms = subject.sequence;
+  if (terms.length == 0 && takes_sequences(subject)) terms.length = SequenceTerms::kDefaultLength;
+  known.sequence = terms.length;
+  if (facts) *facts = known;
+  if (terms.length == 0) {
+    std::vector<std::shared_ptr<const GrpcRequest>> requests;
+    for (LoadRequest& r : *all)
+      requests.push_back(
+          call_of(subject.endpoint, "ModelInfer", infer_message(subject, r.inputs), std::move(r.wanted)));
+    const auto turning = std::make_shared<Turning<std::shared_ptr<const GrpcRequest>>>(std::move(requests));
+    return WireMaker([turning, known, at = subject.endpoint] {
+      return wire_of([turning] { return turning->next(); }, known.checked, at);
+    });
   }
-  const auto turning = std::make_shared<Turning<std::shared_ptr<const GrpcRequest>>>(std::move(requests));
-  return WireMaker([turning, at = subject.endpoint]() -> std::unique_ptr<Wire> {
-    auto made = std::make_unique<Http2Wire>([turning] { return turning->next(); }, UINT64_MAX);
-    return at.secure ? over_tls(std::move(made), at, "h2") : std::move(made);
+  const auto sequences = std::make_shared<LoadSequences>(terms);
+  const auto turning = std::make_shared<Turning<LoadRequest>>(std::move(*all));
+  return WireMaker([=]() {
+    const auto its = std::make_shared<LoadSequence>(sequences);
+    const auto next = [=] {
+      const LoadStep step = its->next();
+      const LoadRequest& r = turning->next();
+      return call_of(subject.endpoint, "ModelInfer", infer_message(subject, r.inputs, &step), r.wanted);
+    };
+    return in_sequence(wire_of(next, known.checked, subject.endpoint), its);
   });
 }
 

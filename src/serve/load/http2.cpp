@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "serve/load/wanted.hpp"
+
 namespace peri::serve {
 
 namespace {
@@ -152,6 +154,8 @@ GrpcRequest grpc_request(const Endpoint& where, std::string_view method, std::st
   out.message += message;
   return out;
 }
+
+std::string Http2Wire::wrong() const { return request_->wanted.empty() ? "" : grpc_differs(request_->wanted, answer_); }
 
 void Http2Wire::begin() {
   in_.clear();

@@ -10,6 +10,7 @@ namespace peri::serve {
 struct GrpcRequest {
   std::string headers;  // encoded with HPACK
   std::string message;  // with its gRPC prefix
+  std::vector<LoadTensor> wanted = {};
 };
 // A call of a method, such as "/inference.GRPCInferenceService/ModelInfer", with a protobuf message.
 GrpcRequest grpc_request(const Endpoint& where, std::string_view method, std::string_view message);
@@ -28,6 +29,8 @@ class Http2Wire final : public Wire {
   std::string_view more() override;
   std::string failure() const override { return failure_; }
   std::string said() const override { return said_; }
+  // REQUIRES: keep_answer().
+  std::string wrong() const override;
   bool keep_open() const override { return !going_ && stream_ < (1u << 30); }
   // The answer's messages, each with its prefix; kept only after keep_answer().
   void keep_answer() { keeps_ = true; }

@@ -3,16 +3,21 @@
 
 #include "base/json.hpp"
 #include "serve/load/reply_parser.hpp"
-#include "serve/load/wire.hpp"
+#include "serve/load/sequence.hpp"
+#include "serve/load/wanted.hpp"
 
 namespace peri::serve {
 namespace {
 
 class HttpWire final : public Wire {
  public:
-  explicit HttpWire(std::shared_ptr<Turning<std::string>> requests) : requests_(std::move(requests)) {
+  // `next`: the next request, valid until its next call.
+  explicit HttpWire(std::function<const HttpRequestText*()> next) : next_(std::move(next)) {
     parser_.body = [this](std::string_view piece) {
-      if (parser_.status() != 200) body_.append(piece.substr(0, kMaxBody - std::min(kMaxBody, body_.size())));
+      if (parser_.status() != 200)
+        body_.append(piece.substr(0, kMaxBody - std::min(kMaxBody, body_.size())));
+      else if (!asked_->wanted.empty())
+        body_ += piece;
       return true;
     };
   }
@@ -20,7 +25,8 @@ class HttpWire final : public Wire {
   std::string_view ask() override {
     parser_.begin();
     body_.clear();
-    return requests_->next();
+    asked_ = next_();
+    return asked_->text;
   }
   Heard hear(std::string_view bytes) override {
     size_t taken = 0;
@@ -38,13 +44,17 @@ class HttpWire final : public Wire {
     const auto words = error ? error->as_string() : Result<std::string_view>(std::string_view(body_));
     return words.ok() ? std::string(words->substr(0, kMaxSaid)) : "";
   }
+  std::string wrong() const override {
+    return asked_->wanted.empty() ? "" : http_differs(asked_->wanted, body_, parser_.json_bytes());
+  }
   bool keep_open() const override { return parser_.keep_alive(); }
 
  private:
   static constexpr size_t kMaxBody = 4096;
-  const std::shared_ptr<Turning<std::string>> requests_;
+  const std::function<const HttpRequestText*()> next_;
+  const HttpRequestText* asked_ = nullptr;  // the last request
   ReplyParser parser_;
-  std::string body_;  // of a failure, its first bytes
+  std::string body_;  // of a failure, its first bytes; of an answer that is compared, all
 };
 
 std::string model_path(const LoadSubject& subject) {
@@ -53,7 +63,9 @@ std::string model_path(const LoadSubject& subject) {
 }
 }  // namespace
 
-static std::string request_with(const LoadSubject& subject, const std::vector<LoadTensor>& all) {
+// `step`: of the sequence that it is of; null: of none.
+static std::string request_with(const LoadSubject& subject, const std::vector<LoadTensor>& all,
+                                const LoadStep* step = nullptr) {
   JsonWriter w;
   std::string tensors;
   w.begin_object().key("inputs").begin_array();
@@ -64,7 +76,9 @@ static std::string request_with(const LoadSubject& subject, const std::vector<Lo
     w.field("binary_data_size", static_cast<uint64_t>(t.bytes.size())).end_object().end_object();
     tensors += t.bytes;
   }
-  w.end_array().key("parameters").begin_object().field("binary_data_output", true).end_object().end_object();
+  w.end_array().key("parameters").begin_object().field("binary_data_output", true);
+  if (step) w.field("sequence_id", step->id).field("sequence_start", step->start).field("sequence_end", step->end);
+  w.end_object().end_object();
   const std::string head = w.take();
   std::string out =
       "POST " + model_path(subject) + "/infer HTTP/1.1\r\n" + subject.endpoint.fields() +
@@ -73,28 +87,61 @@ static std::string request_with(const LoadSubject& subject, const std::vector<Lo
   return out + head + tensors;
 }
 
-Result<std::vector<std::string>> http_requests(const LoadSubject& subject, std::string_view json, int64_t* rows) {
-  PERI_ASSIGN(const auto all, tensors_of(subject, json));
-  if (rows) *rows = rows_of(all[0]);
-  std::vector<std::string> out;
-  for (const std::vector<LoadTensor>& tensors : all) out.push_back(request_with(subject, tensors));
+Result<std::vector<HttpRequestText>> http_requests(const LoadSubject& subject, std::string_view json,
+                                                   LoadFacts* facts) {
+  PERI_ASSIGN(auto all, requests_of(subject, json));
+  if (facts) *facts = facts_of(all);
+  std::vector<HttpRequestText> out;
+  for (LoadRequest& r : all) out.push_back({request_with(subject, r.inputs), std::move(r.wanted)});
   return out;
 }
 
-Result<WireMaker> http_wire(const LoadSubject& subject, int64_t* rows) {
+// Whether the model's configuration says that it is stateful; a server that has none to show has no such models.
+static bool takes_sequences(const LoadSubject& subject) {
+  const auto said = http_ask(subject.endpoint, "GET", model_path(subject) + "/config");
+  if (!said.ok() || said->status != 200) return false;
+  const auto json = parse_json(said->body);
+  return json.ok() && json->find("sequence_batching");
+}
+
+Result<WireMaker> http_wire(const LoadSubject& subject, LoadFacts* facts) {
   PERI_ASSIGN(const HttpAnswer said, http_ask(subject.endpoint, "GET", model_path(subject)));
   if (said.status == 401) return asks_for_key(subject.endpoint);
   if (said.status != 200)
     return invalid("the server knows no model '%s' that is ready: status %d, %s", subject.model.c_str(), said.status,
                    said.body.substr(0, 300).c_str())
         .in_file(subject.endpoint.text());
-  auto made = http_requests(subject, said.body, rows);
-  if (!made.ok() && !made.error().file.empty()) return std::move(made).error();
-  if (!made.ok()) return std::move(made).error().in_file(subject.endpoint.text());
-  const auto requests = std::make_shared<Turning<std::string>>(std::move(*made));
-  return WireMaker([requests, where = subject.endpoint]() -> std::unique_ptr<Wire> {
-    auto made = std::make_unique<HttpWire>(requests);
-    return where.secure ? over_tls(std::move(made), where, "http/1.1") : std::move(made);
+  auto all = requests_of(subject, said.body);
+  if (!all.ok() && !all.error().file.empty()) return std::move(all).error();
+  if (!all.ok()) return std::move(all).error().in_file(subject.endpoint.text());
+  SequenceTerms terms = subject.sequence;
+  if (terms.length == 0 && takes_sequences(subject)) terms.length = SequenceTerms::kDefaultLength;
+  if (facts) {
+    *facts = facts_of(*all);
+    facts->sequence = terms.length;
+  }
+  const auto secured = [where = subject.endpoint](std::unique_ptr<Wire> wire) {
+    return where.secure ? over_tls(std::move(wire), where, "http/1.1") : std::move(wire);
+  };
+  if (terms.length == 0) {
+    std::vector<HttpRequestText> made;
+    for (LoadRequest& r : *all) made.push_back({request_with(subject, r.inputs), std::move(r.wanted)});
+    const auto requests = std::make_shared<Turning<HttpRequestText>>(std::move(made));
+    return WireMaker(
+        [requests, secured] { return secured(std::make_unique<HttpWire>([requests] { return &requests->next(); })); });
+  }
+  const auto sequences = std::make_shared<LoadSequences>(terms);
+  const auto turning = std::make_shared<Turning<LoadRequest>>(std::move(*all));
+  return WireMaker([=]() {
+    const auto its = std::make_shared<LoadSequence>(sequences);
+    const auto held = std::make_shared<HttpRequestText>();
+    return in_sequence(secured(std::make_unique<HttpWire>([=] {
+                         const LoadStep step = its->next();
+                         const LoadRequest& r = turning->next();
+                         *held = {request_with(subject, r.inputs, &step), r.wanted};
+                         return static_cast<const HttpRequestText*>(held.get());
+                       })),
+                       its);
   });
 }
 

@@ -13,16 +13,10 @@
 
 #include "base/clock.hpp"
 #include "base/rng.hpp"
+#include "serve/load/window.hpp"
 
 namespace peri::serve {
 namespace {
-
-struct Window {
-  int64_t begin_ns = 0, end_ns = 0;
-  uint64_t ok = 0, good = 0;
-  std::map<std::string, uint64_t> errors;
-  stats::Histogram latency, service, failed_times;
-};
 
 double cpu_seconds() {
   rusage u{};
@@ -34,6 +28,8 @@ double cpu_seconds() {
 constexpr int64_t kNoCount = -1;        // a window of time
 constexpr int64_t kRetryNs = 10000000;  // after a refused connection
 constexpr uint64_t kMaxRefused = 8;     // in a row
+constexpr int64_t kEndNs = 1000000000;  // to end sequences after an interruption
+constexpr int kMinTimeouts = 2;         // of a server that is gone: one request may be slow, or one connection dead
 
 class Loop {
  public:
@@ -58,17 +54,20 @@ class Loop {
   bool open_loop() const { return terms_.rate > 0; }
   void make_due(int64_t now);
   Status send_due(int64_t now);
+  void ask(size_t k, int64_t now, int64_t due);
+  Status end_sequences();
   Status open(size_t k);
   void push(size_t k);
   void hear(size_t k);
-  void done(size_t k, int64_t now, const std::string& failure, bool answered = true);
+  void done(size_t k, int64_t now, const std::string& failure, std::optional<std::string> said);
   void drop(size_t k, const std::string& failure);
   void watch(size_t k, uint32_t events, int operation);
-  void check_timeouts(int64_t now);
+  bool check_timeouts(int64_t now);
   Status not_connected(size_t k, int64_t now, int failed);
+  Status unheard(int64_t now) const;
   Status wait(int64_t now);
   Status window(int64_t length_ns, int64_t count = kNoCount);
-  bool settled() const;
+  bool settled() const { return serve::settled(windows_, terms_); }
   LoadResult sum() const;
 
   const Endpoint where_;
@@ -80,12 +79,15 @@ class Loop {
   std::vector<size_t> free_;
   std::deque<int64_t> due_;  // of a rate: the due time of each waiting request
   int64_t next_ns_ = 0, checked_ns_ = 0, retry_ns_ = 0, refused_since_ns_ = 0;
-  // `refused_`: connections in a row, without an answer or another connection between them.
-  uint64_t connected_ = 0, refused_ = 0, busy_ = 0;
-  bool cut_ = false;         // the last window was interrupted
+  int64_t heard_ns_ = 0;  // when bytes of the server last came
+  // `refused_`: connections in a row, without an answer or another connection between them. `timeouts_`: requests in a
+  // row, without a byte of the server between them.
+  uint64_t connected_ = 0, refused_ = 0, timeouts_ = 0, busy_ = 0;
+  bool cut_ = false;  // the last window was interrupted
+  std::optional<Error> lost_;
   int64_t left_ = kNoCount;  // requests to be sent in this window
-  Window now_;
-  std::vector<Window> windows_;
+  LoadWindow now_;
+  std::vector<LoadWindow> windows_;
   std::map<std::string, std::string> said_;  // the server's words on the first failure of each class
   stats::Histogram late_;
   double cpu_begin_ = 0;
@@ -104,29 +106,34 @@ void Loop::make_due(int64_t now) {
 Status Loop::send_due(int64_t now) {
   while (left_ != 0 && !free_.empty() && (!open_loop() || !due_.empty())) {
     const size_t k = free_.back();
-    Talk& t = talks_[k];
-    if (!t.fd.valid() && now < retry_ns_) return Ok{};
-    if (!t.fd.valid()) PERI_TRY(open(k));
+    if (!talks_[k].fd.valid() && now < retry_ns_) return Ok{};
+    if (!talks_[k].fd.valid()) PERI_TRY(open(k));
     free_.pop_back();
-    t.busy = true;
-    ++busy_;
     left_ -= left_ > 0 ? 1 : 0;
-    t.due_ns = now;
+    int64_t due = now;
     if (open_loop()) {
-      t.due_ns = due_.front();
+      due = due_.front();
       due_.pop_front();
     }
-    t.sent_ns = t.connecting ? 0 : now;
-    if (t.out.empty()) {
-      t.out = t.wire->ask();
-    } else {
-      std::string both(t.out);
-      t.held = std::move(both += t.wire->ask());
-      t.out = t.held;
-    }
-    if (!t.connecting) push(k);
+    ask(k, now, due);
   }
   return Ok{};
+}
+
+void Loop::ask(size_t k, int64_t now, int64_t due) {
+  Talk& t = talks_[k];
+  t.busy = true;
+  ++busy_;
+  t.due_ns = due;
+  t.sent_ns = t.connecting ? 0 : now;
+  if (t.out.empty()) {
+    t.out = t.wire->ask();
+  } else {
+    std::string both(t.out);
+    t.held = std::move(both += t.wire->ask());
+    t.out = t.held;
+  }
+  if (!t.connecting) push(k);
 }
 
 void Loop::watch(size_t k, uint32_t events, int operation) {
@@ -154,17 +161,18 @@ void Loop::push(size_t k) {
   }
 }
 
-void Loop::done(size_t k, int64_t now, const std::string& failure, bool answered) {
+// `said`: none if no answer came.
+void Loop::done(size_t k, int64_t now, const std::string& failure, std::optional<std::string> said) {
   Talk& t = talks_[k];
   t.busy = false;
   --busy_;
-  free_.push_back(k);
-  if (answered) refused_ = 0;
+  free_.insert(terms_.sequences ? free_.begin() : free_.end(), k);
+  if (said) refused_ = 0;
   if (!failure.empty()) {
     ++now_.errors[failure];
-    if (!answered) return;
+    if (!said) return;
     now_.failed_times.add(now - t.sent_ns);
-    if (!said_.contains(failure)) said_[failure] = t.wire->said();
+    said_.emplace(failure, std::move(*said));
     return;
   }
   const int64_t latency = now - t.due_ns;
@@ -179,7 +187,7 @@ void Loop::drop(size_t k, const std::string& failure) {
   t.fd = Fd();
   t.connecting = false;
   t.out = {};
-  if (t.busy) done(k, now_ns(), failure, false);
+  if (t.busy) done(k, now_ns(), failure, std::nullopt);
 }
 
 void Loop::hear(size_t k) {
@@ -188,12 +196,20 @@ void Loop::hear(size_t k) {
     const ssize_t n = recv(t.fd.get(), room_.data(), room_.size(), 0);
     if (n < 0 && errno == EAGAIN) return;
     if (n <= 0) return drop(k, n == 0 ? "connection closed" : "connection lost");
+    heard_ns_ = now_ns();
+    timeouts_ = 0;
     const Wire::Heard heard = t.wire->hear({room_.data(), static_cast<size_t>(n)});
     if (heard == Wire::Heard::kBad) return drop(k, t.wire->trouble());
     if (heard == Wire::Heard::kAnswer) {
       if (!t.busy) return drop(k, "");  // no request was sent
       const bool keep = t.wire->keep_open();
-      done(k, now_ns(), t.wire->failure());
+      const int64_t now = now_ns();
+      std::string failure = t.wire->failure(), said;
+      if (!failure.empty())
+        said = t.wire->said();
+      else if (said = t.wire->wrong(); !said.empty())
+        failure = LoadResult::kWrong;
+      done(k, now, failure, said);
       if (!keep) return drop(k, "");
     }
     if (t.out.empty()) push(k);
@@ -202,11 +218,27 @@ void Loop::hear(size_t k) {
   }
 }
 
-void Loop::check_timeouts(int64_t now) {
-  if (now - checked_ns_ < 50000000) return;
+// Whether a request timed out.
+bool Loop::check_timeouts(int64_t now) {
+  if (now - checked_ns_ < 50000000) return false;
   checked_ns_ = now;
-  for (size_t k = 0; k < talks_.size(); ++k)
-    if (talks_[k].busy && now - std::max(talks_[k].due_ns, talks_[k].sent_ns) > terms_.timeout_ns) drop(k, "timeout");
+  const uint64_t before = timeouts_;
+  for (size_t k = 0; k < talks_.size(); ++k) {
+    if (!talks_[k].busy || now - std::max(talks_[k].due_ns, talks_[k].sent_ns) <= terms_.timeout_ns) continue;
+    drop(k, "timeout");
+    ++timeouts_;
+  }
+  return timeouts_ > before;
+}
+
+// An error once a server that refuses nothing is taken to be gone: requests sent on new connections, too, time out.
+Status Loop::unheard(int64_t now) const {
+  const int64_t silent_ns = now - heard_ns_;
+  if (timeouts_ < kMinTimeouts || silent_ns < std::max(terms_.patience_ns, kMinTimeouts * terms_.timeout_ns))
+    return Ok{};
+  return io_error("%s has sent nothing for %.3g s: %llu requests in a row timed out", where_.text().c_str(),
+                  static_cast<double>(silent_ns) * 1e-9, static_cast<unsigned long long>(timeouts_))
+      .advise("is the server gone, or does it need longer than --client-timeout?");
 }
 
 // An error once the server is taken to be gone.
@@ -273,39 +305,40 @@ Status Loop::window(int64_t length_ns, int64_t count) {
     PERI_TRY(send_due(now));
     PERI_TRY(wait(now));
     now = now_ns();
-    check_timeouts(now);
+    if (check_timeouts(now)) PERI_TRY(unheard(now));
   }
   now_.end_ns = now;
   return Ok{};
 }
 
-// Whether the last three windows agree.
-bool Loop::settled() const {
-  if (windows_.size() < 3) return false;
-  const auto near = [&](const auto& value) {
-    double mean = 0, low = 1e300, high = 0;
-    for (size_t k = windows_.size() - 3; k < windows_.size(); ++k) {
-      const double v = value(windows_[k]);
-      mean += v / 3;
-      low = std::min(low, v);
-      high = std::max(high, v);
-    }
-    return mean > 0 && high - mean <= terms_.stability * mean && mean - low <= terms_.stability * mean;
-  };
-  return near([](const Window& w) {
-           return static_cast<double>(w.ok) * 1e9 / static_cast<double>(w.end_ns - w.begin_ns);
-         }) &&
-         near([&](const Window& w) { return static_cast<double>(w.latency.quantile(terms_.quantile)); });
+// Sends one more request, which is not counted, for each sequence that has not ended: an open one would keep its place
+// at the server.
+Status Loop::end_sequences() {
+  const int64_t until = now_ns() + std::min(terms_.timeout_ns, cut_ ? kEndNs : INT64_MAX);
+  for (Talk& t : talks_) t.wire->end_sequence();
+  while (now_ns() < until) {  // Clock: it waits for answers
+    const auto open = [&](size_t k) { return talks_[k].fd.valid() && talks_[k].wire->in_sequence(); };
+    if (busy_ == 0 && std::ranges::none_of(free_, open)) return Ok{};
+    for (size_t n = free_.size(); n > 0; --n)
+      if (const size_t k = free_[n - 1]; open(k)) {
+        free_.erase(free_.begin() + static_cast<ptrdiff_t>(n - 1));
+        ask(k, now_ns(), now_ns());
+      }
+    PERI_TRY(wait(now_ns()));
+    check_timeouts(now_ns());
+  }
+  return Ok{};
 }
 
 LoadResult Loop::sum() const {
   LoadResult out;
   out.interrupted = cut_;
-  out.stable = !cut_ && (terms_.count > 0 || settled());
+  out.lost = lost_;
+  out.stable = !cut_ && !lost_ && (terms_.count > 0 || settled());
   out.windows = static_cast<int>(windows_.size());
   const size_t first = out.stable && terms_.count == 0 ? windows_.size() - 3 : 0;
   for (size_t k = first; k < windows_.size(); ++k) {
-    const Window& w = windows_[k];
+    const LoadWindow& w = windows_[k];
     out.seconds += static_cast<double>(w.end_ns - w.begin_ns) * 1e-9;
     out.ok += w.ok;
     out.good += w.good;
@@ -329,7 +362,7 @@ LoadResult Loop::sum() const {
 Result<LoadResult> Loop::run() {
   if (!epoll_.valid()) return io_error("cannot make a set of sockets: %s", std::strerror(errno));
   if (terms_.stability <= 0 || terms_.trials < 1 || talks_.empty()) return usage("a load without windows or requests");
-  next_ns_ = now_ns();
+  next_ns_ = heard_ns_ = now_ns();
   PERI_TRY(window(terms_.warm_up_ns, terms_.warm_up_count > 0 ? terms_.warm_up_count : kNoCount));
   if (terms_.count > 0) {  // of the requests before none is counted
     if (!cut_) PERI_TRY(window(0, 0));
@@ -340,26 +373,20 @@ Result<LoadResult> Loop::run() {
   cpu_begin_ = cpu_seconds();
   wall_begin_ = now_ns();
   const int windows = terms_.count > 0 ? 1 : terms_.trials;
-  for (int k = 0; k < windows && !cut_ && !settled(); ++k) {
-    PERI_TRY(window(terms_.interval_ns, terms_.count > 0 ? terms_.count : kNoCount));
+  for (int k = 0; k < windows && !cut_ && !lost_ && !settled(); ++k) {
+    if (Status done = window(terms_.interval_ns, terms_.count > 0 ? terms_.count : kNoCount); !done.ok()) {
+      lost_ = std::move(done).error();
+      now_.end_ns = std::max(now_.begin_ns, heard_ns_);  // the silence at the end is no time of the load
+    }
     windows_.push_back(now_);
   }
   LoadResult all = sum();
+  if (terms_.sequences && !lost_) PERI_TRY(end_sequences());
+  if (lost_ && all.ok == 0) return *std::move(lost_);
   if (cut_ && all.ok == 0) return Error(ErrorKind::kCancelled, "interrupted");
   return all;
 }
 }  // namespace
-
-uint64_t LoadResult::failed() const {
-  uint64_t n = 0;
-  for (const auto& [name, count] : errors) n += count;
-  return n;
-}
-
-std::string LoadResult::error_text(const std::string& name) const {
-  const auto words = said.find(name);
-  return words == said.end() ? name : name + ": " + words->second;
-}
 
 Result<LoadResult> run_load(const Endpoint& where, const WireMaker& maker, const LoadTerms& terms) {
   return std::make_unique<Loop>(where, maker, terms)->run();

@@ -23,7 +23,7 @@ void ReplyParser::begin() {
   kept_.clear();
   status_ = 0;
   keep_alive_ = true;
-  left_ = body_bytes_ = 0;
+  left_ = body_bytes_ = json_bytes_ = 0;
 }
 
 bool ReplyParser::read_head(std::string_view head) {
@@ -46,6 +46,8 @@ bool ReplyParser::read_head(std::string_view head) {
       length = true;
     } else if (same_field(name, "transfer-encoding")) {
       chunked = same_field(value, "chunked");
+    } else if (same_field(name, "inference-header-content-length")) {
+      if (!number_of(value, &json_bytes_)) return false;
     } else if (same_field(name, "connection")) {
       keep_alive_ = !same_field(value, "close");
     }

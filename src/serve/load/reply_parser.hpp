@@ -23,6 +23,8 @@ class ReplyParser {
   int status() const { return status_; }
   bool keep_alive() const { return keep_alive_; }
   uint64_t body_bytes() const { return body_bytes_; }
+  // Of the body, those of the JSON before binary tensors, by KServe v2's Inference-Header-Content-Length; 0: not said.
+  uint64_t json_bytes() const { return json_bytes_; }
 
   std::function<bool(std::string_view)> body;  // may be null; false: no memory for it
 
@@ -37,7 +39,7 @@ class ReplyParser {
   std::string kept_;  // an incomplete head or line
   int status_ = 0;
   bool keep_alive_ = true;
-  uint64_t left_ = 0, body_bytes_ = 0;
+  uint64_t left_ = 0, body_bytes_ = 0, json_bytes_ = 0;
 };
 
 }  // namespace peri::serve

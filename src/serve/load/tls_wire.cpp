@@ -47,6 +47,7 @@ class TlsWire final : public Wire {
   Heard closed() override { return ended(); }
   std::string failure() const override { return inner_->failure(); }
   std::string said() const override { return inner_->said(); }
+  std::string wrong() const override { return inner_->wrong(); }
   std::string trouble() const override {
     if (!session_) return "TLS cannot be set up";
     const std::string why = session_->failure();

@@ -2,6 +2,7 @@
 // complete response. A protocol is a file with a factory.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -33,9 +34,15 @@ class Wire {
   virtual std::string failure() const = 0;
   // The server's own words on a failure, at most kMaxSaid bytes; "": none.
   virtual std::string said() const { return ""; }
+  // How the answer of a request that succeeded differs from the one that is wanted; "": it does not, or none is.
+  virtual std::string wrong() const { return ""; }
   // The cause of kBad, for messages.
   virtual std::string trouble() const { return "no answer of this protocol; is it the port of another one?"; }
   virtual bool keep_open() const = 0;
+  // Whether a sequence of requests has begun on it, goes on, and every request of it is answered.
+  virtual bool in_sequence() const { return false; }
+  // The next request is the last of its sequence.
+  virtual void end_sequence() {}
 };
 using WireMaker = std::function<std::unique_ptr<Wire>()>;
 
@@ -46,6 +53,15 @@ std::unique_ptr<Wire> over_tls(std::unique_ptr<Wire> inner, const Endpoint& wher
 // arrived and `stop` returned true.
 Status talk_once(const Endpoint& where, Wire& wire, int64_t timeout_ms, const std::function<bool()>& stop = nullptr);
 
+// Sequences of a stateful model.
+struct SequenceTerms {
+  int64_t length = 0;      // requests of each, about; 0: kDefaultLength if the model takes sequences, else none
+  double variation = 0.2;  // of the lengths: the share that each may differ
+  uint64_t first_id = 1, last_id = UINT32_MAX;  // correlation ids, in turn
+  uint64_t seed = 1;                            // of the lengths
+  static constexpr int64_t kDefaultLength = 20;
+};
+
 // The model and the inputs of the requests.
 struct LoadSubject {
   Endpoint endpoint;
@@ -54,15 +70,21 @@ struct LoadSubject {
   bool batch_given = false;                            // it is not a default: shapes that contradict it are refused
   std::map<std::string, std::vector<int64_t>> shapes;  // of inputs with free dims
   bool zeros = false;                                  // inputs are zeros instead of seeded random numbers
-  std::string data_file;                               // perf_analyzer's JSON of inputs; "": seeded, or zeros
+  std::string data_path;  // of perf_analyzer's inputs: JSON, or a folder of files; "": seeded, or zeros
+  SequenceTerms sequence;
   uint64_t seed = 1;
 };
-// Reads the model's metadata from the server and makes KServe v2 requests with binary tensors, seeded or of a file,
-// which take turns; over TLS if the endpoint uses it. `rows` receives the rows of a request. Errors: kIo; kInvalid: the
-// server or model refuses, a file that is not as expected; kUsage: free dims without a value, a batch or shape that the
-// metadata contradicts.
-Result<WireMaker> http_wire(const LoadSubject& subject, int64_t* rows = nullptr);
-Result<WireMaker> grpc_wire(const LoadSubject& subject, int64_t* rows = nullptr);
+struct LoadFacts {
+  int64_t rows = 1;      // of a request
+  bool checked = false;  // answers are compared with wanted ones
+  bool steps = false;    // of lists in the file, sent request by request
+  int64_t sequence = 0;  // length of the sequences that the requests are of; 0: of none
+};
+// Reads the model's metadata from the server and makes KServe v2 requests with binary tensors, seeded or of files,
+// which take turns; over TLS if the endpoint uses it. Errors: kIo; kInvalid: the server or model refuses, a file that
+// is not as expected; kUsage: free dims without a value, a batch or shape that the metadata contradicts.
+Result<WireMaker> http_wire(const LoadSubject& subject, LoadFacts* facts = nullptr);
+Result<WireMaker> grpc_wire(const LoadSubject& subject, LoadFacts* facts = nullptr);
 // For tests: the requests for a model with the metadata `json`, and the tensors of each; at least one.
 struct LoadTensor {
   std::string name, type;
@@ -70,11 +92,20 @@ struct LoadTensor {
   std::string bytes;
   bool batched = false;  // its first axis is free
 };
-Result<std::vector<std::vector<LoadTensor>>> tensors_of(const LoadSubject& subject, std::string_view json);
-Result<std::vector<std::string>> http_requests(const LoadSubject& subject, std::string_view json,
-                                               int64_t* rows = nullptr);
-// The rows of a request: the first axis of the first tensor that has a free one, else 1.
-int64_t rows_of(const std::vector<LoadTensor>& tensors);
+struct LoadRequest {
+  std::vector<LoadTensor> inputs;
+  std::vector<LoadTensor> wanted = {};  // outputs of the answer, in any order; "dims" are not compared
+  bool step = false;                    // of a list in the file
+};
+Result<std::vector<LoadRequest>> requests_of(const LoadSubject& subject, std::string_view json);
+struct HttpRequestText {
+  std::string text;
+  std::vector<LoadTensor> wanted = {};
+};
+Result<std::vector<HttpRequestText>> http_requests(const LoadSubject& subject, std::string_view json,
+                                                   LoadFacts* facts = nullptr);
+// Rows: the first axis of the first tensor that has a free one, else 1.
+LoadFacts facts_of(const std::vector<LoadRequest>& requests);
 
 // Requests of all connections of a run, which take turns. Used by one thread.
 template <class T>

@@ -1,5 +1,5 @@
 // The page requests data once a second and draws the differences of the last two minutes as SVG. Model names enter the
-// page only as text nodes.
+// page only as text nodes. Where the server asks for keys, the page asks its reader for one.
 #include "serve/observe/pages.hpp"
 
 namespace peri::serve {
@@ -22,16 +22,18 @@ svg{width:100%;height:64px;display:block;border-bottom:1px solid var(--line)}
 polyline{fill:none;stroke-width:1.5;vector-effect:non-scaling-stroke}
 .pa{stroke:var(--a)}.pb{stroke:var(--b)}.ka{color:var(--a)}.kb{color:var(--b)}
 .bars{display:grid;grid-template-columns:auto 1fr auto;gap:.1em .6em;font-size:.85em;align-items:center}
+form{margin-top:1em}input,button{font:inherit;color:inherit;background:none;border:1px solid var(--line);border-radius:4px;padding:.2em .5em}
 .bars i{background:var(--a);height:.7em;min-width:1px;display:block}
 </style></head><body>
 <header><h1>peri serve</h1><span id="state" role="status">asking…</span><span id="figures" class="n soft"></span></header>
+<form id="login" hidden><label>the key, as in the server's file of --api-keys: <input id="key" type="password" autocomplete="off" size="40"></label> <button>show</button></form>
 <section><div class="row"><div><h3>memory of its processes, MiB</h3><svg id="memory" preserveAspectRatio="none"></svg><div id="memoryNow" class="n soft"></div></div>
 <div><h3>processors in use</h3><svg id="cpu" preserveAspectRatio="none"></svg><div id="cpuNow" class="n soft"></div></div></div></section>
 <main id="models"></main>
 <script>
 "use strict";
 const kept = 120, mib = 1024 * 1024, cards = new Map(), past = {memory: [], cpu: []};
-let before = null, asked = 0;
+let before = null, asked = 0, key = "";
 const $ = id => document.getElementById(id);
 function make(tag, parent, text, cls) {
   const e = document.createElementNS(tag === "svg" || tag === "polyline" ? "http://www.w3.org/2000/svg" : "http://www.w3.org/1999/xhtml", tag);
@@ -137,10 +139,26 @@ function tell(now) {
   before = now;
 }
 function complain(text) { $("state").textContent = text; $("state").className = "bad"; }
+// The key is held by this page alone, and sent as a header, never in an address.
+function askForKey() {
+  complain(key ? "the server does not know this key" : "the server asks for a key");
+  key = "";
+  $("login").hidden = false;
+  $("key").focus();
+}
+$("login").addEventListener("submit", event => {
+  event.preventDefault();
+  key = $("key").value.trim();
+  $("key").value = "";
+  $("login").hidden = true;
+  ask();
+});
 async function ask() {
   let now = null;
   try {
-    const reply = await fetch("/dashboard/data", {cache: "no-store", signal: AbortSignal.timeout(5000)});
+    const headers = key ? {Authorization: "Bearer " + key} : {};
+    const reply = await fetch("/dashboard/data", {cache: "no-store", headers, signal: AbortSignal.timeout(5000)});
+    if (reply.status === 401) return askForKey();
     if (!reply.ok) throw new Error("status " + reply.status);
     now = await reply.json();
   } catch (e) { complain("the server does not answer: " + e.message); }

@@ -47,10 +47,15 @@ std::string prometheus_text(std::string_view openmetrics) {
   return out;
 }
 
+bool is_page(std::string_view target) {
+  target = target.substr(0, target.find('?'));
+  return target == "/dashboard" || target == "/dashboard/";
+}
+
 void answer_pages(const Api& api, const std::shared_ptr<Exchange>& exchange) {
-  if (uint32_t tenant = 0; !api.admitted(*exchange, false, &tenant)) return;
   const HttpRequest& r = exchange->request();
   const std::string_view path = r.target.substr(0, r.target.find('?'));
+  if (uint32_t tenant = 0; !is_page(r.target) && !api.admitted(*exchange, false, &tenant)) return;
   if (r.method != "GET") return exchange->reply(wrong_method(kRead, "this port takes GET"));
   HttpReply reply;
   if (path == "/metrics") {
@@ -58,7 +63,7 @@ void answer_pages(const Api& api, const std::shared_ptr<Exchange>& exchange) {
     reply.content_type = open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                               : "text/plain; version=0.0.4; charset=utf-8";
     reply.text = open ? api.metrics() : prometheus_text(api.metrics());
-  } else if (path == "/dashboard" || path == "/dashboard/") {
+  } else if (is_page(r.target)) {
     reply.content_type = "text/html; charset=utf-8";
     reply.text = kDashboard;
   } else if (path == "/dashboard/data") {

@@ -7,6 +7,8 @@
 
 namespace peri::serve {
 
+// Whether a target is the page itself, which has no data and needs no key.
+bool is_page(std::string_view target);
 // Replies to one request.
 void answer_pages(const Api& api, const std::shared_ptr<Exchange>& exchange);
 // OpenMetrics in Prometheus' text format: counters carry the names of their samples, and nothing ends the text.

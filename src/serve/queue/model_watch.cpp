@@ -92,12 +92,14 @@ void Model::count(const Batch& batch, bool ok, int64_t ended_ns) {
   if (batch.calls.front()->probe) return;
   const std::lock_guard<std::mutex> lock(statistics_mutex_);
   ModelStatistics& s = statistics_;
-  ++s.executions;
-  ++s.cuts[static_cast<size_t>(batch.reason)];
-  ModelStatistics::Batch& row = s.batches[batch.rows];
-  row.compute_input.add(batch.joined_ns - batch.began_ns);
-  row.compute_infer.add(ended_ns - batch.joined_ns);
-  row.compute_output.add(0);
+  if (batch.rows > 0) {  // a request without rows has no work, and most models refuse it
+    ++s.executions;
+    ++s.cuts[static_cast<size_t>(batch.reason)];
+    ModelStatistics::Batch& row = s.batches[batch.rows];
+    row.compute_input.add(batch.joined_ns - batch.began_ns);
+    row.compute_infer.add(ended_ns - batch.joined_ns);
+    row.compute_output.add(0);
+  }
   if (!ok) return;
   s.rows += static_cast<uint64_t>(batch.rows);
   s.last_inference_ms = wall_ns() / 1000000;

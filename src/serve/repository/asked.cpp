@@ -1,6 +1,7 @@
 // Queries of a repository; they hold its mutex only briefly.
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 #include "serve/repository/options.hpp"
 #include "serve/repository/repository.hpp"
@@ -32,6 +33,35 @@ ServedPtr Repository::find(std::string_view name, std::string_view version, int*
               : "version " + std::to_string(number) +
                     (e.loading.empty() && e.failed.count(number) == 0 ? " is not found" : " is not at ready state"));
   return nullptr;
+}
+
+// Why an ensemble finds no such version of a model.
+std::string Repository::absence(const std::string& name, const std::string& version) const {
+  std::error_code ec;
+  const bool folder =
+      plain_name(name) && std::filesystem::is_directory(std::filesystem::path(options_.root) / name, ec);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = entries_.find(name);
+  if (it == entries_.end()) return folder ? "the model is not loaded" : "there is no such model";
+  const Entry& e = it->second;
+  int64_t number = 0;
+  std::from_chars(version.data(), version.data() + version.size(), number);
+  if (e.failed.count(number) > 0 || (e.versions.empty() && (!e.failed.empty() || !e.reason.empty())))
+    return "the model could not be loaded: its own row of the index says why";
+  if (e.versions.empty()) return "the model is not loaded";
+  std::string there;
+  for (const auto& [v, served] : e.versions) there += (there.empty() ? "" : ", ") + std::to_string(v);
+  return "the model has no version " + version + " now; served: " + there;
+}
+
+FindModel Repository::finder() const {
+  return [this](const std::string& name, const std::string& version, std::string* why) {
+    int status = 0;
+    std::string unused;
+    ServedPtr out = find(name, version, &status, &unused);
+    if (!out && why) *why = absence(name, version);
+    return out;
+  };
 }
 
 std::vector<ServedPtr> Repository::all() const {

@@ -191,6 +191,7 @@ Status Repository::try_load(const std::string& name, const std::optional<std::st
   auto found = scan_model(options_.root, name, options_.config_name);
   if (!found.ok()) return unsupported("the repository has no model of this name");
   const auto fail = [&](Error e) -> Status {
+    if (given) return e;  // of the request, not of the repository
     const std::lock_guard<std::mutex> lock(mutex_);
     Entry& entry = entries_[name];
     entry.tried = found->stamp();
@@ -201,19 +202,12 @@ Status Repository::try_load(const std::string& name, const std::optional<std::st
   const auto config = configuration_of(*found, given);
   if (!config.ok()) return fail(config.error());
   if (options_.control == Control::kExplicit) bring_parts(*config);
-  return load_versions(*found, *config);
+  return load_versions(*found, *config, given.has_value());
 }
 
-FindModel Repository::finder() const {
-  return [this](const std::string& name, const std::string& version) {
-    int status = 0;
-    std::string why;
-    return find(name, version, &status, &why);
-  };
-}
-
-Result<Loaded> Repository::load_ensemble(const ModelConfig& config) {
+Result<Loaded> Repository::load_ensemble(const std::string& name, const ModelConfig& config) {
   Loaded out;
+  PERI_TRY(check_no_circle(name, config, finder()));
   out.backend = "ensemble";
   PERI_ASSIGN(out.servable, make_ensemble(config, finder()));
   return out;
@@ -237,7 +231,7 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
     PERI_ASSIGN(order.path, model_path(version, config.default_model_filename));
   }
   PERI_ASSIGN(Loaded loaded, contained([&]() -> Result<Loaded> {
-                if (!config.steps.empty()) return load_ensemble(config);
+                if (!config.steps.empty()) return load_ensemble(found.name, config);
                 return loader_(order, [&](const std::string& progress) {
                   const std::lock_guard<std::mutex> lock(mutex_);
                   entries_[found.name].loading = progress;
@@ -248,6 +242,7 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
   served->note = loaded.note;
   for (const std::string& n : config.notes) served->note += (served->note.empty() ? "" : "; ") + n;
   served->backend = loaded.backend;
+  served->told = loaded.told;
   const auto tokenizer = loaded.sections.find(std::string(text::kTokenizerSection));
   const auto pipeline = loaded.sections.find(std::string(text::kPipelineSection));
   if (tokenizer != loaded.sections.end() && pipeline != loaded.sections.end()) {
@@ -274,16 +269,18 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
   return ServedPtr(std::move(served));
 }
 
-Status Repository::load_versions(const FoundModel& found, const ModelConfig& config) {
+Status Repository::load_versions(const FoundModel& found, const ModelConfig& config, bool given) {
   std::vector<int64_t> present;
   for (const FoundVersion& v : found.versions) present.push_back(v.version);
   const std::vector<int64_t> chosen = config.versions.choose(present);
   Entry next;
   next.seen = next.tried = found.stamp();
   if (chosen.empty()) next.reason = "no version of the model is there to be served";
+  std::optional<Entry> before_it;
   std::map<int64_t, ServedPtr> before;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto it = entries_.find(found.name); it != entries_.end()) before_it = it->second;
     before = entries_[found.name].versions;
     entries_[found.name].loading = "loading";
   }
@@ -304,6 +301,20 @@ Status Repository::load_versions(const FoundModel& found, const ModelConfig& con
       next.failed[v.version] = served.error().text();
     }
   }
+  const auto failure = [&] {
+    return next.failed.empty() ? refused("%s", next.reason.c_str())
+                               : refused("version %lld: %s", static_cast<long long>(next.failed.begin()->first),
+                                         next.failed.begin()->second.c_str());
+  };
+  const bool fails = chosen.empty() || !next.failed.empty();
+  if (given && fails) {  // the request is refused, and all is as it was
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (before_it)
+      entries_[found.name] = *before_it;
+    else
+      entries_.erase(found.name);
+    return failure();
+  }
   if (!next.failed.empty()) next.versions.insert(before.begin(), before.end());  // keep serving the earlier versions
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -316,11 +327,7 @@ Status Repository::load_versions(const FoundModel& found, const ModelConfig& con
     for (const auto& [old_version, old] : before)
       if (std::none_of(before.begin(), before.end(), [&](const auto& b) { return b.second == served; }))
         served->model->follow(*old->model);
-  if (!next.failed.empty())
-    return refused("version %lld: %s", static_cast<long long>(next.failed.begin()->first),
-                   next.failed.begin()->second.c_str());
-  if (chosen.empty()) return refused("%s", next.reason.c_str());
-  return Ok{};
+  return fails ? Status(failure()) : Ok{};
 }
 
 Status Repository::unload_now(const std::string& name, bool dependents) {

@@ -28,6 +28,7 @@ struct Loaded {
   Canary canary;
   // Sections of the engine that the server itself reads, by name: a tokenizer.
   std::map<std::string, std::string> sections = {};
+  std::map<std::string, std::string> told = {};  // further parameters of the configuration that clients read
 };
 struct LoadOrder {
   std::string name;
@@ -82,7 +83,8 @@ class Repository {
   std::vector<int64_t> versions(std::string_view name) const;
   std::vector<IndexRow> index() const;
   // Loads or unloads at a client's request; `done` is called on the repository's thread. Loading an ensemble also loads
-  // those of its models that are not served. `config`: replaces the folder's configuration until the next load.
+  // those of its models that are not served. `config`: replaces the folder's configuration until the next load; if that
+  // load fails, the model is as it was.
   void load(const std::string& name, std::optional<std::string> config, std::function<void(Status)> done);
   // `dependents`: also unloads models that were loaded for this ensemble and are not used by another.
   void unload(const std::string& name, bool dependents, std::function<void(Status)> done);
@@ -107,9 +109,10 @@ class Repository {
   Status load_now(const std::string& name, const std::optional<std::string>& given = {});
   Status try_load(const std::string& name, const std::optional<std::string>& given);
   FindModel finder() const;
-  Result<Loaded> load_ensemble(const ModelConfig& config);
+  std::string absence(const std::string& name, const std::string& version) const;
+  Result<Loaded> load_ensemble(const std::string& name, const ModelConfig& config);
   Result<ServedPtr> make(const FoundModel& found, const FoundVersion& version, const ModelConfig& config);
-  Status load_versions(const FoundModel& found, const ModelConfig& config);
+  Status load_versions(const FoundModel& found, const ModelConfig& config, bool given);
   bool is_ensemble(const FoundModel& found) const;
   Status unload_now(const std::string& name, bool dependents = false);
   void bring_parts(const ModelConfig& config);

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "base/file.hpp"
 #include "base/hash.hpp"
 #include "serve/http/head.hpp"
 
@@ -59,6 +60,32 @@ static void add_stamp(const fs::path& path, int depth, Hasher* h) {
 static uint64_t stamp_of(const fs::path& path) {
   Hasher h;
   add_stamp(path, 0, &h);
+  return h.digest();
+}
+
+static Status add_content(const fs::path& path, int depth, Hasher* h) {
+  std::error_code ec;
+  const std::string name = path.filename().string();
+  if (depth > 0) h->add(name).add_i64(static_cast<int64_t>(name.size()));
+  if (fs::is_directory(path, ec)) {
+    PERI_ASSIGN(const std::vector<fs::path> inside, entries_of(path));
+    for (const fs::path& p : inside)
+      if (const std::string own = p.filename().string();
+          depth < 4 && own != "configs" && !own.starts_with("config.pbtxt") && !own.starts_with("config.yaml") &&
+          !own.starts_with(kTuningPrefix))
+        PERI_TRY(add_content(p, depth + 1, h));
+    return Ok{};
+  }
+  PERI_ASSIGN(const MappedFile file, MappedFile::open(path.string()));
+  h->add_bytes(file.bytes().data(), file.bytes().size()).add_i64(static_cast<int64_t>(file.bytes().size()));
+  return Ok{};
+}
+
+Result<uint64_t> content_of(const std::string& path) {
+  std::error_code ec;
+  const fs::path whole = fs::is_directory(path, ec) ? fs::path(path) : fs::path(path).parent_path();
+  Hasher h;
+  PERI_TRY(add_content(whole, 0, &h));
   return h.digest();
 }
 

@@ -51,4 +51,10 @@ Result<FoundModel> scan_model(const std::string& root, std::string_view name, co
 // its external data. `wanted`: default_model_filename, or "". Errors: kInvalid (`wanted`), kIo.
 Result<std::string> model_path(const FoundVersion& version, const std::string& wanted);
 
+// Begin of the names of files that `peri serve --tune` writes into a model's folder.
+constexpr std::string_view kTuningPrefix = "batching.";
+// A hash of the names and bytes of the files beside the one that a version is loaded from, or in its Hugging Face
+// folder; the same for a copy. Configurations and results of --tune are no part. `path`: of model_path(). Errors: kIo.
+Result<uint64_t> content_of(const std::string& path);
+
 }  // namespace peri::serve

@@ -17,6 +17,7 @@ struct Served {
   std::unique_ptr<Model> model;
   ModelConfig config;
   std::string note, backend;
+  std::map<std::string, std::string> told;                 // further parameters of the configuration that clients read
   std::shared_ptr<const text::TextPipeline> text;          // null: no tokenizer
   std::map<std::string, std::vector<std::string>> labels;  // of classes, by output
   int64_t memory_bytes = 0;
@@ -24,7 +25,7 @@ struct Served {
   uint64_t stamp = 0;
 };
 using ServedPtr = std::shared_ptr<const Served>;
-// A served version, "": the latest; null: there is none.
-using FindModel = std::function<ServedPtr(const std::string& name, const std::string& version)>;
+// A served version, "": the latest; null: there is none, and `why`, unless it is null, says why.
+using FindModel = std::function<ServedPtr(const std::string& name, const std::string& version, std::string* why)>;
 
 }  // namespace peri::serve

@@ -10,7 +10,7 @@
 
 namespace peri::serve {
 
-static constexpr std::string_view kFormat = "peri batching 1";
+static constexpr std::string_view kFormat = "peri batching 2";
 
 std::string Objective::text() const { return format("p%g=%gms", quantile * 100, static_cast<double>(ns) * 1e-6); }
 
@@ -39,7 +39,7 @@ static void write_point(JsonWriter& w, const TunedPoint& p) {
 
 std::string kept_tuning_json(const KeptTuning& t) {
   JsonWriter w(1);
-  w.begin_object().field("format", kFormat).field("objective", t.objective).field("files", hex64(t.stamp));
+  w.begin_object().field("format", kFormat).field("objective", t.objective).field("files", hex64(t.files));
   w.field("instances", t.slots).field("machine", t.machine);
   write_point(w, t.best);
   w.key("tried").begin_array();
@@ -74,7 +74,7 @@ static Result<KeptTuning> parse_kept(std::string_view text) {
   PERI_ASSIGN(const std::string_view machine, json.get_string("machine"));
   out.objective = objective;
   out.machine = machine;
-  if (std::from_chars(files.data(), files.data() + files.size(), out.stamp, 16).ec != std::errc())
+  if (std::from_chars(files.data(), files.data() + files.size(), out.files, 16).ec != std::errc())
     return invalid("'files' is not a number");
   PERI_ASSIGN(out.slots, json.get_int("instances"));
   PERI_ASSIGN(out.best, read_point(json));

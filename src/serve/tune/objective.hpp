@@ -32,7 +32,7 @@ struct TunedPoint {
 
 struct KeptTuning {
   std::string objective;
-  uint64_t stamp = 0;  // of the version's files
+  uint64_t files = 0;  // a hash of the version's files, by their content
   int64_t slots = 1;
   std::string machine;  // its processors
   TunedPoint best;

@@ -150,15 +150,21 @@ Result<KeptTuning> Tuner::search(const LoadOrder& order, const Loaded& loaded, c
   PERI_ASSIGN(out.tried, find_settings(s, measure_on(loaded.servable, row, mine, options_.seconds, 1, options_.stop)));
   out.best = out.tried.front();
   out.objective = s.objective.text();
-  out.stamp = order.stamp;
+  PERI_ASSIGN(out.files, content_of(order.path));
   out.slots = s.slots;
   out.machine = options_.machine;
   return out;
 }
 
+// Whether a result is of the files that are loaded.
+static bool is_of(const LoadOrder& order, const KeptTuning& kept) {
+  const auto files = content_of(order.path);
+  return files.ok() && *files == kept.files;
+}
+
 void Tuner::settle(const std::string& folder, const LoadOrder& order, const Loaded& loaded,
                    ModelOptions* options) const {
-  const std::string path = folder + "/batching." + std::to_string(order.version) + ".json";
+  const std::string path = folder + "/" + std::string(kTuningPrefix) + std::to_string(order.version) + ".json";
   const bool wanted = options_.objective.has_value();
   if (loaded.batch_sizes.empty()) {
     if (wanted) say(order, "not tuned: its configuration asks for no batches, or no batch answers as one row does");
@@ -173,8 +179,8 @@ void Tuner::settle(const std::string& folder, const LoadOrder& order, const Load
     say(order, path + ": " + tuning_text(t));
   };
   if (auto kept = read_kept_tuning(path); kept.ok()) {
-    const bool same = kept->stamp == order.stamp && kept->slots == loaded.servable->slots() &&
-                      kept->machine == options_.machine && (!wanted || kept->objective == options_.objective->text());
+    const bool same = kept->slots == loaded.servable->slots() && kept->machine == options_.machine &&
+                      (!wanted || kept->objective == options_.objective->text()) && is_of(order, *kept);
     if (same) return use(*kept);
     if (!wanted)
       say(order, path + " is of other files, instances or another machine: not used; peri serve --tune " +

@@ -158,7 +158,9 @@ std::string loaded_text(const Loaded& loaded) {
   w.field("slots", static_cast<int64_t>(loaded.servable->slots()));
   w.field("canary_inputs", static_cast<int64_t>(loaded.canary.inputs.size()));
   add_numbers("batch_sizes", loaded.batch_sizes, &w);
-  w.key("sections").begin_array();
+  w.key("told").begin_object();
+  for (const auto& [key, value] : loaded.told) w.field(key, value);
+  w.end_object().key("sections").begin_array();
   for (const auto& [name, bytes] : loaded.sections) w.value(name);
   w.end_array();
   for (const auto& [key, ports] :
@@ -189,6 +191,12 @@ Result<LoadedThere> read_loaded(const Frame& frame) {
     if (size < 1) return invalid("a worker's model has batches of %lld rows", static_cast<long long>(size));
   PERI_ASSIGN(out.inputs, read_ports(*json, "inputs"));
   PERI_ASSIGN(out.outputs, read_ports(*json, "outputs"));
+  PERI_ASSIGN(const Json* told, json->get("told"));
+  PERI_ASSIGN(const auto* parameters, told->as_object());
+  for (const Json::Member& m : *parameters) {
+    PERI_ASSIGN(const std::string_view value, m.value.as_string());
+    out.loaded.told[m.key] = value;
+  }
   if (frame.bytes) {
     PERI_ASSIGN(const int64_t inputs, json->get_int("canary_inputs"));
     PERI_ASSIGN(std::vector<Tensor> all, read_block(*frame.bytes, frame.bytes));

@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "serve/http/message.hpp"
+#include "serve/load/sequence.hpp"
 #include "tests/places.hpp"
 
 namespace peri::serve {
@@ -27,6 +28,7 @@ class LoadTest : public testing::Test {
         r.text = kModel;
         return e->reply(std::move(r));
       }
+      if (asked_ >= silent_after_) return held_.push_back(e);
       e->reply(answer(asked_++));
     });
     ASSERT_TRUE(made.ok());
@@ -43,6 +45,8 @@ class LoadTest : public testing::Test {
     return run_load(subject_.endpoint, maker, terms_);
   }
   std::atomic<uint64_t> asked_{0};
+  uint64_t silent_after_ = UINT64_MAX;           // so many answers; then requests wait for ever
+  std::vector<std::shared_ptr<Exchange>> held_;  // by the server's thread
   std::unique_ptr<HttpServer> server_;
   LoadSubject subject_;
   LoadTerms terms_;
@@ -158,10 +162,41 @@ TEST_F(LoadTest, EndsWhenTheServerIsGone) {
     });
     const auto r = load();
     ends.join();
-    ASSERT_FALSE(r.ok());
-    EXPECT_EQ(r.error().kind, ErrorKind::kIo);
-    EXPECT_NE(r.error().text().find("cannot connect to " + subject_.endpoint.text()), std::string::npos);
-    EXPECT_NE(r.error().text().find("was there before"), std::string::npos);
+    ASSERT_TRUE(r.ok()) << r.error().text();
+    EXPECT_GE(r->ok, 19u) << "what was answered is kept";
+    EXPECT_FALSE(r->stable);
+    ASSERT_TRUE(r->lost);
+    EXPECT_EQ(r->lost->kind, ErrorKind::kIo);
+    EXPECT_NE(r->lost->text().find("cannot connect to " + subject_.endpoint.text()), std::string::npos);
+    EXPECT_NE(r->lost->text().find("was there before"), std::string::npos);
+  }
+}
+
+TEST_F(LoadTest, EndsWhenTheServerFallsSilent) {
+  const int64_t until = now_ns() + 60000000000;
+  for (const uint64_t answered : {20, 0}) {
+    silent_after_ = answered;
+    asked_ = 0;
+    serve([](uint64_t) { return reply_of(200); });
+    terms_.patience_ns = 100000000;
+    terms_.timeout_ns = 300000000;
+    terms_.concurrency = 3;
+    terms_.count = 100000000;
+    terms_.stop = [&] { return now_ns() > until; };
+    const int64_t begin = now_ns();
+    const auto r = load();
+    const double all_s = static_cast<double>(now_ns() - begin) * 1e-9;
+    server_.reset();
+    ASSERT_EQ(r.ok(), answered > 0);
+    const Error why = r.ok() ? r->lost.value_or(Error()) : r.error();
+    EXPECT_EQ(why.kind, ErrorKind::kIo);
+    EXPECT_NE(why.text().find(subject_.endpoint.text() + " has sent nothing for "), std::string::npos) << why.text();
+    EXPECT_NE(why.text().find("--client-timeout"), std::string::npos);
+    if (!r.ok()) continue;
+    EXPECT_EQ(r->ok, answered);
+    EXPECT_GT(r->errors.at("timeout"), 3u) << "of requests on new connections too";
+    EXPECT_FALSE(r->stable);
+    EXPECT_LE(r->seconds + 0.6, all_s) << "the silence is not counted";
   }
 }
 
@@ -211,9 +246,10 @@ TEST(LoadRequest, RowsAreThoseThatAreSent) {
   LoadSubject s;
   s.model = "m";
   s.shapes = {{"ids", {3, 7}}, {"x", {3, 4}}};
-  int64_t rows = 0;
-  ASSERT_TRUE(http_requests(s, kModel, &rows).ok());
-  EXPECT_EQ(rows, 3);
+  LoadFacts facts;
+  ASSERT_TRUE(http_requests(s, kModel, &facts).ok());
+  EXPECT_EQ(facts.rows, 3);
+  EXPECT_FALSE(facts.checked);
   s.batch = 2;
   s.batch_given = true;
   const auto fixed = http_requests(
@@ -231,7 +267,7 @@ TEST(LoadRequest, IsWhatTheProtocolAsksFor) {
   const auto all = http_requests(s, kModel);
   ASSERT_TRUE(all.ok()) << all.error().text();
   ASSERT_EQ(all->size(), 1u);
-  const std::string* const made = &(*all)[0];
+  const std::string* const made = &(*all)[0].text;
   EXPECT_TRUE(made->starts_with("POST /v2/models/m/infer HTTP/1.1\r\n"));
   const size_t body = made->find("\r\n\r\n") + 4;
   const size_t end = made->find('\0', body);
@@ -241,12 +277,12 @@ TEST(LoadRequest, IsWhatTheProtocolAsksFor) {
   const auto json = parse_json(head);
   ASSERT_TRUE(json.ok()) << head;
   EXPECT_EQ(json->find("inputs")->items()[1].find("shape")->items()[1].as_int().value(), 3);
-  EXPECT_EQ(*made, (*http_requests(s, kModel))[0]) << "the same each time";
+  EXPECT_EQ(*made, (*http_requests(s, kModel))[0].text) << "the same each time";
   EXPECT_EQ(made->find("Authorization"), std::string::npos);
   const std::string file = std::string(tests::kBuildDir) + "/key-test";
   ASSERT_TRUE(write_file_atomic(file, "abc=\nmore\n").ok());
   ASSERT_TRUE(s.endpoint.read_key(file).ok());
-  EXPECT_NE((*http_requests(s, kModel))[0].find("\r\nAuthorization: Bearer abc=\r\n"), std::string::npos);
+  EXPECT_NE((*http_requests(s, kModel))[0].text.find("\r\nAuthorization: Bearer abc=\r\n"), std::string::npos);
   ASSERT_TRUE(write_file_atomic(file, "a b\n").ok());
   EXPECT_FALSE(s.endpoint.read_key(file).ok());
 }
@@ -256,55 +292,10 @@ TEST(LoadRequest, HeaderFieldsOfTheUser) {
   s.model = "m";
   s.shapes["ids"] = {3};
   ASSERT_TRUE(s.endpoint.add_header("X-Tenant:  a b ").ok());
-  EXPECT_NE((*http_requests(s, kModel))[0].find("\r\nx-tenant: a b\r\n"), std::string::npos);
+  EXPECT_NE((*http_requests(s, kModel))[0].text.find("\r\nx-tenant: a b\r\n"), std::string::npos);
   for (const char* wrong : {"", "x", ":y", "a b: c", "x: a\r\nHost: b", "Host: b", "Content-Length: 3", "x: \xc3\xa4"})
     EXPECT_FALSE(s.endpoint.add_header(wrong).ok()) << wrong;
   EXPECT_FALSE(s.endpoint.add_header("big: " + std::string(9000, 'x')).ok());
-}
-
-TEST(LoadRequest, ValuesOfAFile) {
-  constexpr const char* kTwo =
-      R"({"inputs":[{"name":"x","datatype":"FP32","shape":[-1,2]},{"name":"t","datatype":"BYTES","shape":[-1,1]}]})";
-  LoadSubject s;
-  s.data_file = std::string(tests::kBuildDir) + "/data-test.json";
-  const auto made = [&](const std::string& text) {
-    EXPECT_TRUE(write_file_atomic(s.data_file, text).ok());
-    return tensors_of(s, kTwo);
-  };
-  const std::string three = R"({"data":[{"x":[1,2],"t":["a"]},{"x":{"content":[[3],[4]]},"t":{"b64":"Ymg="}},)"
-                            R"({"x":{"b64":"AACgQAAAwEA=","shape":[2]},"t":{"content":["c"],"shape":[1,1]}}]})";
-  const auto all = made(three);
-  ASSERT_TRUE(all.ok()) << all.error().text();
-  ASSERT_EQ(all->size(), 3u);
-  EXPECT_EQ((*all)[1][1].bytes, std::string("\2\0\0\0bh", 6));
-  const std::vector<float> last = {5, 6};
-  EXPECT_EQ((*all)[2][0].bytes, std::string(reinterpret_cast<const char*>(last.data()), 8));
-  EXPECT_EQ((*all)[2][0].dims, (std::vector<int64_t>{1, 2}));
-  const auto odd = made(R"({"data":[{"x":["NaN","-Infinity"],"t":["NaN"]}]})");  // as a server takes them
-  ASSERT_TRUE(odd.ok()) << odd.error().text();
-  EXPECT_EQ((*odd)[0][0].bytes, std::string("\0\0\xc0\x7f\0\0\x80\xff", 8));
-  ASSERT_TRUE(made(three).ok());
-  s.batch = 2;  // each item as often as any other: 1 2, 3 1, 2 3
-  const auto pairs = made(three);
-  ASSERT_TRUE(pairs.ok()) << pairs.error().text();
-  ASSERT_EQ(pairs->size(), 3u);
-  EXPECT_EQ((*pairs)[0][0].dims, (std::vector<int64_t>{2, 2}));
-  EXPECT_EQ((*pairs)[1][0].bytes, (*all)[2][0].bytes + (*all)[0][0].bytes);
-  s.batch = 1;
-  for (const auto& [wrong, words] : {std::pair{R"({"data":[]})", "empty"},
-                                     {R"({"data":[{"x":[1,2]}]})", "'t' is not given"},
-                                     {R"({"data":[{"x":[1,2,3],"t":["a"]}]})", "expected 2 for [1,2]"},
-                                     {R"({"data":[{"x":["a",2],"t":["a"]}]})", "item 0 of 'data'"},
-                                     {R"({"data":[{"x":{"b64":"AA"},"t":["a"]}]})", "other bytes"},
-                                     {R"({"data":[{"x":{"b64":"?"},"t":["a"]}]})", "not base64"},
-                                     {R"({"data":[{"x":{"shape":[3],"content":[1,2,3]},"t":["a"]}]})", "another size"},
-                                     {R"({"data":[{"x":[1,2],"t":["a"],"z":[1]}]})", "'z' is not an input"},
-                                     {R"({"data":[[{"x":[1,2],"t":["a"]}]]})", "one by one"},
-                                     {R"({"data":[{"x":[1,2],"t":["a"]}],"validation_data":[]})", "validation_data"}}) {
-    const auto bad = made(wrong);
-    ASSERT_FALSE(bad.ok()) << wrong;
-    EXPECT_NE(bad.error().text().find(words), std::string::npos) << bad.error().text();
-  }
 }
 
 TEST(Endpoint, Urls) {
@@ -341,6 +332,36 @@ TEST(Endpoint, Urls) {
     EXPECT_FALSE(Endpoint::parse(url, 8000).ok()) << url;
   for (const bool grpc : {false, true})
     EXPECT_NE(Endpoint::parse("ftp://a", 8000, grpc).error().expected.find("unix:PATH"), std::string::npos);
+}
+
+// Its requests, as "id", with '<' at a start and '>' at an end.
+std::string step_of(LoadSequence& s) {
+  const LoadStep step = s.next();
+  return (step.start ? "<" : "") + std::to_string(step.id) + (step.end ? ">" : "");
+}
+
+TEST(LoadSequences, OfTwoConnections) {
+  const auto all =
+      std::make_shared<LoadSequences>(SequenceTerms{.length = 3, .variation = 0, .first_id = 5, .last_id = 7});
+  LoadSequence a(all), b(all);
+  const auto goes_on = [](LoadSequence& s, bool well = true) {
+    const std::string out = step_of(s);
+    s.answered(well);
+    return out;
+  };
+  EXPECT_EQ(goes_on(a), "<5");
+  EXPECT_EQ(goes_on(b), "<6");
+  EXPECT_EQ(goes_on(a), "5");
+  EXPECT_EQ(goes_on(a), "5>");
+  EXPECT_FALSE(a.open());
+  EXPECT_EQ(goes_on(a, false), "<7");  // what failed is given up
+  EXPECT_EQ(goes_on(a), "<5");
+  EXPECT_EQ(step_of(a), "5");  // and so is what got no answer
+  EXPECT_FALSE(a.open());
+  EXPECT_EQ(goes_on(a), "<7") << "6 is alive";
+  b.last();
+  EXPECT_EQ(goes_on(b), "6>");
+  EXPECT_EQ(goes_on(b), "<5");
 }
 
 }  // namespace

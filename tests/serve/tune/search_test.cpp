@@ -91,7 +91,7 @@ TEST(Tune, ObjectivesAndWhatIsKept) {
     EXPECT_FALSE(parse_objective(bad).ok()) << bad;
   KeptTuning t;
   t.objective = "p99=20ms";
-  t.stamp = 0xfedcba9876543210ull;
+  t.files = 0xfedcba9876543210ull;
   t.slots = 2;
   t.machine = "some";
   t.best = {{16, 1500000}, 1200.5, 18200000};
@@ -100,11 +100,11 @@ TEST(Tune, ObjectivesAndWhatIsKept) {
   ASSERT_TRUE(write_file_atomic(path, kept_tuning_json(t)).ok());
   const auto read = read_kept_tuning(path);
   ASSERT_TRUE(read.ok()) << read.error().text();
-  EXPECT_EQ(read->stamp, t.stamp);
+  EXPECT_EQ(read->files, t.files);
   EXPECT_EQ(read->best.settings, t.best.settings);
   EXPECT_EQ(read->tried.size(), 2u);
   EXPECT_EQ(kept_tuning_json(*read), kept_tuning_json(t));
-  for (const char* bad : {"{}", "", "{\"format\":\"peri batching 1\"}"}) {
+  for (const char* bad : {"{}", "", "{\"format\":\"peri batching 2\"}"}) {
     ASSERT_TRUE(write_file_atomic(path, bad).ok());
     EXPECT_NE(read_kept_tuning(path).error().text().find("batching-test.json"), std::string::npos);
   }

@@ -94,6 +94,7 @@ void run_tile(const Plan& plan, const Args& args, int64_t batch, int64_t head, i
   t.depth = s.depth;
   t.value_depth = s.value_depth;
   t.scale = s.scale;
+  t.cap = s.cap;
   const Strides& m = s.mask_strides;
   const int64_t at = batch * m.batch + head * m.head + first * m.row;
   if (s.mask == Mask::kAdd) t.add_mask = static_cast<const float*>(args.mask) + at;

@@ -26,6 +26,7 @@ enum class Mask : uint8_t {
 struct Shape {
   int64_t batch = 1, heads = 1, kv_heads = 1, queries = 1, keys = 1, depth = 1, value_depth = 1;
   float scale = 1;
+  float cap = 0;  // not 0: scores are cap * tanh(score / cap) before the mask; normal
   Strides q, k, v, o;
   Mask mask = Mask::kNone;
   Strides mask_strides;  // row: along queries, step: along keys; 0 repeats

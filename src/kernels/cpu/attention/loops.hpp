@@ -16,7 +16,7 @@ struct Tile {
   int64_t queries;                                     // of this tile, 1 to the tile's size
   int64_t keys;                                        // visible to any query of this tile
   int64_t depth, value_depth;
-  float scale;
+  float scale, cap;          // cap 0: none
   const float* add_mask;     // null, or added to the scores
   const uint8_t* bool_mask;  // null, or 0 where a key is hidden
   int64_t mask_row, mask_step;

@@ -91,6 +91,15 @@ PERI_SIMD F32 mask_of(const Tile& t, int64_t k, int64_t i) {
   return m;
 }
 
+// scores = cap * tanh(scores / cap)
+PERI_SIMD void cap_scores(const Tile& t, float* scores) {
+  const F32 cap = F32::set1(t.cap), parts = F32::set1(1 / t.cap);
+  for (int64_t k = 0; k < t.keys; ++k) {
+    float* const row = scores + k * kQueries;
+    for (int64_t i = 0; i < t.queries; i += kLanes) store(row + i, cap * simd::tanh(F32::load(row + i) * parts));
+  }
+}
+
 // scores = e^(scores + mask - maximum); inverse[i] = 1 / sum.
 PERI_SIMD void softmax_columns(const Tile& t, float* scores, float* inverse) {
   const bool masked = t.add_mask != nullptr || t.bool_mask != nullptr;
@@ -190,6 +199,7 @@ void run(const Tile& t) {
   float* scores = inverse + kQueries;
   pack_queries(t, packed);
   all_scores(t, packed, scores);
+  if (t.cap > 0) cap_scores(t, scores);
   softmax_columns(t, scores, inverse);
   all_values(t, scores, inverse);
 }

@@ -143,7 +143,7 @@ PERI_KERNEL __launch_bounds__(kThreads, PERI_RESIDENT) peri_attention(PERI_PARAM
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           const float m = masks[now * kKeys + n * 8 + lane % 4 * 2 + e];
-          s[n][e] = fmaf(s[n][e], PERI_SCALE, m), s[n][2 + e] = fmaf(s[n][2 + e], PERI_SCALE, m);
+          s[n][e] = PERI_SCORE(s[n][e], m), s[n][2 + e] = PERI_SCORE(s[n][2 + e], m);
         }
 #if PERI_BY_QUERY
       // What else depends on the query too. Those outside are as the last one.

@@ -17,6 +17,11 @@ PERI_DEVICE float peri_peer(const unsigned at, const int block) {
   asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(peri_peer_at(at, block)) : "memory");
   return v;
 }
+PERI_DEVICE double peri_peer_f64(const unsigned at, const int block) {
+  double v;
+  asm volatile("ld.shared::cluster.f64 %0, [%1];" : "=d"(v) : "r"(peri_peer_at(at, block)) : "memory");
+  return v;
+}
 PERI_DEVICE void peri_give(const unsigned at, const int block, const float v) {
   asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(peri_peer_at(at, block)), "f"(v) : "memory");
 }

@@ -108,6 +108,7 @@ struct GpuLimits {
   int64_t shared_bytes = 0;  // limit per block
   int threads = 0;           // limit of concurrent threads per multiprocessor
   bool clusters = false;     // blocks may read each other's shared memory
+  bool doubles = false;      // tensor cores multiply float64 as fast as the other cores float32
 };
 GpuLimits limits_of(const Target& target);
 // A guess of what so many launches take that move so many bytes, read and written, with little arithmetic.

@@ -1,0 +1,21 @@
+// The steps on the reference, told apart by whether their time counts.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "compile/compile.hpp"
+
+namespace peri::build {
+
+// Whether a step on the reference is slow: it takes a measurable share of a run of `run_ms`, `ms` of it; or, if nothing
+// timed it, has more work than a few elements, or is in a body, which may run it often.
+bool is_slow(std::optional<double> ms, double run_ms, const tune::RegionWork& work, bool in_body);
+
+struct OnReference {
+  std::vector<const lower::StepReport*> slow, quick;
+  double quick_ms = 0;  // of a run; 0: not timed
+};
+OnReference on_reference(const compile::Compiled& compiled);
+
+}  // namespace peri::build

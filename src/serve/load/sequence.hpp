@@ -1,0 +1,65 @@
+// The sequences of a load: each connection goes through one after another, with one request of it at a time.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/rng.hpp"
+#include "serve/load/wire.hpp"
+
+namespace peri::serve {
+
+// What a request says of its sequence.
+struct LoadStep {
+  uint64_t id = 0;
+  bool start = false, end = false;
+};
+
+// Ids and lengths of the sequences of all connections. Used by one thread.
+class LoadSequences {
+ public:
+  explicit LoadSequences(const SequenceTerms& terms);
+  // A new sequence: its id, which no live one has, and its number of requests.
+  std::pair<uint64_t, int64_t> begin();
+  void end(uint64_t id) { live_.erase(id); }
+
+ private:
+  const SequenceTerms terms_;
+  Rng rng_;
+  uint64_t next_;
+  std::set<uint64_t> live_;
+};
+
+// The sequence of a connection.
+class LoadSequence {
+ public:
+  explicit LoadSequence(std::shared_ptr<LoadSequences> all) : all_(std::move(all)) {}
+  ~LoadSequence() { leave(); }
+  LoadSequence(const LoadSequence&) = delete;
+  LoadSequence& operator=(const LoadSequence&) = delete;
+  // Of the next request. One whose last request failed, or was not answered, is given up for a new one.
+  LoadStep next();
+  void answered(bool well);
+  // Whether it has begun, goes on, and every request of it is answered.
+  bool open() const { return id_ && !asked_; }
+  // The next request is its last.
+  void last() { left_ = std::min<int64_t>(left_, 1); }
+
+ private:
+  void leave() {
+    if (id_) all_->end(*id_);
+    id_.reset();
+  }
+  const std::shared_ptr<LoadSequences> all_;
+  std::optional<uint64_t> id_;
+  int64_t left_ = 0;  // requests of it to be sent
+  bool asked_ = false;
+};
+
+// A wire whose requests are of this sequence.
+std::unique_ptr<Wire> in_sequence(std::unique_ptr<Wire> inner, std::shared_ptr<LoadSequence> sequence);
+
+}  // namespace peri::serve
