@@ -111,13 +111,15 @@ Error does_not_run(const DimBinding& sizes, const std::string& why) {
 
 // A size that was asked for and at which the model never ran.
 const judge::SizeEvidence* impossible(const compile::Compilation& compilation, const judge::EngineVerdict& verdict) {
-  if (is_steered(compilation.graph())) return nullptr;
+  const bool steered = is_steered(compilation.graph());
   const auto asked = [&](const DimBinding& sizes) {
     const std::vector<DimBinding>& bounds = compilation.bounds();
     return sizes == compilation.tuned_for() || std::find(bounds.begin(), bounds.end(), sizes) != bounds.end();
   };
   for (const judge::SizeEvidence& e : verdict.sizes)
-    if (!e.limit.empty() && !e.no_memory && asked(e.sizes)) return &e;
+    if (!e.limit.empty() && !e.no_memory && asked(e.sizes) &&
+        !(steered && judge::possible(compilation.graph(), e.sizes)))
+      return &e;
   return nullptr;
 }
 
@@ -201,7 +203,8 @@ Status run_once(const compile::Compilation& compilation, const runtime::EngineOp
     out->unjudged_run = "";
     return Ok{};
   }
-  if (ran.ok() || ran.error().kind == ErrorKind::kMemory || is_steered(compilation.graph())) {
+  const bool blameless = is_steered(compilation.graph()) && judge::possible(compilation.graph(), sizes);
+  if (ran.ok() || ran.error().kind == ErrorKind::kMemory || blameless) {
     out->unjudged_run = ran.ok() ? "no inputs could be made" : ran.error().text();
     return Ok{};
   }

@@ -218,6 +218,17 @@ bool Made::short_of_memory() const {
   });
 }
 
+namespace {
+// Of an engine that was run and not judged.
+std::string verified_before(const Built& built) {
+  const StepsDone done = steps_done(built);
+  const int64_t verified = done.verified - done.by_definition;  // the cache knows them
+  if (verified == 0) return ", and nothing of it is verified";
+  return format("; %lld of %s verified individually in an earlier build, and the engine as a whole is not",
+                static_cast<long long>(verified), all_steps_text(done.steps, done.in_bodies).c_str());
+}
+}  // namespace
+
 std::string Made::verdict() const {
   int64_t sizes = 0, steps = 0, by_definition = 0;
   for (const judge::SizeEvidence& e : built.verdict.sizes)
@@ -232,7 +243,7 @@ std::string Made::verdict() const {
   if (const std::string& why = built.verdict.incomplete; sizes == 0 && !why.empty() && built.unjudged_run == "")
     return "it runs" + at + "; its answer was not judged: " + why.substr(why.rfind(": ") + 2);
   if (sizes == 0 && built.unjudged_run && built.verdict.incomplete.empty())
-    return built.unjudged_run->empty() ? "it runs" + at + ", and nothing of it is verified"
+    return built.unjudged_run->empty() ? "it runs" + at + verified_before(built)
                                        : "the engine was not run: " + *built.unjudged_run;
   if (const std::string& why = built.verdict.incomplete; sizes == 0 && !why.empty())
     return why.starts_with("not run ") ? "the engine was " + why : "the engine was not run: " + why;

@@ -324,8 +324,10 @@ Result<DimBinding> possible_dims(const ir::Graph& graph, const std::map<std::str
   if (possible.ok()) return std::move(first.binding);
   std::set<std::string> fixed;
   for (const auto& [name, key] : first.by) fixed.insert(name);
-  const auto check = [&](const DimBinding& sizes) { return check_possible(graph, sizes); };
-  const auto fitted = [&](const DimBinding& sizes) { return fit_dims(graph, sizes, fixed, check); };
+  ir::Graph apart = graph.clone();  // nodes that one of the model was replaced by have its name
+  for (size_t k = 0; k < apart.nodes.size(); ++k) apart.nodes[k]->name = "node " + std::to_string(k);
+  const auto check = [&](const DimBinding& sizes) { return check_possible(apart, sizes); };
+  const auto fitted = [&](const DimBinding& sizes) { return fit_dims(apart, sizes, fixed, check); };
   DimBinding less = fitted(first.binding);
   while (!check(less).ok()) {
     if (std::all_of(less.begin(), less.end(),

@@ -34,7 +34,8 @@ bool by_rounding(const Difference& d, const Budget& b, DType type) {
 
 bool kept_budget(const Budget& b, bool peer, const OutputVerdict& o, DType type) {
   const Budget usual = peer ? peer_budget() : Budget();
-  if (is_float(type) && b.given) return true;
+  if (!is_float(type)) return false;
+  if (b.given) return true;
   if (o.difference.cosine < b.min_cosine && b.min_cosine != usual.min_cosine) return true;
   return o.of_change.value_or(0) > b.max_change && b.max_change != usual.max_change;
 }

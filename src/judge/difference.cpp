@@ -14,6 +14,18 @@ struct Sums {
   double abs = 0, square = 0, want = 0, got = 0, want2 = 0, got2 = 0, both = 0;
   double low = INFINITY, high = -INFINITY;
   int64_t outside = 0, finite = 0;
+
+  void take(double w, double g) {
+    if (!std::isfinite(w) || !std::isfinite(g)) return;
+    ++finite;
+    low = std::min(low, w);
+    high = std::max(high, w);
+    want += w;
+    got += g;
+    want2 += w * w;
+    got2 += g * g;
+    both += w * g;
+  }
 };
 
 void add_float(double w, double g, int64_t at, Tolerance t, Sums* s, Difference* d) {
@@ -31,15 +43,7 @@ void add_float(double w, double g, int64_t at, Tolerance t, Sums* s, Difference*
   }
   s->abs += e;
   s->square += e * e;
-  if (!std::isfinite(w) || !std::isfinite(g)) return;
-  ++s->finite;
-  s->low = std::min(s->low, w);
-  s->high = std::max(s->high, w);
-  s->want += w;
-  s->got += g;
-  s->want2 += w * w;
-  s->got2 += g * g;
-  s->both += w * g;
+  s->take(w, g);
 }
 
 constexpr size_t kMaxText = 64;  // bytes of a text that are printed
@@ -52,6 +56,10 @@ std::string element(const Tensor& t, int64_t at) {
   size_t end = kMaxText;
   while (end > kMaxText - 3 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // at a whole character
   return "'" + printable(text.substr(0, end)) + format("...' (%zu bytes)", text.size());
+}
+double number(const Tensor& t, int64_t at) {
+  return t.dtype() == DType::kU64 ? static_cast<double>(static_cast<uint64_t>(t.i64(at)))
+                                  : static_cast<double>(t.i64(at));
 }
 bool equal_element(const Tensor& a, const Tensor& b, int64_t at) {
   if (a.dtype() == DType::kString)
@@ -72,24 +80,27 @@ Result<Difference> difference(const Tensor& want, const Tensor& got, Tolerance t
   Sums s;
   d.count = want.numel();
   const double n = static_cast<double>(std::max<int64_t>(1, d.count));
+  const DType type = want.dtype();
+  const bool numbers = type != DType::kString && type != DType::kC64 && type != DType::kC128;
   for (int64_t k = 0; k < d.count; ++k) {
     if (is_float(want.dtype())) {
       add_float(want.f64(k), got.f64(k), k, tolerance, &s, &d);
-    } else if (!equal_element(want, got, k)) {
-      const bool number = want.dtype() != DType::kString && dtype_bits(want.dtype()) <= 64;
-      const double e = number ? std::fabs(static_cast<double>(want.i64(k)) - static_cast<double>(got.i64(k))) : 1;
-      if (s.outside++ == 0)
-        d.first = number || want.dtype() == DType::kString
-                      ? format("element %lld: expected %s, found %s", static_cast<long long>(k),
-                               element(want, k).c_str(), element(got, k).c_str())
-                      : format("element %lld", static_cast<long long>(k));
-      if (e > d.linf) {
-        d.linf = e;
-        d.worst_at = k;
-      }
-      s.abs += e;
-      s.square += e * e;
+      continue;
     }
+    if (numbers) s.take(number(want, k), number(got, k));
+    if (equal_element(want, got, k)) continue;
+    const double e = numbers ? std::fabs(number(want, k) - number(got, k)) : 1;
+    if (s.outside++ == 0)
+      d.first = numbers || want.dtype() == DType::kString
+                    ? format("element %lld: expected %s, found %s", static_cast<long long>(k), element(want, k).c_str(),
+                             element(got, k).c_str())
+                    : format("element %lld", static_cast<long long>(k));
+    if (e > d.linf) {
+      d.linf = e;
+      d.worst_at = k;
+    }
+    s.abs += e;
+    s.square += e * e;
   }
   d.l0 = static_cast<double>(s.outside) / n;
   d.l1 = s.abs / n;

@@ -14,7 +14,7 @@ struct Difference {
   double l1 = 0;          // mean |got - want|
   double l2 = 0;          // root of the mean square
   double linf = 0;        // largest |got - want|
-  double range = 0;       // largest minus smallest finite wanted value
+  double range = 0;       // largest minus smallest finite wanted value; this and the three below: of numbers
   double largest = 0;     // |want|, of the finite ones
   double relative = 0;    // linf / range (largest |want| where the output is nearly constant)
   double cosine = 1;      // after subtracting each side's mean

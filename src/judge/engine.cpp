@@ -120,6 +120,10 @@ struct EngineJudge {
     }
     const bool about_data =
         error.kind == ErrorKind::kInvalid || error.kind == ErrorKind::kUsage || error.kind == ErrorKind::kUnsupported;
+    if (about_data && !possible(graph, sizes)) {  // an operator of the model that broadcasts may have run
+      evidence->limit = error.text();
+      return true;
+    }
     if (flops <= kMaxWholeFlops) {
       const Status right = reference(inputs);
       if (!right.ok()) {
@@ -257,7 +261,7 @@ struct EngineJudge {
     }
     const WholeVerdict& whole = *judged;
     e->whole = whole.error;
-    e->whole_because = whole.left_out;
+    e->whole_because = whole.left_out.empty() ? whole.stored : whole.left_out;
     if (!whole.wrong.empty()) verdict.wrong = whole.wrong + " (at " + sizes_text(e->sizes) + ")";
     if (whole.wrong.empty()) return follow_answers(whole.parted, kFollowedPositions, inputs, run, e);
     return Ok{};

@@ -33,7 +33,7 @@ struct SizeEvidence {
   bool same_bits = false;  // planned and separate memory gave the same bits
   double whole = -1;       // largest |error| / bound of the outputs; -1: not compared
   int64_t followed = 0;    // values of the model verified on the way to outputs that depend on a rounding or a choice
-  std::string whole_because;  // why not, or which outputs were skipped
+  std::string whole_because;  // why not, which outputs were skipped, or which were held against rounded weights
   bool no_memory = false;     // `limit` is due to this machine's memory
   std::string limit;          // why the model itself cannot run at this size; the members above are then unset
 };

@@ -3,21 +3,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "base/rng.hpp"
 #include "base/stop.hpp"
 #include "exec/region/region_payload.hpp"
-#include "ir/bodies.hpp"
 #include "judge/choices.hpp"
+#include "judge/pieces.hpp"
 #include "judge/steps.hpp"
 #include "judge/whole.hpp"
 #include "ops/entry.hpp"
-#include "passes/rewrite/narrow.hpp"
 #include "tune/expected.hpp"
 
 namespace peri::judge {
@@ -32,69 +31,6 @@ constexpr double kMaxChoiceFlops = 1e9;  // of a piece whose choice is computed 
 
 // Of a value that is not the model's, though it has its name: a pass gave it another shape.
 constexpr const char* kAnotherType = "it has another type than the model says";
-
-// A piece of the model: what makes one value from those at hand.
-struct Piece {
-  ir::Graph graph;
-  std::vector<const ir::Value*> arguments;
-  bool jumps = false;  // a float that it computes is rounded, compared or chosen among
-};
-
-using Known = std::unordered_map<const ir::Value*, Tensor>;
-
-bool jumps_on(const ir::Node& n) {
-  const ops::OpDef* op = ops::find(n.op);
-  bool jumps = false;
-  for (const auto& [key, body] : ir::bodies_of(n))
-    ir::for_each_node(*body, [&](const ir::Node& inner) {
-      const ops::OpDef* o = ops::find(inner.op);
-      jumps = jumps || (o && o->jumps);
-    });
-  for (const ir::Value* v : n.inputs) jumps = jumps || (op && op->jumps && v && v->producer && is_float(v->type.dtype));
-  return jumps;
-}
-
-// In order, what `wanted` hangs on and is not made by what is known.
-std::vector<const ir::Node*> way_to(const ir::Graph& model, const ir::Value* wanted, const Known& known) {
-  std::unordered_set<const ir::Value*> needed = {wanted};
-  std::vector<const ir::Node*> nodes;
-  for (size_t k = model.nodes.size(); k-- > 0;) {
-    const ir::Node* n = model.nodes[k];
-    if (std::none_of(n->outputs.begin(), n->outputs.end(), [&](const ir::Value* v) { return needed.contains(v); }))
-      continue;
-    nodes.push_back(n);
-    for (const ir::Value* v : n->inputs)
-      if (v && !known.contains(v)) needed.insert(v);
-  }
-  std::reverse(nodes.begin(), nodes.end());
-  return nodes;
-}
-
-Piece piece_of(const ir::Graph& model, const ir::Value* wanted, const Known& known) {
-  Piece p;
-  std::unordered_map<const ir::Value*, ir::Value*> made;
-  const auto argument = [&](const ir::Value* v) -> ir::Value* {
-    if (!v) return nullptr;
-    if (const auto it = made.find(v); it != made.end()) return it->second;
-    if (v->constant && !known.contains(v)) return made[v] = p.graph.add_constant(v->name, *v->constant);
-    p.arguments.push_back(v);
-    return made[v] = p.graph.add_input(v->name, v->type);
-  };
-  for (const ir::Node* node : way_to(model, wanted, known)) {
-    const ir::Node& n = *node;
-    std::vector<ir::Value*> in;
-    for (const ir::Value* v : n.inputs) in.push_back(argument(v));
-    ir::Node* copy = p.graph.add(n.op, std::move(in), n.attrs, n.out()->name, static_cast<int>(n.outputs.size()));
-    copy->name = n.name;
-    for (size_t m = 0; m < n.outputs.size(); ++m) {
-      copy->outputs[m]->type = n.outputs[m]->type;
-      if (!known.contains(n.outputs[m])) made[n.outputs[m]] = copy->outputs[m];
-    }
-    p.jumps = p.jumps || jumps_on(*copy);
-  }
-  p.graph.mark_output(argument(wanted), wanted->name);
-  return p;
-}
 
 double radius_at(const ops::RefTensor& want, size_t at) {
   return want.r(static_cast<int64_t>(at)) + unit_roundoff(want.dtype) * std::fabs(want.f[at]) +
@@ -241,29 +177,18 @@ Result<int64_t> prove(const Piece& piece, const Known& known, const Weights& wei
   return ties;
 }
 
-// Whether constants alone make it, of which there is one answer.
-bool is_fixed(const ir::Value* v) {
-  if (v->constant) return true;
-  const ir::Node* n = v->producer;
-  if (!n || n->inputs.empty() || !ir::bodies_of(*n).empty()) return false;
-  return std::all_of(n->inputs.begin(), n->inputs.end(), [](const ir::Value* in) { return !in || is_fixed(in); });
-}
-
-// Float32 weights on the way to `wanted`, where the engine keeps weights in fewer bits; rounded ones go to `known`.
-Result<Weights> rounded_weights(const ir::Graph& model, const ir::Value* wanted, DType stored, int threads,
+// Float32 weights that nodes read, where the engine keeps weights in fewer bits; rounded ones go to `known`.
+Result<Weights> rounded_weights(const ir::Graph& model, std::span<const ir::Node* const> way, DType stored, int threads,
                                 Known* known) {
   Weights w;
   if (unit_roundoff(stored) <= unit_roundoff(DType::kF32)) return w;
   w.stored = stored;
-  for (const ir::Node* n : way_to(model, wanted, {}))
+  for (const ir::Node* n : way)
     for (size_t port = 0; port < n->inputs.size(); ++port) {
       const ir::Value* v = n->inputs[port];
-      if (!v || w.exact.contains(v) || v->type.dtype != DType::kF32 || !is_fixed(v) || !passes::may_round(*n, port))
-        continue;
-      PERI_ASSIGN(const auto made, ops::run_reference(piece_of(model, v, {}).graph, {}, {0, threads, true, {}}));
-      Tensor exact = ops::from_ref(made[0]);
-      PERI_ASSIGN(const Tensor narrow, passes::saturated(exact, stored));
-      PERI_ASSIGN(Tensor rounded, passes::in_float32(narrow));
+      if (w.exact.contains(v) || !is_weight(*n, port)) continue;
+      PERI_ASSIGN(Tensor exact, fixed_value(model, v, threads));
+      PERI_ASSIGN(Tensor rounded, as_stored(exact, stored));
       w.exact.emplace(v, std::move(exact));
       known->emplace(v, std::move(rounded));
     }
@@ -279,16 +204,16 @@ const ir::Value* named_like(const ir::Graph& graph, std::string_view name) {
   return suffixed ? graph.find(name.substr(0, end)) : nullptr;
 }
 
-// Values of `graph` that the session's steps write on the way to `wanted`, as a run leaves them; the run's answers too.
+// Values of `graph` that the session's steps write on the way, as a run leaves them; the run's answers too.
 struct Kept {
   std::map<std::string, Tensor, std::less<>> values;
   std::vector<Tensor> answers;
 };
 
-Result<Kept> kept_values(const ir::Graph& graph, const ir::Value* wanted, runtime::Session& session,
+Result<Kept> kept_values(const ir::Graph& graph, std::span<const ir::Node* const> nodes, runtime::Session& session,
                          std::span<const Tensor> inputs) {
   std::unordered_set<const ir::Value*> way;
-  for (const ir::Node* n : way_to(graph, wanted, {})) way.insert(n->outputs.begin(), n->outputs.end());
+  for (const ir::Node* n : nodes) way.insert(n->outputs.begin(), n->outputs.end());
   const plan::Program& program = session.engine().program();
   Kept kept;
   int64_t elements = 0;
@@ -325,53 +250,128 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::kString) return std::ranges::equal(a.string_values(), b.string_values());
   return std::ranges::equal(a.bytes(), b.bytes());
 }
+
+// What an engine keeps on the way to values of the model, proven in the order of the model.
+struct Follower {
+  runtime::Session& session;
+  const FollowTerms& terms;
+  ir::Graph model = {};
+  std::vector<const ir::Value*> ends = {};  // that are wanted
+  std::vector<const ir::Node*> nodes = {};  // on the way
+  Kept kept = {};
+  Known given = {}, known = {};  // inputs and rounded weights; with what was proven
+  Weights weights = {};
+  std::unordered_map<const ir::Value*, std::string> unproven = {};  // what was not, and why
+
+  Follower(runtime::Session& s, const FollowTerms& t) : session(s), terms(t) {}
+
+  // Runs the session; `wanted` are values of the model at the sizes of the inputs.
+  Status start(const ir::Graph& graph, std::span<const Tensor> inputs,
+               const std::function<std::vector<ir::Value*>(const ir::Graph&)>& wanted) {
+    std::vector<std::vector<int64_t>> dims;
+    for (const Tensor& t : inputs) dims.push_back(t.dims());
+    PERI_ASSIGN(const DimBinding binding, plan::bind_dims(session.engine().program(), dims));
+    PERI_ASSIGN(model, exec::bind_region(graph, binding, true));
+    for (const ir::Value* v : wanted(model)) ends.push_back(v);
+    nodes = way_to(model, ends, {});
+    PERI_ASSIGN(kept, kept_values(model, nodes, session, inputs));
+    for (size_t n = 0; n < inputs.size(); ++n) given.emplace(model.inputs[n], inputs[n]);
+    PERI_ASSIGN(weights, rounded_weights(model, nodes, session.engine().program().precision, terms.threads, &given));
+    known = given;
+    return Ok{};
+  }
+
+  Status prove_all(Followed* f) {
+    for (const ir::Node* n : nodes)
+      for (const ir::Value* v : n->outputs) {
+        const auto it = kept.values.find(v->name);
+        if (it == kept.values.end()) continue;
+        if (stop_asked()) return Error(ErrorKind::kCancelled, "the reference was stopped").at_node(n->name);
+        if (terms.progress) terms.progress(v->name);
+        std::string why;
+        int64_t unbounded = 0;
+        PERI_ASSIGN(const int64_t ties,
+                    prove(piece_of(model, v, known), known, weights, it->second, terms, &unbounded, &why));
+        if (!why.empty()) {
+          const bool off = why != kAnotherType || std::ranges::find(ends, v) != ends.end();
+          if ((off && f->off == 0) || f->unproven == 0) f->first = "'" + v->name + "': " + why;
+          ++f->unproven;
+          f->off += off;
+          unproven.emplace(v, why);
+          continue;
+        }
+        ++f->values;
+        f->ties += ties;
+        f->unbounded += unbounded;
+        known.emplace(v, it->second);
+      }
+    return Ok{};
+  }
+
+  // Elements that were rounded another way than in float64, where the float that is rounded is kept: computed from what
+  // was rounded before alone.
+  Result<int64_t> units() const {
+    Known rounded = given;
+    int64_t count = 0;
+    for (const ir::Node* n : nodes)
+      for (const ir::Value* v : n->outputs) {
+        const auto it = known.find(v);
+        if (!jumps_on(*n) || it == known.end() || given.contains(v)) continue;
+        const Piece piece = piece_of(model, v, rounded);
+        PERI_ASSIGN(const auto exact,
+                    ops::run_reference(piece.graph, arguments_of(piece, rounded, weights, Take::kRounded, 0),
+                                       {unit_roundoff(DType::kF32), terms.threads, false, {}}));
+        if (exact[0].dims == it->second.dims())
+          for (int64_t at = 0; at < it->second.numel(); ++at) count += !within(exact[0], it->second, at);
+        rounded.emplace(v, it->second);
+      }
+    return count;
+  }
+};
 }  // namespace
 
 Result<Followed> follow(const ir::Graph& graph, size_t k, runtime::Session& session, std::span<const Tensor> inputs,
                         const Tensor& got, const FollowTerms& terms) {
-  std::vector<std::vector<int64_t>> dims;
-  for (const Tensor& t : inputs) dims.push_back(t.dims());
-  PERI_ASSIGN(const DimBinding binding, plan::bind_dims(session.engine().program(), dims));
-  PERI_ASSIGN(const ir::Graph model, exec::bind_region(graph, binding, true));
-  const ir::Value* const wanted = model.outputs[k];
-  PERI_ASSIGN(Kept kept, kept_values(model, wanted, session, inputs));
+  Follower way(session, terms);
+  PERI_TRY(way.start(graph, inputs, [&](const ir::Graph& model) { return std::vector{model.outputs[k]}; }));
   Followed f;
-  if (!same_bits(kept.answers[k], got)) {
+  if (!same_bits(way.kept.answers[k], got)) {
     f.wrong = "a second run of the same inputs gave other bits";
     return f;
   }
-  kept.values.insert_or_assign(wanted->name, got);
-  Known known;
-  for (size_t n = 0; n < inputs.size(); ++n) known.emplace(model.inputs[n], inputs[n]);
-  PERI_ASSIGN(const Weights weights,
-              rounded_weights(model, wanted, session.engine().program().precision, terms.threads, &known));
-  for (const ir::Node* n : way_to(model, wanted, {}))
-    for (const ir::Value* v : n->outputs) {
-      const auto it = kept.values.find(v->name);
-      if (it == kept.values.end()) continue;
-      if (stop_asked()) return Error(ErrorKind::kCancelled, "the reference was stopped").at_node(n->name);
-      if (terms.progress) terms.progress(v->name);
-      std::string why;
-      int64_t unbounded = 0;
-      PERI_ASSIGN(const int64_t ties,
-                  prove(piece_of(model, v, known), known, weights, it->second, terms, &unbounded, &why));
-      const bool off = !why.empty() && (why != kAnotherType || v == wanted);
-      if ((off && f.off == 0) || (!why.empty() && f.unproven == 0)) f.first = "'" + v->name + "': " + why;
-      f.unproven += !why.empty();
-      f.off += off;
-      if (!why.empty() && v == wanted) f.at_elements = true;
-      if (!why.empty()) continue;
-      ++f.values;
-      f.ties += ties;
-      f.unbounded += unbounded;
-      known.emplace(v, it->second);
-    }
-  if (!known.contains(wanted)) f.wrong = f.unproven > 0 ? f.first : "no step computes it";
+  const ir::Value* const wanted = way.model.outputs[k];
+  way.kept.values.insert_or_assign(wanted->name, got);
+  PERI_TRY(way.prove_all(&f));
+  f.at_elements = way.unproven.contains(wanted);
+  if (!way.known.contains(wanted)) f.wrong = f.unproven > 0 ? f.first : "no step computes it";
+  if (f.wrong.empty() && f.ties == 0 && terms.positions == 0) {
+    PERI_ASSIGN(f.ties, way.units());
+  }
   return f;
 }
 
+Result<std::string> first_unfollowed(const ir::Graph& graph, std::span<const std::string> names,
+                                     runtime::Session& session, std::span<const Tensor> inputs,
+                                     const FollowTerms& terms, std::string* why) {
+  Follower way(session, terms);
+  PERI_TRY(way.start(graph, inputs, [&](const ir::Graph& model) {
+    std::vector<ir::Value*> wanted;
+    for (const std::string& name : names)
+      if (ir::Value* const v = model.find(name)) wanted.push_back(v);
+    return wanted;
+  }));
+  Followed f;
+  PERI_TRY(way.prove_all(&f));
+  for (const std::string& name : names)
+    if (const auto it = way.unproven.find(way.model.find(name)); it != way.unproven.end()) {
+      *why = it->second;
+      return name;
+    }
+  return std::string();
+}
+
 bool behind_jump(const ir::Graph& graph, const ir::Value* value) {
-  const auto way = way_to(graph, value, {});
+  const auto way = way_to(graph, {&value, 1}, {});
   return std::any_of(way.begin(), way.end(), [](const ir::Node* n) { return jumps_on(*n); });
 }
 

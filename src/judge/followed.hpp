@@ -39,6 +39,12 @@ struct FollowTerms {
 Result<Followed> follow(const ir::Graph& graph, size_t k, runtime::Session& session, std::span<const Tensor> inputs,
                         const Tensor& got, const FollowTerms& terms);
 
+// The first of the model's values of these names that the engine keeps and that is none which the model's own nodes
+// make of those before it; `why` then. "": there is none. Otherwise as follow().
+Result<std::string> first_unfollowed(const ir::Graph& graph, std::span<const std::string> names,
+                                     runtime::Session& session, std::span<const Tensor> inputs,
+                                     const FollowTerms& terms, std::string* why);
+
 // Whether the value depends on a float that is rounded to an integer, compared or selected.
 bool behind_jump(const ir::Graph& graph, const ir::Value* value);
 

@@ -2,9 +2,11 @@
 #include "judge/inputs.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <unordered_set>
 
 #include "base/rng.hpp"
+#include "ir/bodies.hpp"
 #include "ops/entry.hpp"
 #include "tune/arguments.hpp"
 #include "tune/categories.hpp"
@@ -29,6 +31,43 @@ std::optional<int64_t> rows_of(const ir::Node& n, const ir::Value* index, const 
   return least;
 }
 
+// A body that is being followed, and where its node stands; null: the graph itself.
+struct Inside {
+  const ir::Node* node;
+  const ir::Graph* body;
+  std::shared_ptr<const Inside> around;
+};
+
+// What holds an integer, in a graph and its bodies.
+struct Held {
+  std::unordered_set<const ir::Value*> seen = {};
+  std::vector<std::pair<const ir::Value*, std::shared_ptr<const Inside>>> work = {};
+
+  void add(const ir::Value* v, const std::shared_ptr<const Inside>& where) {
+    if (!is_float(v->type.dtype) && seen.insert(v).second) work.emplace_back(v, where);
+  }
+  // As an argument of `n` it may be an input of its bodies.
+  void enter(const ir::Node& n, const ir::Value* v, const std::shared_ptr<const Inside>& where) {
+    const size_t first = ops::control_of(n) == ops::Control::kBranch ? 1 : 0;
+    for (const auto& [key, body] : ir::bodies_of(n))
+      for (size_t k = first; k < n.inputs.size(); ++k)
+        if (n.inputs[k] == v && k - first < body->inputs.size())
+          add(body->inputs[k - first], std::make_shared<Inside>(Inside{&n, body.get(), where}));
+  }
+  // As a result of a body it is one of the node, and where it is carried what the next iteration takes.
+  void leave(const ir::Value* v, const std::shared_ptr<const Inside>& where) {
+    if (!where) return;
+    const bool loop = ops::control_of(*where->node) == ops::Control::kLoop;
+    const auto carried = static_cast<size_t>(loop ? where->node->i("carried") : 0);
+    for (size_t k = loop ? 1 : 0; k < where->body->outputs.size(); ++k) {
+      const size_t result = k - (loop ? 1 : 0);
+      if (where->body->outputs[k] != v || result >= where->node->outputs.size()) continue;
+      if (result < carried) add(where->body->inputs[2 + result], where);
+      add(where->node->outputs[result], where->around);
+    }
+  }
+};
+
 int64_t integer(Rng& rng, Integers how, std::optional<int64_t> rows) {
   if (how == Integers::kZero) return 0;
   if (how == Integers::kOne) return 1;
@@ -51,20 +90,21 @@ bool are_numbers(std::span<const ir::Value* const> held) {
 std::optional<int64_t> indexed_rows(const ir::Value* input, const DimBinding& sizes,
                                     std::vector<const ir::Value*>* moved) {
   std::optional<int64_t> least;
-  std::unordered_set<const ir::Value*> seen = {input};
-  std::vector<const ir::Value*> work = {input};
-  while (!work.empty()) {
-    const ir::Value* v = work.back();
-    work.pop_back();
+  Held held;
+  held.add(input, nullptr);
+  while (!held.work.empty()) {
+    const auto [v, where] = held.work.back();
+    held.work.pop_back();
     if (moved) moved->push_back(v);
+    held.leave(v, where);
     for (const ir::Node* n : v->users) {
       if (const auto rows = rows_of(*n, v, sizes)) {
         least = std::min(least.value_or(*rows), *rows);
         continue;
       }
+      held.enter(*n, v, where);
       if (!passes_on(*n)) continue;
-      for (const ir::Value* out : n->outputs)
-        if (!is_float(out->type.dtype) && seen.insert(out).second) work.push_back(out);
+      for (const ir::Value* out : n->outputs) held.add(out, where);
     }
   }
   return least;

@@ -30,8 +30,8 @@ bool reads_numbers(const ir::Node& n);
 // Whether strings that these values all hold are read as numbers.
 bool are_numbers(std::span<const ir::Value* const> held);
 
-// The rows of the smallest table that an integer indexes, directly or through ops that only move it; none: it is not an
-// index. Values that still hold it are added to `moved`.
+// The rows of the smallest table that an integer indexes, directly, through ops that only move it, or in the bodies of
+// branches and loops, which may carry it; none: it is not an index. Values that still hold it are added to `moved`.
 std::optional<int64_t> indexed_rows(const ir::Value* input, const DimBinding& sizes,
                                     std::vector<const ir::Value*>* moved = nullptr);
 

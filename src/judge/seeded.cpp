@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/rng.hpp"
+#include "exec/control/loop_run.hpp"
 #include "exec/region/region_payload.hpp"
 #include "judge/inputs.hpp"
 #include "judge/sizes.hpp"
@@ -34,7 +35,8 @@ struct Follower {
   // What `step` does with its argument `k`.
   void read(const plan::Step& step, size_t k) {
     if (step.executor == plan::kCopyExecutor && !step.writes.empty()) return add(step.writes[0]);
-    if (!step.bodies.empty() || step.variants.empty()) return;
+    if (!step.bodies.empty()) return enter(step, k);
+    if (step.variants.empty()) return;
     auto payload = exec::read_payload(step.variants[0].payload);
     if (!payload.ok() || k >= payload->graph.inputs.size() || !ops::infer_graph(payload->graph).ok()) return;
     std::vector<const ir::Value*> moved;
@@ -45,7 +47,33 @@ struct Follower {
       if (std::find(moved.begin(), moved.end(), payload->graph.outputs[n]) != moved.end()) add(step.writes[n]);
   }
 
-  std::optional<int64_t> rows(int32_t input) {
+  // What bodies do with it: a branch takes what follows its condition; what a loop carries comes again.
+  void enter(const plan::Step& step, size_t k) {
+    const bool loop = step.bodies.size() == 1;
+    size_t carried = 0;
+    if (loop && !step.variants.empty())
+      if (const auto plan = exec::read_loop_payload(step.variants[0].payload, step.writes.size()); plan.ok())
+        carried = plan->carried;
+    const size_t before = loop ? 0 : 1, after = loop ? 1 : 0;  // inputs that are no arguments; outputs, no results
+    for (const auto& body : step.bodies) {
+      if (k < before || k - before >= body->inputs.size()) continue;
+      Follower inner{*body, sizes};
+      inner.follow(body->inputs[k - before].buffer);
+      for (size_t found = 0; found != inner.seen.size();) {
+        found = inner.seen.size();
+        for (size_t c = 0; c < carried && 2 + c < body->inputs.size(); ++c)
+          if (inner.holds(body->outputs[1 + c].buffer)) inner.follow(body->inputs[2 + c].buffer);
+      }
+      if (inner.least) least = std::min(least.value_or(*inner.least), *inner.least);
+      numbers = numbers || inner.numbers;
+      for (size_t n = 0; n < step.writes.size() && n + after < body->outputs.size(); ++n)
+        if (inner.holds(body->outputs[n + after].buffer)) add(step.writes[n]);
+    }
+  }
+
+  bool holds(int32_t buffer) const { return buffer >= 0 && seen.contains(storage[static_cast<size_t>(buffer)]); }
+
+  void follow(int32_t input) {
     for (add(input); !work.empty();) {
       const int32_t at = work.back();
       work.pop_back();
@@ -53,6 +81,10 @@ struct Follower {
         for (size_t k = 0; k < s.reads.size(); ++k)
           if (s.reads[k] >= 0 && storage[static_cast<size_t>(s.reads[k])] == at) read(s, k);
     }
+  }
+
+  std::optional<int64_t> rows(int32_t input) {
+    follow(input);
     return least;
   }
 };

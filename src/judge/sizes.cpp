@@ -12,9 +12,8 @@ namespace peri::judge {
 namespace {
 
 using Change = std::function<int64_t(int64_t)>;
+}  // namespace
 
-// Each value must have the shape that inference with symbols gave it, as regions within the graph state it: at a size
-// of 1 a broadcast can go the other way.
 bool possible(const ir::Graph& graph, const DimBinding& sizes) {
   const auto bound = exec::bind_region(graph, sizes, true);
   if (!bound.ok() || bound->values().size() != graph.values().size()) return bound.ok();
@@ -27,6 +26,7 @@ bool possible(const ir::Graph& graph, const DimBinding& sizes) {
   return true;
 }
 
+namespace {
 // All dimensions changed, else the first that can be changed alone.
 std::optional<DimBinding> changed(const ir::Graph& graph, const DimBinding& from, const std::vector<Change>& changes) {
   for (const Change& change : changes) {

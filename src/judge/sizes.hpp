@@ -13,6 +13,10 @@ namespace peri::judge {
 std::vector<DimBinding> sizes_to_judge(const ir::Graph& graph, const DimBinding& tuned_for,
                                        const std::vector<DimBinding>& bounds);
 
+// Whether each value has, at these sizes, the shape that inference with symbols gave it, as regions within the graph
+// state it: at a size of 1 a broadcast can go the other way.
+bool possible(const ir::Graph& graph, const DimBinding& sizes);
+
 // Why a judged run at these sizes is not started: it would write to more memory than is free. "": it can be.
 // `separate`: with every buffer in separate memory.
 std::string lacks_memory(const plan::Program& program, const DimBinding& sizes, bool separate);

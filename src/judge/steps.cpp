@@ -6,6 +6,7 @@
 #include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "exec/region/region_payload.hpp"
+#include "judge/pieces.hpp"
 #include "kernels/cpu/move/widened.hpp"
 #include "tune/expected.hpp"
 #include "tune/layouts.hpp"
@@ -56,15 +57,21 @@ struct Judge {
 
   // Holds result `k` against the source's value of the same name.
   void hold_against_source(const plan::Step& step, size_t k, const Tensor& got, StepVerdict* verdict) {
-    const auto it = source.find(program.buffers[static_cast<size_t>(step.writes[k])].name);
-    if (it == source.end() || it->second.dims != got.dims() || it->second.dtype != got.dtype()) return;
+    const auto it = source.by_name.find(program.buffers[static_cast<size_t>(step.writes[k])].name);
+    if (it == source.by_name.end() || it->second.dims != got.dims() || it->second.dtype != got.dtype()) return;
     tune::Expected wanted;
     wanted.out.push_back(it->second);
     const auto far = tune::compare(wanted, {&got, 1});
     if (far.ok()) return;
-    verdict->wrong = true;
-    verdict->why =
+    std::string why =
         "it does what its region says, but not what the source says of '" + it->first + "': " + far.error().text();
+    if (source.behind_jumps.contains(it->first)) {
+      if (verdict->parted.empty()) verdict->parting = std::move(why);
+      if (verdict->parted.empty()) verdict->parted = it->first;
+      return;
+    }
+    verdict->wrong = true;
+    verdict->why = std::move(why);
   }
 
   Status after(size_t k, StepVerdict* verdict) {
@@ -77,7 +84,7 @@ struct Judge {
     verdict->candidate = payload.kernel + "@" + std::to_string(payload.version) + " {" + payload.config + "}";
     const exec::Entry* const executor = exec::find(step.executor);
     const bool by_definition = executor && executor->by_definition;
-    if (by_definition && source.empty()) return Ok{};
+    if (by_definition && source.by_name.empty()) return Ok{};
     PERI_ASSIGN(const ir::Graph region,
                 exec::bind_region(payload.graph, session.binding(), executor && executor->data_sizes));
     std::vector<Tensor> in, out;
@@ -157,7 +164,11 @@ Result<Values> source_values(const ir::Graph& source, const plan::Program& progr
   for (const Tensor& t : inputs) in.push_back(ops::to_ref(t));
   PERI_ASSIGN(auto out, ops::run_reference(g, in, {u, threads, false, {}}));
   Values values;
-  for (size_t k = 0; k < out.size(); ++k) values.emplace(names[k], std::move(out[k]));
+  const auto jumpy = values_behind_jumps(g);
+  for (size_t k = 0; k < out.size(); ++k) {
+    if (jumpy.contains(g.find(names[k]))) values.behind_jumps.insert(names[k]);
+    values.by_name.emplace(names[k], std::move(out[k]));
+  }
   return values;
 }
 

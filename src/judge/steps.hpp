@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,16 @@ struct StepVerdict {
   int64_t positions = 0;  // of its results that were compared
   double error = 0;       // largest |error| / bound
   std::string why;
+  // A value of the source behind a rounding that a result differs from, and how: where that is a tie it is right. "":
+  // none.
+  std::string parted, parting;
 };
 
 // Values of the model that a step's results are also compared with, by name, with radii accumulated on the way.
-using Values = std::map<std::string, ops::RefTensor, std::less<>>;
+struct Values {
+  std::map<std::string, ops::RefTensor, std::less<>> by_name;
+  std::set<std::string, std::less<>> behind_jumps;  // of those that depend on a rounding, a comparison or a choice
+};
 // The values of `source` that steps of the program write, with what the arithmetic and the narrowest type that a step
 // stores may make of them; none if they are too many to keep.
 Result<Values> source_values(const ir::Graph& source, const plan::Program& program, const DimBinding& binding,

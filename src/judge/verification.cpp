@@ -7,6 +7,24 @@
 
 namespace peri::judge {
 
+namespace {
+// Why ONNX Runtime's answers, from which followed ones part, mean the same.
+std::string peer_moved(const std::vector<OutputVerdict>& outputs) {
+  bool near = false, reference = false, own = false;
+  for (const OutputVerdict& o : outputs) {
+    if (o.followed == 0) continue;
+    near |= o.peer_near;
+    reference |= !o.peer_near && o.reference_moves > 0;
+    own |= !o.peer_near && o.reference_moves == 0;
+  }
+  std::string out;
+  if (own) out += ", and its own answer moves as far by one rounding";
+  if (near) out += ", and ONNX Runtime's is within the budget against the float64 reference";
+  if (reference) out += ", and the float64 reference moves as far by the round-off of its operations";
+  return out;
+}
+}  // namespace
+
 std::string Verification::text() const {
   std::string out = outside;
   const std::string nan =
@@ -15,8 +33,9 @@ std::string Verification::text() const {
   if (bisect && outputs.empty())
     return bisected + "; " + (out.empty() ? "the outputs were not compared with those of the whole model" + nan : out);
   if (out.empty() && compared == 0)
-    out = format("%s against %s: no value was compared, as all outputs are empty; their types and shapes agree",
-                 counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str());
+    out = format("%s against %s: no value was compared, as all outputs are empty; their types%s agree",
+                 counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str(),
+                 empty_shapes.empty() ? " and shapes" : "");
   else if (out.empty() && by_rounding > 0 && by_rounding == outputs.size())
     out = format("%s against %s", counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str());
   else if (out.empty())
@@ -29,8 +48,7 @@ std::string Verification::text() const {
         "; %s at roundings that float32 does not decide: each value that the engine keeps on the way is one "
         "that the reference reaches",
         followed == 1 ? "one answer parts from it" : format("%zu answers part from it", followed).c_str());
-  if (followed && outside.empty() && against == kOnnxRuntime)
-    out += ", and its own answer moves as far by one rounding";
+  if (followed && outside.empty() && against == kOnnxRuntime) out += peer_moved(outputs);
   if (by_rounding && outside.empty())
     out +=
         format("; %s beside %s size, and %s off by a few roundings of it at most",
@@ -50,6 +68,7 @@ std::string Verification::text() const {
   if (peer_off && outside.empty())
     out += format("; of %s ONNX Runtime's is the inexact one: ours is within the budget against the float64 reference",
                   counted(static_cast<int64_t>(peer_off), "output").c_str());
+  if (!empty_shapes.empty() && outside.empty()) out += "; " + empty_shapes;
   if (!draws.empty())
     out += "; '" + draws + "' draws random numbers, the same in every run and in the float64 reference" +
            (against == kOnnxRuntime ? ", and ONNX Runtime draws others" : "");
@@ -77,6 +96,8 @@ std::string verification_json(const Verification& v) {
     if (o.followed) w.field("followed", o.followed).field("ties", o.ties);
     if (o.model_moves > 0) w.field("model_moves", o.model_moves);
     if (o.peer_moves > 0) w.field("peer_moves", o.peer_moves);
+    if (o.peer_near) w.field("peer_near", true);
+    if (o.reference_moves > 0) w.field("reference_moves", o.reference_moves);
     if (o.own_error) w.field("own_error", *o.own_error).field("peer_error", *o.peer_error);
     if (o.own_error) w.field("peer_is_off", o.peer_is_off);
     w.end_object();

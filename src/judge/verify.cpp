@@ -8,11 +8,14 @@
 #include "base/plural.hpp"
 #include "base/stop.hpp"
 #include "ir/bodies.hpp"
+#include "judge/bisect.hpp"
 #include "judge/budget.hpp"
 #include "judge/followed.hpp"
 #include "judge/made_of.hpp"
 #include "judge/nudged.hpp"
+#include "judge/parted.hpp"
 #include "judge/peer.hpp"
+#include "judge/pieces.hpp"
 #include "judge/seeded.hpp"
 #include "judge/whole.hpp"
 #include "plan/program.hpp"
@@ -20,9 +23,7 @@
 namespace peri::judge {
 
 namespace {
-void tell(const VerifyTerms& terms, const std::string& what) {
-  if (terms.progress) terms.progress(0, 0, what);
-}
+bool narrow(DType type) { return unit_roundoff(type) > unit_roundoff(DType::kF32); }
 
 std::vector<std::vector<int64_t>> dims_of(std::span<const Tensor> tensors) {
   std::vector<std::vector<int64_t>> dims;
@@ -33,15 +34,6 @@ std::vector<std::vector<int64_t>> dims_of(std::span<const Tensor> tensors) {
 Status affordable(const Subject& s, std::span<const Tensor> inputs) {
   PERI_ASSIGN(const DimBinding sizes, plan::bind_dims(s.engine->program(), dims_of(inputs)));
   return check_affordable(s.reference, sizes);
-}
-
-Result<std::vector<Tensor>> reference_outputs(const Subject& s, std::span<const Tensor> inputs, int threads) {
-  std::vector<ops::RefTensor> in;
-  for (const Tensor& t : inputs) in.push_back(ops::to_ref(t));
-  PERI_ASSIGN(const auto out, ops::run_reference(s.reference, in, {0, threads, false, {}}));
-  std::vector<Tensor> tensors;
-  for (const ops::RefTensor& r : out) tensors.push_back(ops::from_ref(r));
-  return tensors;
 }
 
 Result<std::vector<Tensor>> file_outputs(const std::string& dir, const plan::Program& program) {
@@ -70,6 +62,24 @@ struct Runs {
   std::vector<std::vector<Tensor>> inputs, got, want;
 };
 
+// An empty output of another shape has no element that could differ: a loop that runs no iteration says no sizes of
+// what its body gives. "": there is none, else the first.
+std::string take_empty_shapes(const plan::Program& program, Runs* r) {
+  std::string first;
+  for (size_t n = 0; n < r->got.size(); ++n)
+    for (size_t k = 0; k < r->got[n].size(); ++k) {
+      const Tensor& got = r->got[n][k];
+      Tensor& want = r->want[n][k];
+      const bool empty = got.numel() == 0 && want.numel() == 0 && got.dtype() == want.dtype();
+      if (!empty || got.rank() != want.rank() || got.dims() == want.dims()) continue;
+      if (first.empty())
+        first = "output '" + program.outputs[k].name + "' is empty, ours as " + tensor_type_text(got) + " and " +
+                kOnnxRuntime + "'s as " + tensor_type_text(want);
+      want = got;
+    }
+  return first;
+}
+
 Result<Runs> make_runs(const Subject& s, const VerifyTerms& terms, runtime::Session& session) {
   Runs r;
   const plan::Program& program = s.engine->program();
@@ -84,7 +94,7 @@ Result<Runs> make_runs(const Subject& s, const VerifyTerms& terms, runtime::Sess
     auto got = session.run(inputs);
     if (!got.ok()) return terms.given ? got.error() : of_made_up(got.error());
     if (!peer) {
-      tell(terms, "the float64 reference, seed " + std::to_string(seed));
+      terms.tell("the float64 reference, seed " + std::to_string(seed));
       PERI_ASSIGN(std::vector<Tensor> want,
                   files ? file_outputs(terms.reference_dir, program) : reference_outputs(s, inputs, terms.threads));
       r.want.push_back(std::move(want));
@@ -93,7 +103,7 @@ Result<Runs> make_runs(const Subject& s, const VerifyTerms& terms, runtime::Sess
     r.got.push_back(std::move(*got));
   }
   if (peer) {
-    tell(terms, kOnnxRuntime);
+    terms.tell(kOnnxRuntime);
     PERI_ASSIGN(r.want, onnxruntime_outputs(terms.peer_model, program, r.inputs, terms.threads));
   }
   return r;
@@ -108,49 +118,49 @@ std::optional<double> change_of(const Runs& r, size_t n, size_t k) {
   return d->linf;
 }
 
-// By how much of its range rounding every value moves output k of run n, for an engine that keeps values in 16 bits; 0
-// for another.
+// By how much of its range rounding every value moves output k of run n, for an engine that keeps values in 16 bits, or
+// rounding its weights for one that keeps these; 0 for another.
 Result<double> narrow_rounding(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
                                std::vector<ops::RefTensor>* rounded) {
-  const DType type = plan::values_type(s.engine->program());
-  if (unit_roundoff(type) <= unit_roundoff(DType::kF32) || !is_float(r.got[n][k].dtype())) return 0.0;
+  const DType type = plan::values_type(s.engine->program()), weights = s.engine->program().precision;
+  if ((!narrow(type) && !narrow(weights)) || !is_float(r.got[n][k].dtype())) return 0.0;
   if (rounded->empty()) {  // once a run
     std::vector<ops::RefTensor> in;
     for (const Tensor& t : r.inputs[n]) in.push_back(ops::to_ref(t));
-    PERI_ASSIGN(*rounded, narrow_reference(s.reference, in, type, terms.threads));
+    if (narrow(type)) {
+      PERI_ASSIGN(*rounded, narrow_reference(s.reference, in, type, terms.threads));
+    } else {
+      PERI_ASSIGN(const ir::Graph model, with_stored_weights(s.reference, weights, terms.threads));
+      PERI_ASSIGN(*rounded, ops::run_reference(model, in, {0, terms.threads, false, {}}));
+    }
   }
   PERI_ASSIGN(const Difference d, difference(r.want[n][k], ops::from_ref((*rounded)[k]), {}));
   return std::isfinite(d.relative) ? d.relative : 0;  // a type that does not hold the answer gives no room
 }
 
-// Whether ONNX Runtime's own answer moves as far as ours is from it; `why` where it does not.
-Result<bool> peer_moves_too(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
-                            OutputVerdict* o, std::string* why) {
-  tell(terms, "ONNX Runtime, by one rounding of the inputs");
-  PERI_ASSIGN(const std::vector<double> moves,
-              onnxruntime_moves(terms.peer_model, s.engine->program(), r.inputs[n], r.want[n], terms.threads));
-  o->peer_moves = moves[k];
-  if (o->difference.linf <= 2 * moves[k]) return true;
-  *why = format("; ONNX Runtime's own answer moves by %.3g of it by one rounding of the inputs",
-                moves[k] / o->difference.linf);
-  return false;
+// Output k of run n and what the engine keeps on the way to it, against the model.
+Result<Followed> value_by_value(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
+                                runtime::Session& session) {
+  const std::string& output = s.engine->program().outputs[k].name;
+  const auto each = [&](const std::string& value) { terms.tell("'" + value + "' on the way to '" + output + "'"); };
+  return follow(s.reference, k, session, r.inputs[n], r.got[n][k], {terms.threads, 0, each});
 }
 
 // An answer that is outside because of a unit at a tie is held value by value; `why` where that does not prove it. A
 // budget that was given is kept. Where the reference cannot follow, the answer stays outside.
 Status follow_answer(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
-                     runtime::Session& session, OutputVerdict* o, std::string* why) {
+                     const Budget& budget, runtime::Session& session, std::vector<Tensor>* exact, OutputVerdict* o,
+                     std::string* why) {
   const Tensor& got = r.got[n][k];
   if (!terms.reference_dir.empty() || kept_budget(terms.budget, !terms.peer_model.empty(), *o, got.dtype()))
     return Ok{};
   if (k >= s.reference.outputs.size()) return Ok{};  // the subject was opened without one
   if (!behind_jump(s.reference, s.reference.outputs[k])) return Ok{};
   if (!terms.peer_model.empty()) {
-    PERI_ASSIGN(const bool moves, peer_moves_too(s, terms, r, n, k, o, why));
-    if (!moves || !affordable(s, r.inputs[n]).ok()) return Ok{};
+    PERI_ASSIGN(const bool same, means_the_same(s, terms, budget, {r.inputs[n], r.want[n], k, exact}, o, why));
+    if (!same || !affordable(s, r.inputs[n]).ok()) return Ok{};
   }
-  const auto each = [&](const std::string& value) { tell(terms, "'" + value + "' on the way to '" + o->output + "'"); };
-  const auto f = follow(s.reference, k, session, r.inputs[n], got, {terms.threads, 0, each});
+  const auto f = value_by_value(s, terms, r, n, k, session);
   if (!f.ok() && f.error().kind == ErrorKind::kCancelled) return f.error();
   if (!f.ok() || !f->wrong.empty()) {
     *why = "; held value by value, " + (f.ok() ? f->wrong : f.error().text());
@@ -171,21 +181,17 @@ Status weigh_moves(const Subject& s, const VerifyTerms& terms, const Runs& r, si
   constexpr double kTimesMoves = 2;
   const Tensor& got = r.got[n][k];
   if (!terms.peer_model.empty() || !terms.reference_dir.empty() || !is_float(got.dtype())) return Ok{};
-  tell(terms, "the float64 reference, by one rounding of its inputs and weights");
+  terms.tell("the float64 reference, by one rounding of its inputs and weights");
   const auto moves = model_moves(s.reference, r.inputs[n], r.want[n][k], k, terms.threads);
   if (!moves.ok() && moves.error().kind == ErrorKind::kCancelled) return moves.error();
   if (!moves.ok() || *moves < kTold * o->difference.relative) return Ok{};
   o->model_moves = *moves;
-  const DType values = plan::values_type(s.engine->program());
-  const bool float32 = unit_roundoff(values) <= unit_roundoff(DType::kF32) &&
-                       unit_roundoff(s.engine->program().precision) <= unit_roundoff(DType::kF32);
+  const plan::Program& program = s.engine->program();
+  const bool float32 = !narrow(plan::values_type(program)) && !narrow(program.precision);
   // Behind a jump the answer was followed before, in vain.
   if (o->difference.relative <= kTimesMoves * *moves && *moves <= kMaxShareOfSpread && float32 &&
       !kept_budget(terms.budget, false, *o, got.dtype()) && !behind_jump(s.reference, s.reference.outputs[k])) {
-    const auto each = [&](const std::string& value) {
-      tell(terms, "'" + value + "' on the way to '" + o->output + "'");
-    };
-    const auto f = follow(s.reference, k, session, r.inputs[n], got, {terms.threads, 0, each});
+    const auto f = value_by_value(s, terms, r, n, k, session);
     if (!f.ok() && f.error().kind == ErrorKind::kCancelled) return f.error();
     o->inside = f.ok() && f->wrong.empty() && f->off == 0 && f->unbounded == 0;
     if (o->inside) o->followed = f->values;
@@ -205,7 +211,7 @@ Status ask_reference(const Subject& s, const VerifyTerms& terms, const Runs& r, 
                      const Budget& budget, std::vector<Tensor>* exact, OutputVerdict* o, std::string* why) {
   if (terms.peer_model.empty() || k >= s.reference.outputs.size() || !affordable(s, r.inputs[n]).ok()) return Ok{};
   if (exact->empty()) {  // once a run
-    tell(terms, "the float64 reference");
+    terms.tell("the float64 reference");
     auto made = reference_outputs(s, r.inputs[n], terms.threads);
     if (!made.ok() && made.error().kind == ErrorKind::kCancelled) return std::move(made).error();
     if (!made.ok()) return Ok{};  // it judges nothing
@@ -234,16 +240,6 @@ Status ask_reference(const Subject& s, const VerifyTerms& terms, const Runs& r, 
   *why += format("; against the float64 reference ours is off by %.3g of the range, ONNX Runtime's by %.3g%s", error[0],
                  error[1], o->peer_is_off ? ": ONNX Runtime's is the inexact one" : "");
   return Ok{};
-}
-
-std::string at_seed(const VerifyTerms& terms, size_t run) {
-  return terms.given ? "" : " at seed " + std::to_string(terms.seeds[run]);
-}
-
-std::string proves_nothing(const VerifyTerms& terms, size_t run, const std::string& output, int64_t nan, int64_t all) {
-  return "output '" + output + "' proves nothing" + at_seed(terms, run) +
-         format(": %lld of its %lld elements are NaN, as the wanted ones; --nan-equal takes that for agreement",
-                static_cast<long long>(nan), static_cast<long long>(all));
 }
 
 // Every output of every run; what is outside first, in words.
@@ -279,7 +275,7 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
       }
       v->allowed = std::max(v->allowed, allowed);
       std::string why;
-      if (!o.inside && !nan) PERI_TRY(follow_answer(s, terms, r, n, k, session, &o, &why));
+      if (!o.inside && !nan) PERI_TRY(follow_answer(s, terms, r, n, k, budget, session, &exact, &o, &why));
       if (!o.inside && !nan) PERI_TRY(ask_reference(s, terms, r, n, k, budget, &exact, &o, &why));
       const size_t followed = o.followed > 0;
       if (!o.inside && !nan && !budget.given) PERI_TRY(weigh_moves(s, terms, r, n, k, session, &o, &why));
@@ -298,45 +294,6 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
   return Ok{};
 }
 
-// Runs the engine once, as it runs, with every step judged, and unless the steps alone are to be, against the source's
-// values too. False: a step is wrong.
-Result<bool> bisect(const Subject& s, const VerifyTerms& terms, runtime::Session& session,
-                    std::span<const Tensor> inputs, Verification* v) {
-  const plan::Program& program = s.engine->program();
-  Values source;
-  if (s.source && !terms.steps_only) {
-    tell(terms, "the source's values in float64");
-    PERI_ASSIGN(const DimBinding binding, plan::bind_dims(program, dims_of(inputs)));
-    PERI_ASSIGN(source, source_values(s.reference, program, binding, inputs, s.engine->options().threads));
-  }
-  size_t at = 0;
-  const auto show = [&](size_t step, size_t steps) {
-    if (terms.progress) terms.progress(step, steps, program.steps[step].name);
-  };
-  PERI_ASSIGN(JudgedRun run, judge_steps(session, inputs, source, show, &at));
-  int64_t judged = 0;
-  for (const StepVerdict& step : run.steps) judged += step.checked;
-  const bool right = !run.wrong();
-  if (right) {
-    v->bisected =
-        judged == std::ssize(run.steps) ? format("each of %s is within its own bound", counted(judged, "step").c_str())
-        : judged == 0 ? format("none of %s was judged", counted(std::ssize(run.steps), "step").c_str())
-                      : format("%lld of %s were judged, each is within its own bound", static_cast<long long>(judged),
-                               counted(std::ssize(run.steps), "step").c_str());
-  } else {
-    const StepVerdict& wrong = run.steps.back();
-    v->bisected = format("the first step outside its bound is %zu, '%s' (%s): %s", wrong.step, wrong.name.c_str(),
-                         wrong.kernel.c_str(), wrong.why.c_str());
-  }
-  v->bisect = std::move(run.steps);
-  for (size_t k = 0; terms.steps_only && right && k < run.outputs.size(); ++k) {
-    const int64_t nan = nan_elements(run.outputs[k]), all = run.outputs[k].numel();
-    v->both_nan += nan;
-    if (nan && !terms.budget.nan_equal && v->outside.empty())
-      v->outside = proves_nothing(terms, terms.seeds.size() - 1, program.outputs[k].name, nan, all);
-  }
-  return right && v->outside.empty();
-}
 }  // namespace
 
 // The first node whose numbers are drawn; "": there is none.
@@ -363,7 +320,7 @@ Result<Verification> verify(const Subject& subject, const VerifyTerms& terms) {
   v.draws = drawing_node(subject.reference);
   const StopScope scope(terms.stop);
   if (!terms.peer_model.empty() && terms.peer_model != subject.path) {
-    tell(terms, "import " + terms.peer_model);
+    terms.tell("import " + terms.peer_model);
     if (Status made = check_made_of(subject.engine->program(), terms.peer_model); !made.ok())
       return std::move(made).error().in_file(terms.peer_model);
   }
@@ -375,7 +332,8 @@ Result<Verification> verify(const Subject& subject, const VerifyTerms& terms) {
     if (subject.check_files) PERI_TRY(subject.check_files());
     return v;
   }
-  PERI_ASSIGN(const Runs runs, make_runs(subject, terms, *session));
+  PERI_ASSIGN(Runs runs, make_runs(subject, terms, *session));
+  if (!terms.peer_model.empty()) v.empty_shapes = take_empty_shapes(subject.engine->program(), &runs);
   v.runs = runs.got.size();
   if (Status s = compare_runs(subject, terms, runs, *session, &v); !s.ok())
     return std::move(s).error().in_file(subject.path);

@@ -28,8 +28,8 @@ struct Budget {
 
   double allowed(DType type) const;
 };
-// The allowed error of an engine that stores values in 16 bits, where rounding every value to them moves the output by
-// `moved`, both as shares of the output's range; always less than a wrong output's error (judge/whole.hpp).
+// The allowed error of an engine that stores values, or its weights, in 16 bits, where rounding them moves the output
+// by `moved`, both as shares of the output's range; always less than a wrong output's error (judge/whole.hpp).
 double room_for_rounding(double moved);
 // For another runtime, whose own error is of the same size.
 Budget peer_budget();
@@ -60,6 +60,9 @@ struct VerifyTerms {
   Budget budget;
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
   std::function<bool()> stop;  // once true it ends with kCancelled
+  void tell(const std::string& what) const {
+    if (progress) progress(0, 0, what);
+  }
 };
 
 // One output of one run.
@@ -76,6 +79,10 @@ struct OutputVerdict {
   // For such an output, against ONNX Runtime: how far its own output moves by one rounding of the inputs. If the output
   // is more than twice as far from it, it is not followed: the two programs do not compute the same.
   double peer_moves = 0;
+  // For such an output that ONNX Runtime's own does not move as far: ONNX Runtime's is within the budget against the
+  // float64 reference; or how far the reference's own moves where each operation errs by its round-off.
+  bool peer_near = false;
+  double reference_moves = 0;
   // Against the float64 reference, of an output outside its budget: how far the model's own answer moves by one
   // rounding of its inputs and weights, as a share of its range, where that explains the error. If it is inside, each
   // of `followed` values that the engine keeps on the way is within its own error.
@@ -94,12 +101,13 @@ struct Verification {
   double worst = 0;               // the largest error, as a share of its output's range, of outputs not followed
   int64_t weights_checked = 0;
   size_t runs = 0;
-  int64_t compared = 0;    // elements of outputs
-  int64_t both_nan = 0;    // elements that were NaN on both sides; of steps alone, NaN in outputs
-  size_t followed = 0;     // outputs that were compared value by value
-  size_t by_rounding = 0;  // outputs whose range is too small beside their size for a share of it (judge/budget.hpp)
-  size_t moved = 0;        // outputs that are as far off as the model's own answer moves by one rounding
-  size_t peer_off = 0;     // outputs of which ONNX Runtime's is the inexact one
+  int64_t compared = 0;      // elements of outputs
+  int64_t both_nan = 0;      // elements that were NaN on both sides; of steps alone, NaN in outputs
+  size_t followed = 0;       // outputs that were compared value by value
+  size_t by_rounding = 0;    // outputs whose range is too small beside their size for a share of it (judge/budget.hpp)
+  size_t moved = 0;          // outputs that are as far off as the model's own answer moves by one rounding
+  std::string empty_shapes;  // an output without elements whose shape is another in ONNX Runtime; "": none
+  size_t peer_off = 0;       // outputs of which ONNX Runtime's is the inexact one
   std::vector<OutputVerdict> outputs;
   std::string draws;                               // a node that draws random numbers; "": none
   std::string outside;                             // the first output outside its budget, in words; empty: none

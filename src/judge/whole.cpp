@@ -7,6 +7,7 @@
 
 #include "exec/region/region_payload.hpp"
 #include "ir/bodies.hpp"
+#include "judge/pieces.hpp"
 #include "tune/expected.hpp"
 
 namespace peri::judge {
@@ -268,7 +269,8 @@ struct Whole {
   DType precision, values;
   std::vector<ops::RefTensor> exact = {};
   Rounded rounded = {};
-  std::vector<ops::RefTensor> narrow = {};  // every value rounded to `values`: made where it is needed
+  // Made where they are needed: every value rounded to `values`; exact, of weights rounded to `precision`.
+  std::vector<ops::RefTensor> narrow = {}, of_stored = {};
 
   // Where output `k`, which is behind a jump, parts from float64 by more than rounding; "": nowhere.
   std::string parts(size_t k, const Tensor& got, double* error) const {
@@ -281,6 +283,29 @@ struct Whole {
     return why;
   }
 
+  // Holds output `k`, which is outside, of an engine that rounds weights alone.
+  Status judge_stored(size_t k, const Tensor& got, const std::string& name, Room* room, double* error, std::string* why,
+                      WholeVerdict* v) {
+    if (of_stored.empty()) {
+      PERI_ASSIGN(const ir::Graph model, with_stored_weights(graph, precision, threads));
+      PERI_ASSIGN(of_stored, ops::run_reference(model, in, {0, threads, false, {}}));
+    }
+    if (of_stored[k].dims != exact[k].dims) return Ok{};  // sizes that hang on a weight's value
+    bool any = false;
+    *error = 0;
+    const double moved = spread_of(exact[k], of_stored[k]);
+    if (judge_floats(of_stored[k], rounded.stored[k], got, room->bound(), error, &any).empty()) {
+      why->clear();
+      v->stored = name + format(" is held against the model with its weights rounded to %s, which moves it by %.2g",
+                                std::string(dtype_name(precision)).c_str(), moved);
+      return Ok{};
+    }
+    *error = 0;
+    room->add(moved, kTimesNarrow);
+    *why = judge_floats(exact[k], rounded.stored[k], got, room->bound(), error, &any);
+    return Ok{};
+  }
+
   // Holds output `k`, which is floating and behind no jump.
   Status judge(size_t k, const Tensor& got, const std::string& name, WholeVerdict* v) {
     double error = 0;
@@ -288,7 +313,9 @@ struct Whole {
     Room room = room_of(exact[k], rounded, k, precision);
     const ops::RefTensor* sure = &rounded.stored[k];
     std::string why = judge_floats(exact[k], *sure, got, room.bound(), &error, &any);
-    if (!why.empty() && unit_roundoff(values) > unit_roundoff(DType::kF32)) {
+    const bool stores = is_narrow(values);
+    if (!why.empty() && !stores && is_narrow(precision)) PERI_TRY(judge_stored(k, got, name, &room, &error, &why, v));
+    if (!why.empty() && stores) {
       if (narrow.empty()) {
         PERI_ASSIGN(narrow, narrow_reference(graph, in, values, threads));
       }
@@ -310,9 +337,9 @@ struct Whole {
     const double most = std::max(room.sure, room.rounding);
     if (left_out.empty() && room.undecided() && judge_floats(exact[k], *sure, got, most, &error, &any).empty())
       left_out = format(
-          "is not decided by its types: rounding each value to them moves it by %.2g, and %.2g is a share "
+          "is not decided by its types: rounding each %s to them moves it by %.2g, and %.2g is a share "
           "of its spread that a wrong answer has too",
-          room.noise, room.most);
+          stores || !is_narrow(precision) ? "value" : "weight", room.noise, room.most);
     if (left_out.empty())
       v->wrong = name + ": " + why;
     else

@@ -35,6 +35,7 @@ struct WholeVerdict {
   double error = -1;     // largest |error| / bound; -1: nothing was compared
   std::string wrong;     // which output is outside, where and by how much; empty: none
   std::string left_out;  // which outputs were not compared, and why
+  std::string stored;    // which were held against the model with its weights rounded as the engine keeps them
   // Those that depend on a float that is rounded to an integer, compared or selected, and differ from float64, since
   // they may have taken the other side: judge/followed.hpp can decide.
   std::vector<size_t> parted;
@@ -43,8 +44,10 @@ struct WholeVerdict {
 // `graph` is the model as imported, `got` its outputs in order, `precision` the narrowest type that the engine rounded
 // weights and values of the model to: eight of its roundings of the output's range are allowed. Outputs that depend on
 // an op whose result jumps (a comparison, a rounding to integers, a choice) and differ from float64 are listed
-// separately. A cast to 16 bits is rounded in float64 too and jumps by no more than that. Errors: those of the
-// reference. `values` is the 16-bit type in which the engine stores values between its steps, if it does.
+// separately. A cast to 16 bits is rounded in float64 too and jumps by no more than that. Where `precision` rounds
+// weights alone, an output that is off is held against the model with its weights rounded; one that is off there too,
+// as where a weight is the product of two, may be off by kTimesNarrow times what rounding them moves it. Errors: those
+// of the reference. `values` is the 16-bit type in which the engine stores values between its steps, if it does.
 Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> got,
                                  int threads, DType precision = DType::kF32, DType values = DType::kF32);
 

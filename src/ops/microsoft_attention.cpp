@@ -30,7 +30,7 @@ ir::Value* places(Composed& c, ir::Value* count) {
 }
 void add_to(Composed& c, ir::Value** sum, ir::Value* v) { *sum = *sum ? c.op("add", {*sum, v}) : v; }
 
-// Ones for the keys that count, as [batch, keys]: those before the end that `mask` has of each batch, which as many
+// True for the keys that count, as [batch, keys]: those before the end that `mask` has of each batch, which as many
 // first keys may follow, or the places of queries and of keys in lists of all batches, which say nothing more.
 Result<ir::Value*> mask_of_ends(Composed& c, ir::Value* mask, const Dim& batch, ir::Value* k) {
   const Dim given = (*mask->type.shape)[0];
@@ -46,8 +46,11 @@ Result<ir::Value*> mask_of_ends(Composed& c, ir::Value* mask, const Dim& batch, 
   const auto of = [&](int64_t which) { return c.op("squeeze", {c.slice(both, 0, which, which + 1), c.ints({0})}); };
   ir::Value* kept = c.op("less", {at, of(0)});
   if (begins) kept = c.op("and", {kept, c.op("greater_or_equal", {at, of(1)})});
-  return c.cast(kept, DType::kI32);
+  return kept;
 }
+
+// As for ONNX Runtime, a key counts whose mask is above 0.
+ir::Value* counting(Composed& c, ir::Value* mask) { return c.op("greater", {mask, c.scalar(mask->type.dtype, 0)}); }
 
 // 0 where a key counts, the filter's value where not: of [batch, keys] or [batch, queries, keys].
 Result<ir::Value*> mask_of(Composed& c, ir::Value* mask, size_t rank, DType to, double filter) {
@@ -132,6 +135,8 @@ Status give_packed(Composed& c, const ir::Node& node, const Packed& p, DType typ
     if (rank == 1) {
       PERI_ASSIGN(mask, mask_of_ends(c, mask, (*c.in(0)->type.shape)[0], h.k));
       rank = 2;
+    } else {
+      mask = counting(c, mask);
     }
     PERI_ASSIGN(h.add, mask_of(c, mask, rank, type, node.f("mask_filter_value", -10000)));
   }
@@ -197,6 +202,8 @@ Status multi_head(ir::Graph& graph, ir::Node& node, int) {
     if (rank == 1) {
       PERI_ASSIGN(mask, mask_of_ends(c, mask, (*c.in(kQ)->type.shape)[0], h.k));
       rank = 2;
+    } else {
+      mask = counting(c, mask);
     }
     PERI_ASSIGN(h.add, mask_of(c, mask, rank, type, node.f("mask_filter_value", -10000)));
   }

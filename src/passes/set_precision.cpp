@@ -14,9 +14,6 @@
 namespace peri::passes {
 namespace {
 
-// Constants of up to so many elements are stored as they are computed with: nothing is gained by less.
-constexpr int64_t kSmall = 64;
-
 // Whether a pooling window may consist of padding only, with the lowest number of the computing type as its result: one
 // with dilation or that extends beyond the end. Otherwise padding is smaller than a window.
 bool windows_may_be_empty(const ir::Node& n) {
@@ -71,7 +68,8 @@ class Setter {
     const DType type = precision_.weights;
     if (!is_narrow(type)) return Ok{};
     for (ir::Value* v : graph_.constants()) {
-      if (v->type.dtype != DType::kF32 || v->constant->numel() <= kSmall || graph_.is_output(v) || v->users.empty())
+      if (v->type.dtype != DType::kF32 || v->constant->numel() <= kMaxUnrounded || graph_.is_output(v) ||
+          v->users.empty())
         continue;
       const bool held = holds_exactly(*v->constant, type);
       if (!held && !(precision_.rounds && may_round(v))) continue;
@@ -117,7 +115,7 @@ class Setter {
   Result<ir::Value*> widened(ir::Value* v) {
     ir::Value*& there = wide_[v];
     if (there) return there;
-    if (v->constant && (v->constant->numel() <= kSmall || precision_.weights == DType::kF32)) {
+    if (v->constant && (v->constant->numel() <= kMaxUnrounded || precision_.weights == DType::kF32)) {
       PERI_ASSIGN(Tensor t, in_float32(*v->constant));
       return there = graph_.add_constant(v->name, std::move(t));
     }

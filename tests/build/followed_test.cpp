@@ -62,8 +62,9 @@ std::string quantised(const Parts& parts, std::string_view outputs) {
 }
 
 // Of x with this part behind each integer.
-judge::Verification verified(const judge::Subject& s, double part) {
+judge::Verification verified(const judge::Subject& s, double part, bool bisect = false) {
   judge::VerifyTerms terms;
+  terms.bisect = bisect;
   terms.seeds = {1};
   terms.inputs = [=](uint64_t seed) -> Result<std::vector<Tensor>> {
     Tensor x = Tensor::zeros(DType::kF32, {1, kWidth}).value(), w = Tensor::zeros(DType::kF32, {kWidth, 16}).value();
@@ -89,6 +90,45 @@ TEST(Followed, WhatPartsAtTiesIsProvenValueByValue) {
   EXPECT_LE(v.worst, v.allowed) << "a unit at a tie is not an error: " << v.text();
   for (const judge::OutputVerdict& o : v.outputs) EXPECT_TRUE(o.inside) << o.output;
   EXPECT_NE(v.text().find("float32 does not decide"), std::string::npos) << v.text();
+}
+
+// The float that is rounded is one that the engine keeps: it is rounded as it should be, and the exact one another way.
+TEST(Followed, TiesOfAKeptFloatAreCountedAndAUnitHasASize) {
+  const std::string model = quantised({}, "output p; output y");
+  const judge::Verification v = verified(subject(model, model), 0.5);
+  EXPECT_TRUE(v.passed) << v.text();
+  ASSERT_EQ(v.outputs.size(), 2u);
+  const judge::OutputVerdict& y = v.outputs[1];
+  ASSERT_GT(y.followed, 0);
+  EXPECT_GT(y.ties, 0);
+  EXPECT_EQ(y.difference.linf, 1);
+  EXPECT_GT(y.difference.range, 100);
+  EXPECT_GT(y.difference.largest, y.difference.range);
+  EXPECT_EQ(y.difference.relative, 1 / y.difference.range);
+  EXPECT_LT(y.difference.cosine, 1);
+}
+
+// What parts from the source at a tie is no wrong step, and what parts elsewhere is.
+TEST(Followed, BisectHoldsWhatIsBehindARoundingValueByValue) {
+  const std::string outputs = "output d";
+  const judge::Verification right = [&] {
+    judge::Subject s = subject(quantised({}, outputs), quantised({}, outputs));
+    s.source = true;
+    return verified(s, 0.5, true);
+  }();
+  EXPECT_GT(right.outputs[0].followed, 0) << "no tie: this test shows nothing";
+  EXPECT_TRUE(right.passed) << right.text();
+  for (const double part : {0.25, 0.5}) {
+    const std::string model = quantised({}, "output f"), of_bytes = "d = dequantize_linear(y, s, z);";
+    std::string engine = model;
+    engine.replace(engine.find(of_bytes), of_bytes.size(), "const u: u8[] = [129]; d = dequantize_linear(y, s, u);");
+    judge::Subject s = subject(engine, model);
+    s.source = true;
+    const judge::Verification wrong = verified(s, part, true);
+    EXPECT_FALSE(wrong.passed);
+    EXPECT_NE(wrong.bisected.find("the first step outside its bound is"), std::string::npos) << wrong.text();
+    EXPECT_NE(wrong.bisected.find("value by value"), std::string::npos) << wrong.text();
+  }
 }
 
 TEST(Followed, WithoutTiesNothingIsFollowed) {
@@ -266,6 +306,29 @@ TEST(Followed, RoundedWeightsTakeTheOtherSideOfATieAndNoMore) {
         EXPECT_NE(refused.text().find("value by value"), std::string::npos) << refused.text();
       }
     }
+}
+
+// Eight layers that are added to what they read, and a tanh of what has grown; `last`: what the last is added to.
+std::string growing(int last = 7) {
+  std::string text = "graph { input h0: f32[64,32]; ", body;
+  for (int k = 0; k < 8; ++k) {
+    text += format("const w%d: f32[32,32] = seeded(0.25, %d); ", k, 20 + k);
+    body += format("p%d = matmul(h%d, w%d); r%d = relu(p%d); h%d = add(h%d, r%d); ", k, k, k, k, k, k + 1,
+                   k == 7 ? last : k, k);
+  }
+  return text + "const o: f32[32,32] = seeded(0.25, 40); " + body + "m = matmul(h8, o); y = tanh(m); output y }";
+}
+TEST(Followed, WhatRoundingTheWeightsMovesIsNoErrorOfTheEngine) {
+  const auto verified = [](int last, DType dtype) {
+    judge::VerifyTerms terms;
+    terms.seeds = {1};
+    return judge::verify(subject(growing(last), growing(), dtype), terms).value();
+  };
+  const judge::Verification right = verified(7, DType::kF16);
+  EXPECT_TRUE(right.passed) << right.text();
+  EXPECT_GT(right.worst, 8 * unit_roundoff(DType::kF16)) << "rounding moves too little: this test shows nothing";
+  EXPECT_FALSE(verified(6, DType::kF16).passed);
+  EXPECT_FALSE(verified(6, DType::kF32).passed);
 }
 
 TEST(Followed, WeightsOfFloat32AreNotRounded) {

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/rng.hpp"
+#include "judge/pieces.hpp"
 #include "judge/verify.hpp"
 
 namespace peri::judge {
@@ -216,6 +217,52 @@ TEST(Whole, WhatTheTypeDoesNotDecideIsToldAndNotCalledRight) {
   EXPECT_LT(narrow_verdict(a).error, 0);
   for (int64_t k = 0; k < 64; ++k) a.outputs[0].set_f64(k, 100);
   EXPECT_NE(narrow_verdict(a).wrong, "");
+}
+
+// Eight layers that are added to what they read, and a tanh of what has grown: weights rounded to 16 bits move its
+// answer by more than any share of its range that they have. With `stored`, weights are as an engine keeps them that
+// computes with `times` theirs, as where a scale is folded into them. `last`: what the last layer is added to.
+Answered growing(DType stored = DType::kF32, double times = 1, size_t last = 7) {
+  Answered a;
+  ir::Graph& g = a.graph;
+  const auto weight = [&](std::vector<int64_t> dims, uint64_t seed) {
+    Tensor w = normal(std::move(dims), 0.25 * times, seed);
+    if (stored != DType::kF32) w = as_stored(w, stored).value();
+    for (int64_t k = 0; k < w.numel(); ++k) w.set_f64(k, w.f64(k) / times);
+    return g.add_constant("w", std::move(w));
+  };
+  std::vector<ir::Value*> h = {g.add_input("x", {DType::kF32, std::vector<Dim>{Dim(64), Dim(32)}})};
+  for (uint64_t k = 0; k < 8; ++k) {
+    ir::Value* const p = g.add("matmul", {h[k], weight({32, 32}, 20 + k)}, {}, "p", 1)->out();
+    ir::Value* const r = g.add("relu", {p}, {}, "r", 1)->out();
+    h.push_back(g.add("add", {h[k == 7 ? last : k], r}, {}, "h", 1)->out());
+  }
+  ir::Value* const o = g.add("matmul", {h.back(), weight({32, 32}, 40)}, {}, "o", 1)->out();
+  g.mark_output(g.add("tanh", {o}, {}, "y", 1)->out(), "y");
+  EXPECT_TRUE(ops::infer_graph(g).ok());
+  a.inputs = {normal({64, 32}, 1, 3)};
+  const std::vector<ops::RefTensor> in = {ops::to_ref(a.inputs[0])};
+  a.outputs = {ops::from_ref(ops::run_reference(g, in, {0, 1, true, {}}).value()[0])};
+  return a;
+}
+
+TEST(Whole, RoundedWeightsAreNoFaultAndExcuseNone) {
+  const Answered model = growing();
+  for (const DType type : {DType::kF16, DType::kBF16}) {
+    const auto judged = [&](const std::vector<Tensor>& got) {
+      return judge_whole(model.graph, model.inputs, got, 1, type).value();
+    };
+    std::vector<Tensor> got = growing(type).outputs;
+    EXPECT_NE(judge_whole(model.graph, model.inputs, got, 1).value().wrong, "") << "an engine that rounds none";
+    EXPECT_EQ(judged(got).wrong, "");
+    EXPECT_EQ(judged(got).left_out, "");
+    EXPECT_NE(judged(got).stored.find("held against the model with its weights rounded"), std::string::npos);
+    const double by = type == DType::kF16 ? 0.5 : 1.9;  // of a spread of 2; bfloat16 rounds 8 times as much
+    got[0].set_f64(5, got[0].f64(5) - std::copysign(by, got[0].f64(5)));
+    EXPECT_NE(judged(got).wrong, "") << judged(got).left_out;
+    EXPECT_NE(judged(growing(type, 1, 6).outputs).wrong, "") << "the last layer is added to another";
+    EXPECT_EQ(judged(growing(type, 1.3).outputs).wrong, "") << "another number was rounded for each weight";
+  }
 }
 
 TEST(Whole, VerifyAllowsNoMoreEither) {

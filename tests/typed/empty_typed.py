@@ -163,6 +163,16 @@ class Empty(Typed):
             self.assertEqual(r.stdout.decode().count("empty: no value"), 2)
             self.assertEqual(json.loads((self.folder / "result.json").read_text())["compared"], elements)
 
+    def test_a_loop_of_no_iteration_agrees_with_another_shape_of_nothing(self):
+        """ONNX Runtime says no size of what the body never gave: [0,0]."""
+        body = helper.make_graph([helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Neg", ["x"], ["z"])], "b", [value("i", [], TensorProto.INT64), value("c", [], TensorProto.BOOL)],
+                                 [value("d", [], TensorProto.BOOL), value("z", ["n"])])
+        save(self.folder / "none.onnx", [helper.make_node("Loop", ["trips", ""], ["y"], body=body)], [value("x", ["n"]), value("trips", [], TensorProto.INT64)], [value("y", ["k", "n"])])
+        numpy.save(self.folder / "x.npy", numpy.ones(3, numpy.float32))
+        numpy.save(self.folder / "trips.npy", numpy.array(0))
+        said = self.ends(0, "verify", "none.onnx", "--onnxruntime", "-i", "x=x.npy", "-i", "trips=trips.npy", "--no-tune", "--no-cache", "--no-verify", "--quiet")
+        self.assertIn("their types agree; output 'y' is empty, ours as f32[0,3] and ONNX Runtime's as f32[0,0]", said)
+
 
 if __name__ == "__main__":
     main()

@@ -84,6 +84,19 @@ class Peers(Typed):
         self.assertIn("one answer parts from it at roundings", said)
         self.assertIn("its own answer moves as far", said)
 
+    def test_ties_that_no_rounding_of_the_inputs_moves(self):
+        """The peer decides them as float64 does, or another way; ours, by what float32 makes of them."""
+        exact = "steps = np.floor(feed[\"x\"].astype(np.float64) * (1 + 2e-8) + 0.5)"
+        quarters = "(np.round(feed[\"x\"].astype(np.float64) * 4) / 4)"
+        for steps, words, member in ((f"np.rint({quarters})", "and ONNX Runtime's is within the budget against the float64 reference", "peer_near"),
+                                     (f"np.floor({quarters} + 0.5)", "and the float64 reference moves as far by the round-off of its operations", "reference_moves")):
+            for code, wrong in ((0, 0), (3, 40)):
+                with self.subTest(steps=steps, wrong=wrong):
+                    (self.folder / "onnxruntime.py").write_text(PEER.replace(exact, f"steps = {steps}").replace("{wrong}", str(wrong)))
+                    said = self.ends(code, "verify", "steps.onnx", "--onnxruntime", "--input", "x=x.npy", "--json", "v.json", *QUICK)
+                    told = json.loads((self.folder / "v.json").read_text())["outputs"][0]
+                    self.assertEqual((words in said, bool(told.get(member)) if code == 0 else False), (code == 0, code == 0), said)
+
     def test_another_meaning(self):
         said = self.verify(3, 40)
         self.assertIn("ONNX Runtime's own answer moves by 0", said)

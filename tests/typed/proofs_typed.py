@@ -105,6 +105,12 @@ class Proofs(Typed):
                     self.assertIn(b"0 of 1 step verified individually, 1 in runs of the engine", r.stdout)
                     self.assertEqual({e["answer_note"] for e in proof["engine"]["sizes"]}, {"how much the model computes depends on its data"})
 
+    def test_what_an_earlier_build_verified_is_told_of_an_engine_that_is_not_judged(self):
+        self.ends(0, "build", DIGITS, "-o", "a.engine")
+        r = self.peri("build", DIGITS, "-o", "a.engine", "--no-verify")
+        self.assertRegex(r.stderr.decode(), r"it runs at its tuned size; (\d+) of \1 steps verified individually in an earlier build, and the engine as a whole is not")
+        self.assertNotIn(b"nothing of it", r.stdout + r.stderr)
+
     def test_what_was_tried_is_told(self):
         def tried(*words):
             said = self.peri("build", DIGITS, "-o", "a.engine", *words).stdout.decode()

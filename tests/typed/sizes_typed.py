@@ -77,6 +77,29 @@ class Sizes(Typed):
                     self.assertEqual(have["c"] % 9, 0)
                 self.ends(0, "run", "a.engine", "-i", "x=random:1", "--quiet")
 
+    def test_a_bias_of_the_scores_is_as_long_as_past_and_new_keys(self):
+        """Its axis has a name of its own; the nodes that an operator of com.microsoft was replaced by have one."""
+        value = lambda name, *dims: helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
+        past = [value("pk", "b", 2, "p", 8), value("pv", "b", 2, "p", 8)]
+        new = [value(name, "b", "s", 16) for name in ("q", "k", "v")]
+        lengths = [helper.make_tensor_value_info("sl", TensorProto.INT32, ["b"]), helper.make_tensor_value_info("tot", TensorProto.INT32, [])]
+        nodes = {"mha.onnx": (helper.make_node("MultiHeadAttention", ["q", "k", "v", "", "", "ab", "pk", "pv"], ["y", "nk", "nv"], domain="com.microsoft", num_heads=2), []),
+                 "gqa.onnx": (helper.make_node("GroupQueryAttention", ["q", "k", "v", "pk", "pv", "sl", "tot", "", "", "", "ab"], ["y", "nk", "nv"], domain="com.microsoft", num_heads=2,
+                                               kv_num_heads=2), lengths)}
+        outputs = [value("y", "b", "s", 16), value("nk", "b", 2, "tt", 8), value("nv", "b", 2, "tt", 8)]
+        for model, (node, more) in nodes.items():
+            graph = helper.make_graph([node], "g", [*new, *past, *more, value("ab", 1, 2, "s", "tt")], outputs)
+            opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+            onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), self.folder / model)
+            with self.subTest(model=model):
+                have = self.tuned(model)
+                self.assertEqual(have["tt"], have["p"] + have["s"])
+                self.ends(0, "verify", "a.engine", "--seed", "1")
+                for dims in ("b=1,p=1,s=1,tt=1", "b=1,p=4,s=1,tt=1"):  # the bias of one key is that of none here
+                    said = self.ends(1, "build", model, "-o", "b.engine", "--no-tune", "--no-cache", "--dims", dims)
+                    self.assertIn(f"the model does not run at {dims}", said)
+                    self.assertNotIn("report", said)
+
     def test_inspect_reads_inputs_at_the_sizes_that_are_given(self):
         tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, ["n"])
         kinds = {"list": (helper.make_sequence_type_proto(tensor), "ConcatFromSequence", {"axis": 0}), "maybe": (helper.make_optional_type_proto(tensor), "OptionalHasElement", {})}
@@ -131,6 +154,27 @@ class Sizes(Typed):
                     self.ends(0, "run", "a.engine", "-i", f"x=random:{seed}", "-i", f"k=random:{seed + 7}", "--quiet")
             self.ends(0, "verify", "a.engine", *(w for seed in range(5) for w in ("--seed", seed)))
             self.ends(0, "bench", "a.engine", "--seconds", "0.01", "--tolerance", "1e6", "--quiet")
+
+    def test_seeded_indices_reach_a_table_within_bodies(self):
+        """A loop carries them, and within its body a branch reads the table of 3 rows; behind the loop they index one of 2."""
+        value = helper.make_tensor_value_info
+        node, whole, boolean = helper.make_node, TensorProto.INT64, TensorProto.BOOL
+        branch = lambda name, op: helper.make_graph([node("Gather", ["w", "t"], [f"{name}g"], axis=0), node(op, [f"{name}g"], [name])], name, [], [value(name, TensorProto.FLOAT, ["m", 2])])
+        body = helper.make_graph([node("If", ["c"], ["e"], then_branch=branch("p", "Sin"), else_branch=branch("q", "Cos")), node("Identity", ["c"], ["c2"]),
+                                  node("Concat", ["t", "t"], ["t2"], axis=0), node("ReduceSum", ["e"], ["s"], keepdims=0)],
+                                 "body", [value("i", whole, []), value("c", boolean, []), value("t", whole, ["m"])],
+                                 [value("c2", boolean, []), value("t2", whole, ["m2"]), value("s", TensorProto.FLOAT, [])])
+        nodes = [node("Loop", ["count", "", "k"], ["last", "sums"], body=body), node("Gather", ["v", "last"], ["y"], axis=0)]
+        weights = [numpy_helper.from_array(numpy.ones(shape, numpy.float32), name) for name, shape in (("w", (3, 2)), ("v", (2, 5)))] + [numpy_helper.from_array(numpy.array(3), "count")]
+        for name, tables in (("within", nodes[:1]), ("behind", nodes)):
+            outputs = [value("sums", TensorProto.FLOAT, ["z"])] + ([value("y", TensorProto.FLOAT, ["r", 5])] if name == "behind" else [])
+            graph = helper.make_graph(tables, "g", [value("k", whole, [9])], outputs, weights)
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / f"{name}.onnx")
+            with self.subTest(name=name):
+                self.ends(0, "build", f"{name}.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--quiet")
+                self.ends(0, "verify", "a.engine", *(w for seed in range(4) for w in ("--seed", seed)))
+                self.ends(0, "bench", "a.engine", "--seconds", "0.01", "--tolerance", "1e6", "--quiet")
+                self.ends(0, "verify", f"{name}.onnx", "--seed", "5", "--no-tune", "--no-cache", "--quiet")
 
     def test_inputs_at_hand_decide(self):
         model = self.save("relu.onnx", "Relu", ["n", "k"], {})

@@ -149,14 +149,14 @@ def fused():
 
 
 def attention():
-    for name, mask, causal, past in (("plain", None, 0, False), ("mask", (2, 6), 0, False), ("mask_3d", (2, 6, 6), 0, False), ("causal", None, 1, False),
+    for name, mask, causal, past in (("plain", None, 0, False), ("mask", (2, 6), 0, False), ("mask_3d", (2, 6, 6), 0, False), ("mask_counts", (2, 6), 0, False), ("causal", None, 1, False),
                                      ("past", None, 1, True)):
         c = Case("Attention", name, outputs=2 if past else 1, num_heads=2, unidirectional=causal)
         c.feed(c.normal(2, 6, 8)).weight(c.normal(8, 24, spread=0.4)).weight(c.normal(24, spread=0.3))
         if mask:
             m = np.ones(mask, np.int32)
             m[0, ..., 4:] = 0
-            c.feed(m)
+            c.feed(c.rng.integers(-2, 4, mask).astype(np.int32) if name == "mask_counts" else m)
         if past:
             c.none().feed(c.normal(2, 2, 2, 3, 4))
         yield c
@@ -176,13 +176,15 @@ def attention():
             else:
                 c.feed(c.bytes(2, 6, 8)).weight(c.bytes(8, 24, kind=np.int8)).weight(c.normal(24, spread=0.3)).weight(F(0.008)).weight(F(0.004))
             yield c.feed(np.array(ends, np.int32))
-    for name in ("plain", "bias", "mask", "ends", "lists", "scores", "causal", "past"):
+    for name in ("plain", "bias", "mask", "counts", "ends", "lists", "scores", "causal", "past"):
         c = Case("MultiHeadAttention", name, outputs=3 if name == "past" else 1, num_heads=2, unidirectional=int(name == "causal"))
         keys = 6 if name in ("causal", "past") else 7
         c.feed(c.normal(2, 6, 8)).feed(c.normal(2, keys, 8)).feed(c.normal(2, keys, 8))
         c.weight(c.normal(24)) if name == "bias" else c.none()
         if name == "mask":
             c.feed(np.array([[1] * 5 + [0] * 2, [1] * 7], np.int32))
+        if name == "counts":  # a key counts whose mask is above 0
+            c.feed(np.array([[1, 2, 0, -1, 5, 0, 1], [0, 1, 1, 3, -2, 9, 0]], np.int32))
         if name in ("ends", "lists"):
             c.feed(np.array([5, 7] + [0, 6, 12, 0, 5, 12] * (name == "lists"), np.int32))
         if name in ("scores", "past"):

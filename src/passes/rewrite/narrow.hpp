@@ -6,6 +6,9 @@
 
 namespace peri::passes {
 
+// Constants of up to so many elements are stored as they are computed with: nothing is gained by less.
+constexpr int64_t kMaxUnrounded = 64;
+
 // float16 and bfloat16.
 inline bool is_narrow(DType t) { return t == DType::kF16 || t == DType::kBF16; }
 
