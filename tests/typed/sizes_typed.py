@@ -77,26 +77,32 @@ class Sizes(Typed):
                     self.assertEqual(have["c"] % 9, 0)
                 self.ends(0, "run", "a.engine", "-i", "x=random:1", "--quiet")
 
-    def test_a_bias_of_the_scores_is_as_long_as_past_and_new_keys(self):
-        """Its axis has a name of its own; the nodes that an operator of com.microsoft was replaced by have one."""
-        value = lambda name, *dims: helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
-        past = [value("pk", "b", 2, "p", 8), value("pv", "b", 2, "p", 8)]
-        new = [value(name, "b", "s", 16) for name in ("q", "k", "v")]
-        lengths = [helper.make_tensor_value_info("sl", TensorProto.INT32, ["b"]), helper.make_tensor_value_info("tot", TensorProto.INT32, [])]
-        nodes = {"mha.onnx": (helper.make_node("MultiHeadAttention", ["q", "k", "v", "", "", "ab", "pk", "pv"], ["y", "nk", "nv"], domain="com.microsoft", num_heads=2), []),
-                 "gqa.onnx": (helper.make_node("GroupQueryAttention", ["q", "k", "v", "pk", "pv", "sl", "tot", "", "", "", "ab"], ["y", "nk", "nv"], domain="com.microsoft", num_heads=2,
-                                               kv_num_heads=2), lengths)}
-        outputs = [value("y", "b", "s", 16), value("nk", "b", 2, "tt", 8), value("nv", "b", 2, "tt", 8)]
-        for model, (node, more) in nodes.items():
-            graph = helper.make_graph([node], "g", [*new, *past, *more, value("ab", 1, 2, "s", "tt")], outputs)
+    def test_a_bias_of_the_scores_is_as_long_as_the_keys(self):
+        """Its axis has a name of its own; the nodes that an operator of com.microsoft was replaced by have one. Keys are past and new ones, or as many
+        as total_sequence_length says, here the length of a mask."""
+        value = lambda name, *dims, kind=TensorProto.FLOAT: helper.make_tensor_value_info(name, kind, dims)
+        inputs = [value(name, "b", "s", 16) for name in ("q", "k", "v")] + [value(name, "b", 2, "p", 8) for name in ("pk", "pv")]
+        inputs.append(value("ab", 1, 2, "s", "tt"))
+        counted = [value("sl", "b", kind=TensorProto.INT32), value("mask", "b", "t", kind=TensorProto.INT64)]
+        op = lambda name, read, *made, **words: helper.make_node(name, read, made, domain="com.microsoft" if "num_heads" in words else "", **words)
+        total = [op("Shape", ["mask"], "t1", start=1, end=2), op("Squeeze", ["t1"], "t0"), op("Cast", ["t0"], "tot", to=TensorProto.INT32)]
+        many = op("MultiHeadAttention", ["q", "k", "v", "", "", "ab", "pk", "pv"], "y", "nk", "nv", num_heads=2)
+        grouped = op("GroupQueryAttention", ["q", "k", "v", "pk", "pv", "sl", "tot", "", "", "", "ab"], "y", "nk", "nv", num_heads=2, kv_num_heads=2)
+        # Sizes that are given, what the bias is as long as then, and sizes at which no run is right, or none ends: the bias of one key is that of none.
+        cases = {"mha.onnx": ([many], [], "p=5,s=2", 7, {"b=1,p=1,s=1,tt=1": 1, "b=1,p=4,s=1,tt=1": 1}),
+                 "gqa.onnx": ([*total, grouped], counted, "t=37", 37, {"b=1,p=4,s=1,t=5,tt=3": 2})}
+        for model, (nodes, more, given, keys, never) in cases.items():
+            graph = helper.make_graph(nodes, "g", [*inputs, *more], [helper.make_empty_tensor_value_info(name) for name in ("y", "nk", "nv")])
             opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
             onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), self.folder / model)
             with self.subTest(model=model):
-                have = self.tuned(model)
-                self.assertEqual(have["tt"], have["p"] + have["s"])
-                self.ends(0, "verify", "a.engine", "--seed", "1")
-                for dims in ("b=1,p=1,s=1,tt=1", "b=1,p=4,s=1,tt=1"):  # the bias of one key is that of none here
-                    said = self.ends(1, "build", model, "-o", "b.engine", "--no-tune", "--no-cache", "--dims", dims)
+                for words in ([model], [model, "--dims", given]):
+                    have = self.tuned(*words, "--force")
+                    self.assertEqual(have["tt"], have["t"] if more else have["p"] + have["s"])
+                    self.ends(0, "verify", "a.engine", "--seed", "1")
+                self.assertEqual(have["tt"], keys)
+                for dims, code in never.items():
+                    said = self.ends(code, "build", model, "-o", "b.engine", "--no-tune", "--no-cache", "--dims", dims)
                     self.assertIn(f"the model does not run at {dims}", said)
                     self.assertNotIn("report", said)
 
