@@ -44,7 +44,7 @@ TEST(Import, StrippedWeightsAreNamed) {
   ASSERT_FALSE(r.ok());
   EXPECT_EQ(r.error().kind, ErrorKind::kInvalid);
   EXPECT_FALSE(r.error().node.empty());
-  EXPECT_NE(r.error().text().find("wrong size"), std::string::npos) << r.error().text();
+  EXPECT_NE(r.error().text().find("models/materialize.py"), std::string::npos) << r.error().text();
   auto report = survey_model(source_file("resnet50.stripped.onnx"));
   ASSERT_TRUE(report.ok()) << report.error().text();
   EXPECT_EQ(report->node_count, 169);

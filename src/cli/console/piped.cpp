@@ -12,9 +12,18 @@
 
 namespace peri::cli {
 
-Result<std::string> read_file_or_pipe(const std::string& path, size_t max_bytes) {
+namespace {
+// A pipe by the number of an open file, as /dev/fd/63: it has a writer. Who waits for a FIFO with a name may wait for
+// ever.
+bool is_open_pipe(const std::string& path) {
   struct stat st;
-  if (::stat(path.c_str(), &st) != 0 || !S_ISFIFO(st.st_mode)) return read_file(path, max_bytes);
+  return (path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/") || path == "/dev/stdin") &&
+         ::stat(path.c_str(), &st) == 0 && S_ISFIFO(st.st_mode);
+}
+}  // namespace
+
+Result<std::string> read_file_or_pipe(const std::string& path, size_t max_bytes) {
+  if (!is_open_pipe(path)) return read_file(path, max_bytes);
   const Fd pipe(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!pipe.valid()) return os_error("open", path);
   constexpr size_t kPiece = size_t{1} << 16;  // what a pipe holds
