@@ -162,6 +162,7 @@ Result<Explanation> explain(const Json& proof, bool compare) {
     if (out.timed && !step.timed()) continue;
     out.floor += step.floor.value_or(0);
     out.floorless += !step.floor;
+    out.floorless_away += !step.floor && !step.device.empty();
     out.away += !step.device.empty();
     if (!step.sustained) continue;
     out.sustained += *step.sustained;
@@ -185,8 +186,13 @@ std::string Explanation::text() const {
                                                               : uncounted > 0 ? ", each counted once, "
                                                                               : ", as often as they run, ");
   std::string least = "hardware minimum " + ms_text(floor);
+  // Of a step on the host only where its sizes are those of the data.
   if (floorless > 0)
-    least += " (of " + counted(static_cast<int64_t>(floorless), "step") + " on a device it is not known)";
+    least += " (of " + counted(static_cast<int64_t>(floorless), "step") +
+             (floorless_away == floorless ? " on a device"
+              : floorless_away == 0       ? " whose sizes the data decide"
+                                          : "") +
+             " it is not known)";
   if (timed == 0)
     return head + "none measured" + (untimed_because.empty() ? "" : " (" + untimed_because + ")") + ", " + least;
   const auto untimed = static_cast<int64_t>(steps.size() - timed);

@@ -31,15 +31,16 @@ struct ExplainedStep {
 struct Explanation {
   bench::Ceilings ceilings;  // that times are compared with
   bench::Peaks peaks;
-  std::vector<ExplainedStep> steps;         // the slowest first
-  double ms = 0, floor = 0, sustained = 0;  // sums over the steps with a time; without any, over all
-  double sustained_of = 0;                  // ms of the steps that are part of `sustained`
-  size_t timed = 0, reference = 0;          // steps with a time; steps on the reference
-  size_t slow = 0;                          // of those on the reference
-  int64_t in_bodies = 0;                    // steps in bodies of loops and branches
-  int64_t uncounted = 0;                    // of them: how often they run is not known, they count once in the sums
-  size_t floorless = 0, away = 0;           // of the summed steps: without a floor; on a device
-  std::string untimed_because;              // why steps have no time, from the proof
+  std::vector<ExplainedStep> steps;          // the slowest first
+  double ms = 0, floor = 0, sustained = 0;   // sums over the steps with a time; without any, over all
+  double sustained_of = 0;                   // ms of the steps that are part of `sustained`
+  size_t timed = 0, reference = 0;           // steps with a time; steps on the reference
+  size_t slow = 0;                           // of those on the reference
+  int64_t in_bodies = 0;                     // steps in bodies of loops and branches
+  int64_t uncounted = 0;                     // of them: how often they run is not known, they count once in the sums
+  size_t floorless = 0, floorless_away = 0;  // of the summed steps: without a floor; of these on a device
+  size_t away = 0;                           // of the summed steps: on a device
+  std::string untimed_because;               // why steps have no time, from the proof
   std::string proven;   // "; 3 of 9 steps verified, 1 of them in an earlier build"; "" all, in this one
   int64_t threads = 0;  // of the times
 

@@ -199,7 +199,7 @@ void write_step(JsonWriter& w, const lower::StepReport& s, const Grounds& ground
   w.field("verified", verified_when(s, grounds)).field("measured", measured_when(s, grounds.begun)).key("evidence");
   tune::write_evidence(w, s.evidence);
   if (!s.fallback.empty()) w.field("fallback", s.fallback);
-  if (s.assumed_size > 0 && s.evidence.timed()) w.field("assumed_size", s.assumed_size);
+  if (s.assumed_size > 0) w.field("assumed_size", s.assumed_size);
   if (s.in_run) w.key("in_run").begin_object().field("runs", s.in_run->runs).field("ms", s.in_run->ms).end_object();
   w.key("work");
   tune::write_work(w, s.work);

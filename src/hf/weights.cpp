@@ -19,6 +19,7 @@ constexpr std::string_view kIndex = "model.safetensors.index.json";
 // weight_map of the index: tensor → shard.
 Result<std::map<std::string, std::string>> read_index(const Fd& fd, const std::string& name) {
   PERI_ASSIGN(const std::string text, read_file(fd, name, kMaxIndexBytes));
+  if (std::optional<Error> foreign = foreign_content(std::as_bytes(std::span(text)))) return *std::move(foreign);
   PERI_ASSIGN(const Json index, parse_json(text));
   PERI_ASSIGN(const Json::Object* const map, index.get_object("weight_map"));
   if (map->empty()) return invalid("no tensor is listed").at_node("weight_map");

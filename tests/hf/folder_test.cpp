@@ -182,6 +182,10 @@ TEST_F(FolderTest, APointerOfGitLfsIsNamed) {
   put("model.safetensors", pointer);
   EXPECT_NE(Weights::open_folder(dir_).error().text().find("model.safetensors: not the file itself: found a pointer"),
             std::string::npos);
+  fs::remove(dir_ + "/model.safetensors");
+  put("model.safetensors.index.json", pointer);
+  EXPECT_NE(Weights::open_folder(dir_).error().text().find("index.json: not the file itself: found a pointer"),
+            std::string::npos);
 }
 
 TEST_F(FolderTest, LinksOutOfDeeperFoldersAreRefused) {

@@ -75,7 +75,7 @@ constexpr OtherFlags kOthers[] = {
     {"-i", "--input NAME=FILE"},
     {"--avg-timing --quantile --regression-cutoff", "leave it out: a candidate is timed until its median is sure"},
     {"--profile --opt-profile --use-profile --optimization-profile --dump-optimization-profile",
-     "leave it out: an engine has one range of sizes, --min-shapes and --max-shapes, and runs at any in it"},
+     "leave it out: an engine has one range of sizes, --min-shapes and --max-shapes; times of steps: bench --layers"},
     {"--trt-min-shapes", "--min-shapes NAME:AxBxC"},
     {"--trt-opt-shapes", "--opt-shapes NAME:AxBxC"},
     {"--trt-max-shapes", "--max-shapes NAME:AxBxC"},
