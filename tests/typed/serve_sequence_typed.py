@@ -226,6 +226,7 @@ class Sequences(Served):
         """Each of its requests is of a sequence, as many of them live as it is told, and none is left open; over HTTP and gRPC."""
         self.put("cell", graph=cell(), config=config(OLDEST))
         self.put("plain")
+        self.put("few", graph=cell(), config=config(OLDEST.replace("sequences: 8", "sequences: 2"), idle=400_000))
         self.serve("--canary-secs", 0)
         quick = ("-p", "100", "-s", "900", "--warm-up", "20")
 
@@ -239,6 +240,9 @@ class Sequences(Served):
 
         urls = f"http://127.0.0.1:{self.port}", f"grpc://127.0.0.1:{self.grpc_port}"
         for url in urls:
+            # More at once than slots: those that wait get the places of sequences that are ended behind the last request.
+            few = self.peri("bench", "-u", url, "-m", "few", "--request-count", "60", "--warmup-request-count", "9", "--concurrency-range", "8", "--json", "-")
+            self.assertEqual([(p["ok"], p["errors"]) for p in json.loads(few.stdout)["points"]], [(60, {})], few.stderr)
             said, _ = bench(url, "--concurrency-range", "3:6:3", *quick)
             self.assertEqual((said["sequence_length"], [p["concurrency"] for p in said["points"]]), (20, [3, 6]))
             before = self.stats("cell")["peri_sequences"]["started"]

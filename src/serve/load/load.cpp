@@ -46,7 +46,7 @@ class Loop {
   struct Talk {
     std::unique_ptr<Wire> wire;
     Fd fd = {};
-    bool connecting = false, busy = false;
+    bool connecting = false, busy = false, counted = true;  // not counted: a request that only ends a sequence
     int64_t due_ns = 0, sent_ns = 0;
     std::string_view out = {};
     std::string held = {};  // unsent bytes when the next request was due, and that request
@@ -54,7 +54,8 @@ class Loop {
   bool open_loop() const { return terms_.rate > 0; }
   void make_due(int64_t now);
   Status send_due(int64_t now);
-  void ask(size_t k, int64_t now, int64_t due);
+  void ask(size_t k, int64_t now, int64_t due, bool counted = true);
+  void end_open(int64_t now);
   Status end_sequences();
   Status open(size_t k);
   void push(size_t k);
@@ -120,9 +121,10 @@ Status Loop::send_due(int64_t now) {
   return Ok{};
 }
 
-void Loop::ask(size_t k, int64_t now, int64_t due) {
+void Loop::ask(size_t k, int64_t now, int64_t due, bool counted) {
   Talk& t = talks_[k];
   t.busy = true;
+  t.counted = counted;
   ++busy_;
   t.due_ns = due;
   t.sent_ns = t.connecting ? 0 : now;
@@ -168,6 +170,7 @@ void Loop::done(size_t k, int64_t now, const std::string& failure, std::optional
   --busy_;
   free_.insert(terms_.sequences ? free_.begin() : free_.end(), k);
   if (said) refused_ = 0;
+  if (!t.counted) return;
   if (!failure.empty()) {
     ++now_.errors[failure];
     if (!said) return;
@@ -298,6 +301,7 @@ Status Loop::window(int64_t length_ns, int64_t count) {
     cut_ = terms_.stop && terms_.stop();
     if (cut_) break;
     make_due(now);
+    if (terms_.sequences && left_ == 0) end_open(now);  // others may wait for their places
     const bool free_before = !free_.empty();
     const size_t waiting = due_.size();
     if (open_loop() && free_before)
@@ -311,19 +315,20 @@ Status Loop::window(int64_t length_ns, int64_t count) {
   return Ok{};
 }
 
-// Sends one more request, which is not counted, for each sequence that has not ended: an open one would keep its place
-// at the server.
+// One more request, not counted, for each open sequence that waits for no answer: it would keep its place otherwise.
+void Loop::end_open(int64_t now) {
+  for (size_t n = free_.size(); n > 0; --n) {
+    const size_t k = free_[n - 1];
+    if (!talks_[k].fd.valid() || !talks_[k].wire->in_sequence()) continue;
+    free_.erase(free_.begin() + static_cast<ptrdiff_t>(n - 1));
+    talks_[k].wire->end_sequence();
+    ask(k, now, now, false);
+  }
+}
+
 Status Loop::end_sequences() {
   const int64_t until = now_ns() + std::min(terms_.timeout_ns, cut_ ? kEndNs : INT64_MAX);
-  for (Talk& t : talks_) t.wire->end_sequence();
-  while (now_ns() < until) {  // Clock: it waits for answers
-    const auto open = [&](size_t k) { return talks_[k].fd.valid() && talks_[k].wire->in_sequence(); };
-    if (busy_ == 0 && std::ranges::none_of(free_, open)) return Ok{};
-    for (size_t n = free_.size(); n > 0; --n)
-      if (const size_t k = free_[n - 1]; open(k)) {
-        free_.erase(free_.begin() + static_cast<ptrdiff_t>(n - 1));
-        ask(k, now_ns(), now_ns());
-      }
+  for (end_open(now_ns()); busy_ > 0 && now_ns() < until; end_open(now_ns())) {  // Clock: it waits for answers
     PERI_TRY(wait(now_ns()));
     check_timeouts(now_ns());
   }
