@@ -70,12 +70,8 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
     const DType dtype = value->type.dtype;
     if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16)
       return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(dtype)));
-    const std::string name(port[k]), upper(1, static_cast<char>(port[k][0] - 'a' + 'A'));
-    std::string at = "0";
-    for (size_t letter = 0; letter < 4; ++letter)
-      if (const int64_t stride = view[k]->stride[letter]; stride != 0)
-        at += std::string(" + (") + "BHSD"[letter] + ") * " + (stride == 1 ? "1" : s.size(stride));
-    body += "#define PERI_" + upper + "_AT(B, H, S, D) (" + at + ")\n";
+    const std::string name(port[k]);
+    body += cuda::place_text(static_cast<char>(port[k][0] - 'a' + 'A'), *view[k], &s);
     if (k == 3) continue;
     PERI_ASSIGN(const std::string from, s.value(p, *value));
     body += "PERI_DEVICE float peri_" + name + "(const PERI_INDEX at, PERI_PARAMETERS) { return " +

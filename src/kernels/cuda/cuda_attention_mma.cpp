@@ -55,15 +55,6 @@ Result<Read> read(const Problem& p) {
   return r;
 }
 
-// The places of an operand as a macro.
-std::string place_text(const char* name, const View& v, Signature* s) {
-  std::string at = "0";
-  for (size_t letter = 0; letter < 4; ++letter)
-    if (const int64_t stride = v.stride[letter]; stride != 0)
-      at += std::string(" + (") + "BHSD"[letter] + ") * " + (stride == 1 ? "1" : s->size(stride));
-  return std::string("#define PERI_") + name + "_AT(B, H, S, D) (" + at + ")\n";
-}
-
 // The mask, and causality: PERI_KEY_MASK for key j of (b, h) alone; if they depend on the query too, peri_joined()
 // returns the score with both applied.
 Result<std::string> masks_text(const Problem& p, const Read& r, Signature* s) {
@@ -118,7 +109,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const Read& r, int64_t 
   };
   const char* const names[] = {"Q", "K", "V", "Y"};
   for (size_t k = 0; k < 4; ++k) {
-    body += place_text(names[k], r.view[k], &s);
+    body += cuda::place_text(names[k][0], r.view[k], &s);
     if (k == 3) break;
     PERI_ASSIGN(const std::string from, s.value(p, *n.in(k)));
     define(names[k], from);

@@ -49,15 +49,6 @@ bool is_wide(const HeadView& v) {
          v.stride[2] % 4 == 0;
 }
 
-// "#define PERI_X_AT(B, H, S, D)" of a view.
-std::string place_text(char upper, const HeadView& v, Signature* s) {
-  std::string at = "0";
-  for (size_t letter = 0; letter < 4; ++letter)
-    if (const int64_t stride = v.stride[letter]; stride != 0)
-      at += std::string(" + (") + "BHSD"[letter] + ") * " + (stride == 1 ? "1" : s->size(stride));
-  return std::string("#define PERI_") + upper + "_AT(B, H, S, D) (" + at + ")\n";
-}
-
 // What both products begin with: heads of a batch.
 std::string heads_text(const MatchedAttention& m, Signature* s) {
   return "#define PERI_HEADS " + s->size(m.heads) + "\n#define PERI_SHARING " + s->size(m.heads / m.kv_heads) + "\n" +
@@ -118,7 +109,6 @@ PERI_DEVICE float peri_b(const peri_column& column, const PERI_INDEX k, PERI_PAR
 }
 PERI_DEVICE PERI_INDEX peri_place(const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, PERI_PARAMETERS) {
   PERI_OF_BATCH;
- 
   return PERI_Y_AT(b, h, m, n);
 }
 PERI_DEVICE float peri_sum(const float sum, const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, PERI_PARAMETERS) {
@@ -171,7 +161,8 @@ Result<std::unique_ptr<Instance>> plan(const Problem& p, std::string_view config
   PERI_ASSIGN(const std::string mask, cuda::mask_text(p, m, &first));
   const double cap = static_cast<double>(m.cap);
   products[0].functions = define("Q", q) + define("KEY", k) + define("SCORES", first.workspace()) +
-                          place_text('Q', m.q, &first) + place_text('K', m.k, &first) + heads_text(m, &first) +
+                          cuda::place_text('Q', m.q, &first) + cuda::place_text('K', m.k, &first) +
+                          heads_text(m, &first) +
                           define("SCALE", format("((float)%.9g)", static_cast<double>(m.scale))) + std::string(kScores);
   if (cap > 0) products[0].functions += format("  score = (float)%.9g * tanhf(score / (float)%.9g);\n", cap, cap);
   products[0].functions += mask;
@@ -185,8 +176,8 @@ Result<std::unique_ptr<Instance>> plan(const Problem& p, std::string_view config
                                 std::string(kWeights);
   PERI_ASSIGN(const std::string v, last.value(p, *n.in(2)));
   PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &last));
-  products[1].functions = define("VALUE", v) + define("SCORES", last.workspace()) + place_text('V', m.v, &last) +
-                          place_text('Y', m.y, &last) + heads_text(m, &last) + std::string(kValues) + finish;
+  products[1].functions = define("VALUE", v) + define("SCORES", last.workspace()) + cuda::place_text('V', m.v, &last) +
+                          cuda::place_text('Y', m.y, &last) + heads_text(m, &last) + std::string(kValues) + finish;
   PERI_ASSIGN(cuda::ProductLaunches one, cuda::product_launches(products[0], config, most, gpu, &first));
   PERI_ASSIGN(cuda::ProductLaunches two, cuda::product_launches(products[1], config, most, gpu, &last));
   if (one.workspace + two.workspace != 0) return invalid("its workspace has no room for parts of the depth");

@@ -134,13 +134,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
   PERI_ASSIGN(const Shape shape, read(p));
   const cuda::GpuLimits gpu = cuda::limits_of(target);
-  std::vector<Offer> out;
-  for (cuda::ProductConfig& config : cuda::product_configs(product_of(shape), gpu)) {
-    PERI_TRY(plan(p, shape, config.text, gpu));
-    out.push_back(cuda::plain_offer(p)[0]);
-    out.back().guess_ms = config.guess_ms;
-    out.back().config = std::move(config.text);
-  }
+  std::vector<Offer> out = cuda::product_offers(p, product_of(shape), gpu);
+  PERI_TRY(plan(p, shape, out.front().config, gpu));
   return out;
 }
 

@@ -155,13 +155,7 @@ Result<Read> read(const Problem& p) {
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
   PERI_ASSIGN(const Read r, read(p));
-  std::vector<Offer> out;
-  for (cuda::ProductConfig& config : cuda::product_configs(r.product, cuda::limits_of(target))) {
-    out.push_back(cuda::plain_offer(p)[0]);
-    out.back().guess_ms = config.guess_ms;
-    out.back().config = std::move(config.text);
-  }
-  return out;
+  return cuda::product_offers(p, r.product, cuda::limits_of(target));
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,

@@ -1,7 +1,15 @@
-// Broadcasting of masks.
+// Strides of views, and broadcasting of masks.
 #include "kernels/cuda/code/attention_shape.hpp"
 
 namespace peri::kernels::cuda {
+
+std::string place_text(char name, const HeadView& view, Signature* s) {
+  std::string at = "0";
+  for (size_t letter = 0; letter < 4; ++letter)
+    if (const int64_t stride = view.stride[letter]; stride != 0)
+      at += std::string(" + (") + "BHSD"[letter] + ") * " + (stride == 1 ? "1" : s->size(stride));
+  return std::string("#define PERI_") + name + "_AT(B, H, S, D) (" + at + ")\n";
+}
 
 Result<std::string> mask_text(const Problem& p, const MatchedAttention& m, Signature* s) {
   if (m.mask == DType::kInvalid) return std::string();

@@ -38,7 +38,8 @@ double guess_of_floats(const Tile& t, int split, const Product& p, const GpuLimi
   const double join = kLaunch + 8.0 * split * static_cast<double>(p.batch * p.m * p.n) / kBytesPerNs;
   return std::max(steps * (kWait + work), blocks * steps * work / gpu.multiprocessors) + (split > 1 ? join : 0);
 }
-// Constants fitted by eye to 300 launches on an H200: benchmarks/results/2026-11-30_float32_sums.md.
+// Constants fitted by eye to the candidates of 15 steps on an H200; kOfGathered and kOfJoined were not timed again:
+// benchmarks/results/2026-11-30_float32_sums.json, "steps_ms".
 double guess_of_doubles(const Tile& t, int split, bool cluster, const Product& p, const GpuLimits& gpu) {
   constexpr double kWait = 100, kOfElement = 0.06, kOfLine = 1.2, kOfGathered = 4;
   constexpr double kLaunch = 2500, kBytesPerNs = 4000, kMeetings = 500, kOfJoined = 0.2;
@@ -76,6 +77,16 @@ std::vector<ProductConfig> product_configs(const Product& p, const GpuLimits& gp
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<ProductConfig> out;
   for (auto& [ns, config] : all) out.push_back({std::move(config), (kLaunchNs + ns) / 1e6});
+  return out;
+}
+
+std::vector<Offer> product_offers(const Problem& problem, const Product& product, const GpuLimits& gpu) {
+  std::vector<Offer> out;
+  for (ProductConfig& config : product_configs(product, gpu)) {
+    out.push_back(plain_offer(problem)[0]);
+    out.back().guess_ms = config.guess_ms;
+    out.back().config = std::move(config.text);
+  }
   return out;
 }
 

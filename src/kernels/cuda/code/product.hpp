@@ -36,6 +36,8 @@ struct ProductConfig {
   double guess_ms = 0;
 };
 std::vector<ProductConfig> product_configs(const Product& product, const GpuLimits& gpu);
+// A plain offer with each of them.
+std::vector<Offer> product_offers(const Problem& problem, const Product& product, const GpuLimits& gpu);
 // Without support for clusters a separate launch joins the parts. Errors: kInvalid for a configuration that is not one
 // of those.
 Result<std::unique_ptr<Instance>> product_instance(const Product& product, std::string_view config,
