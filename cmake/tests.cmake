@@ -185,7 +185,7 @@ add_test(NAME null/cuda_locks_run COMMAND ${peri_locks} --run mobilenet_v3_large
 add_test(NAME null/cuda_locks_run_whole COMMAND ${peri_locks} --run)
 # Where the cases of the node suite would run there: what stays on the host has a reason.
 add_test(NAME null/gpu_places COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/gpu_places.py" --program $<TARGET_FILE:suite_places>
-         "${peri_suites}/node" --least 1214)
+         "${peri_suites}/node" --least 1230)
 set_tests_properties(null/gpu_places PROPERTIES LABELS cpu TIMEOUT 600)
 add_test(NAME null/cuda_lock_tried COMMAND ${peri_venv} "${CMAKE_SOURCE_DIR}/tools/suites/cuda_lock_tried.py" --program $<TARGET_FILE:code_texts>)
 # What a build asks NVRTC for spills nothing: a part by the commit's hash, and all of it in slow.

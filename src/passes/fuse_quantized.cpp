@@ -172,10 +172,28 @@ Result<bool> to_floats(Rewriter& w, ir::Node* n) {
   return true;
 }
 
+// Zero points of a right side that are all alike are one.
+Result<bool> one_zero(Rewriter& w, ir::Node* n) {
+  const bool scaled = n->op == "qlinear_conv" || n->op == "qlinear_matmul";
+  if (!scaled && n->op != "conv_integer" && n->op != "matmul_integer") return false;
+  const size_t port = scaled ? 5 : 3;
+  const ir::Value* const zero = n->in(port);
+  if (!zero || !zero->constant || zero->constant->numel() < 2) return false;
+  for (int64_t k = 1; k < zero->constant->numel(); ++k)
+    if (zero->constant->i64(k) != zero->constant->i64(0)) return false;
+  std::vector<ir::Value*> inputs = n->inputs;
+  inputs[port] = w.scalar(zero->type.dtype, static_cast<double>(zero->constant->i64(0)), zero->name + "_one");
+  w.standing_for({n});
+  PERI_ASSIGN(ir::Value * y, w.make(n->op, std::move(inputs), n->attrs, n->out()));
+  w.replace(n->out(), y);
+  return true;
+}
+
 Result<int64_t> run(ir::Graph& graph) {
   PERI_ASSIGN(const int64_t bytes, rewrite_all(graph, "fuse_quantized", to_bytes));
   PERI_ASSIGN(const int64_t floats, rewrite_all(graph, "fuse_quantized", to_floats));
-  return bytes + floats;
+  PERI_ASSIGN(const int64_t zeros, rewrite_all(graph, "fuse_quantized", one_zero));
+  return bytes + floats + zeros;
 }
 
 }  // namespace
@@ -186,7 +204,8 @@ const Entry fuse_quantized_entry{{
     .contract =
         "Every conv, matmul and gemm of dequantised bytes by constant scales is one of the bytes: qlinear_conv or "
         "qlinear_matmul where the result is quantised again, a relu or clip between the two included, else sums "
-        "that are cast and scaled. A bias is int32 in the sums' units, or float32 as it is. Sums are exact. It stands "
+        "that are cast and scaled. A bias is int32 in the sums' units, or float32 as it is. Sums are exact. "
+        "Zero points of weights that are all alike are one. It stands "
         "before constants are folded, which would make "
         "weights of bytes weights of float32.",
     .run = run,
@@ -201,7 +220,7 @@ const Entry fuse_quantized_entry{{
           "= quantize_linear(f, q, r); output y }",
           "graph { input x: u8[1,2,5,5]; const s: f32[] = [0.5]; const z: u8[] = [3]; const w: i8[2,2,1,1] = [1, 2, "
           "-3, "
-          "4]; const t: f32[2] = [0.25, 0.5]; const v: i8[2] = [0, 0]; const b: i32[2] = [7, -9]; const q: f32[] = "
+          "4]; const t: f32[2] = [0.25, 0.5]; const v: i8[] = [0]; const b: i32[2] = [7, -9]; const q: f32[] = "
           "[2.0]; const r: u8[] = [5]; const l: u8[] = [5]; const h: u8[] = [255]; e = qlinear_conv(x, s, z, w, t, v, "
           "q, "
           "r, b); y = clip(e, l, h); output y }"},

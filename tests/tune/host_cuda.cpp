@@ -180,6 +180,24 @@ static void peri_mma_f16(float* d, const unsigned* a, const unsigned* b) { peri_
 static void peri_mma_bf16(float* d, const unsigned* a, const unsigned* b) {
   peri_mma(d, a, b, [](unsigned short v) { return peri_bits((unsigned)v << 16); });
 }
+// Two bytes an element; those of b are signed. Sums are int32 whose bits d holds.
+template <class T> static void peri_mma_bytes(float* d, const unsigned* a, const unsigned* b) {
+  const unsigned mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  const peri_lanes all = peri_show(mine, 6);
+  const int lane = peri_now % 32;
+  for (int o = 0; o < 4; ++o) {
+    const int row = lane / 4, half = o / 2, column = lane % 4 * 2 + o % 2;
+    unsigned sum = peri_word(d[o]);
+    for (int k = 0; k < 32; ++k) {
+      const int of = k % 16 / 4, shift = k % 4 * 8;
+      const T x = (T)(all[row * 4 + of][k / 16 * 2 + half] >> shift);
+      sum += (unsigned)((int)x * (signed char)(all[column * 4 + of][4 + k / 16] >> shift));
+    }
+    d[o] = peri_bits(sum);
+  }
+}
+static void peri_mma_u8(float* d, const unsigned* a, const unsigned* b) { peri_mma_bytes<unsigned char>(d, a, b); }
+static void peri_mma_i8(float* d, const unsigned* a, const unsigned* b) { peri_mma_bytes<signed char>(d, a, b); }
 static void peri_mma_f64(double* d, const double* a, const double b) {
   unsigned mine[6];
   memcpy(mine, a, 16), memcpy(mine + 4, &b, 8);
@@ -196,6 +214,13 @@ static void peri_mma_f64(double* d, const double* a, const double b) {
 static float peri_lane_xor(const float v, const int mask) {
   const unsigned mine = peri_word(v);
   return peri_bits(peri_show(&mine, 1)[(peri_now % 32) ^ mask][0]);
+}
+static double peri_lane_xor(const double v, const int mask) {
+  unsigned mine[2];
+  memcpy(mine, &v, 8);
+  double out;
+  memcpy(&out, peri_show(mine, 2)[(peri_now % 32) ^ mask], 8);
+  return out;
 }
 static void peri_cluster_arrive() {}
 static void peri_cluster_wait() { peri_meet(&peri_cluster); }

@@ -108,7 +108,7 @@ TEST(CudaPlace, ImagesKeepTheirChannelsLast) {
     if (s.chosen.starts_with("cuda_")) chosen.push_back(s.chosen.substr(0, s.chosen.find('@')));
   }
   EXPECT_EQ(chosen, (std::vector<std::string>{"cuda_conv_mma", "cuda_depthwise", "cuda_conv_mma", "cuda_pool",
-                                              "cuda_conv_mma", "cuda_pool_all", "cuda_gemm_mma"}));
+                                              "cuda_conv_mma", "cuda_pool_all", "cuda_gemv"}));
   EXPECT_TRUE(plan::check_program(l->program, 1 << 20).ok());
 }
 

@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # kernels of a GPU. These have none.
 OTHER_CLASSES = {
     "recurrent cells and states": {"gru", "lstm", "rnn", "linear_attention", "causal_conv_with_state"},
-    "products and convolutions of bytes": {"conv_integer", "matmul_integer", "qlinear_conv", "qlinear_matmul", "dynamic_quantize_linear"},
+    "ranges of what is quantised": {"dynamic_quantize_linear"},
     "signals": {"dft", "stft", "mel_weight_matrix"},
     "linear algebra": {"det"},
     "convolution at given places": {"deform_conv"},

@@ -8,6 +8,7 @@
 #include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/product.hpp"
 #include "kernels/cuda/code/rows.hpp"
+#include "kernels/cuda/code/sums.hpp"
 
 namespace peri::kernels {
 extern const Entry cuda_attention_products_entry;
@@ -22,22 +23,23 @@ constexpr size_t kMaxTiles = 5;             // that are offered: not varied
 // Scores become weights, in rows: the whole block takes each of them.
 constexpr std::string_view kWeights = R"(
 PERI_KERNEL __launch_bounds__(PERI_T) peri_weights(PERI_PARAMETERS) {
-  PERI_SHARED float s[PERI_T];
+  PERI_SHARED peri_sum_type s[32];
   const int t = threadIdx.x;
   for (PERI_INDEX row = blockIdx.x; row < PERI_ROWS; row += gridDim.x) {
     float* const scores = PERI_SCORES + row * PERI_KEYS;
-    float high = -peri_inf(), sum = 0.0f;
+    float high = -peri_inf();
+    peri_sum_type sum = 0;
     for (PERI_INDEX j = t; j < PERI_KEYS; j += PERI_T) high = peri_max(high, scores[j]);
-    high = peri_block_max(high, s);
+    high = peri_block_max(high, (float*)s);
     const bool hidden = PERI_ZERO_HIDDEN && high == -peri_inf();
     for (PERI_INDEX j = t; j < PERI_KEYS; j += PERI_T) {
-      const float e = hidden ? 0.0f : expf(scores[j] - high);
+      const float e = hidden ? 0.0f : peri_exp_less(scores[j], high);
       scores[j] = e;
       sum += e;
     }
     sum = peri_block_sum(sum, s);
-    sum = hidden ? 1.0f : sum;
-    for (PERI_INDEX j = t; j < PERI_KEYS; j += PERI_T) scores[j] /= sum;
+    const peri_sum_type share = 1 / (hidden ? (peri_sum_type)1 : sum);
+    for (PERI_INDEX j = t; j < PERI_KEYS; j += PERI_T) scores[j] = scores[j] * share;
     __syncthreads();
   }
 }
@@ -81,7 +83,7 @@ PERI_DEVICE PERI_INDEX peri_place(const PERI_INDEX batch, const PERI_INDEX m, co
   return (batch * PERI_M + m) * PERI_N + n;
 }
 PERI_DEVICE void peri_finish(const PERI_INDEX at, const float v, PERI_PARAMETERS) { PERI_SCORES[at] = v; }
-PERI_DEVICE float peri_sum(const float sum, const PERI_INDEX batch, const PERI_INDEX i, const PERI_INDEX j, PERI_PARAMETERS) {
+PERI_DEVICE float peri_sum(const peri_sum_type sum, const PERI_INDEX batch, const PERI_INDEX i, const PERI_INDEX j, PERI_PARAMETERS) {
   PERI_OF_BATCH;
   float score = sum * PERI_SCALE;
 )";
@@ -111,7 +113,7 @@ PERI_DEVICE PERI_INDEX peri_place(const PERI_INDEX batch, const PERI_INDEX m, co
   PERI_OF_BATCH;
   return PERI_Y_AT(b, h, m, n);
 }
-PERI_DEVICE float peri_sum(const float sum, const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, PERI_PARAMETERS) {
+PERI_DEVICE float peri_sum(const peri_sum_type sum, const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, PERI_PARAMETERS) {
   return sum;
 }
 )";
@@ -172,8 +174,8 @@ Result<std::unique_ptr<Instance>> plan(const Problem& p, std::string_view config
   const int64_t rows = m.batch * m.heads * m.queries;
   const std::string rows_text = define("ROWS", weights.size(rows)) + define("KEYS", weights.size(m.keys)) +
                                 define("SCORES", weights.workspace()) +
-                                define("ZERO_HIDDEN", m.zero_hidden ? "true" : "false") + cuda::block_text(threads) +
-                                std::string(kWeights);
+                                define("ZERO_HIDDEN", m.zero_hidden ? "true" : "false") +
+                                cuda::sums_text(DType::kF32, gpu) + cuda::block_text(threads) + std::string(kWeights);
   PERI_ASSIGN(const std::string v, last.value(p, *n.in(2)));
   PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &last));
   products[1].functions = define("VALUE", v) + define("SCORES", last.workspace()) + cuda::place_text('V', m.v, &last) +

@@ -20,16 +20,6 @@ using cuda::Signature;
 using cuda::TiledProduct;
 constexpr size_t kMaxConfigs = 4, kMaxScattered = 1;  // for each of three batches
 
-std::string place_text(bool last) {
-  return std::string(
-             "PERI_DEVICE PERI_INDEX peri_place(const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, "
-             "PERI_PARAMETERS) {\n") +
-         (last ? "  return (m * PERI_GROUPS + batch) * PERI_OUTPUTS + n;\n}\n"
-               : "  const PERI_INDEX pixels = PERI_OUT_D * PERI_OUT_H * PERI_OUT_W;\n  return ((m / pixels * "
-                 "PERI_GROUPS "
-                 "+ batch) * PERI_OUTPUTS + n) * pixels + m % pixels;\n}\n");
-}
-
 Result<std::string> bias_text(const Problem& p, const ir::Node& n, bool wide, Signature* s) {
   const std::string head = "const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, PERI_PARAMETERS) {\n";
   std::string one = "v", eight, column = "#define PERI_COLUMN 0\n";
@@ -163,7 +153,7 @@ Result<Read> read(const Problem& p, bool in_pairs) {
   }
   out.functions = pairs + cuda::conv_defines(c, last_in || in_pairs, &s) +
                   cuda::conv_image_text(cuda::conv_element_text(image, out.a_wide)) + cuda::conv_weights_text(weights) +
-                  place_text(last_out) + bias + finish;
+                  cuda::conv_place_text(last_out) + bias + finish;
   return r;
 }
 

@@ -1,10 +1,11 @@
 // Kernel cuda_conv_transpose: transposed convolutions over one to three dimensions with the element-wise chain after
-// them, on a GPU: one thread per result, which finds the inputs that contribute to it.
+// them, on a GPU: one thread per result, which finds the inputs that contribute to it; sums as in sums.hpp.
 #include <array>
 
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/entry.hpp"
+#include "kernels/cuda/code/sums.hpp"
 
 namespace peri::kernels {
 namespace {
@@ -60,7 +61,7 @@ PERI_KERNEL __launch_bounds__(256) peri_conv_transpose(PERI_PARAMETERS) {
     const PERI_INDEX d0 = rest % PERI_OUT_D + PERI_PAD_D; rest /= PERI_OUT_D;
     const PERI_INDEX output = rest % (PERI_GROUPS * PERI_OUTPUTS), image = rest / (PERI_GROUPS * PERI_OUTPUTS);
     const PERI_INDEX first = output / PERI_OUTPUTS * PERI_CHANNELS;
-    float sum = 0.0f;
+    peri_sum_type sum = 0;
     for (int kd = 0; kd < PERI_KERNEL_D; ++kd)
       for (int kh = 0; kh < PERI_KERNEL_H; ++kh)
         for (int kw = 0; kw < PERI_KERNEL_W; ++kw) {
@@ -73,7 +74,7 @@ PERI_KERNEL __launch_bounds__(256) peri_conv_transpose(PERI_PARAMETERS) {
             const PERI_INDEX in = first + channel;
             const PERI_INDEX x = image * PERI_GROUPS * PERI_CHANNELS + in;
             const PERI_INDEX weight = in * PERI_OUTPUTS + output % PERI_OUTPUTS;
-            sum = fmaf(peri_x(((x * PERI_IN_D + d) * PERI_IN_H + h) * PERI_IN_W + w, PERI_PASS),
+            sum = peri_fma(peri_x(((x * PERI_IN_D + d) * PERI_IN_H + h) * PERI_IN_W + w, PERI_PASS),
                        peri_weight(((weight * PERI_KERNEL_D + kd) * PERI_KERNEL_H + kh) * PERI_KERNEL_W + kw, PERI_PASS),
                        sum);
           }
@@ -83,7 +84,7 @@ PERI_KERNEL __launch_bounds__(256) peri_conv_transpose(PERI_PARAMETERS) {
 }
 )";
 
-Result<std::vector<KernelLaunch>> plan(const Problem& p) {
+Result<std::vector<KernelLaunch>> plan(const Problem& p, const cuda::GpuLimits& gpu) {
   const ir::Node& n = p.anchor();
   if (n.op != "conv_transpose") return refused("not a transposed convolution");
   for (const ir::Value* v : n.inputs)
@@ -104,15 +105,26 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &s));
   const int64_t count = cuda::numel_of(*n.out());
   if (count == 0) return std::vector<KernelLaunch>{};
-  body += "#define PERI_COUNT " + s.size(count) + "\n" + finish + std::string(kKernel);
+  const DType type = n.in(1)->type.dtype == DType::kF32 ? n.in(0)->type.dtype : n.in(1)->type.dtype;
+  body += cuda::sums_text(type, gpu) + "#define PERI_COUNT " + s.size(count) + "\n" + finish + std::string(kKernel);
   return std::vector<KernelLaunch>{
       s.launch("peri_conv_transpose", s.text(cuda::most_elements(p), body), cuda::blocks_for(count, 256), 256)};
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(cuda::check_gpu(target));
+  PERI_TRY(plan(p, cuda::limits_of(target)));
+  return cuda::plain_offer(p);
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& context) {
+  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, cuda::limits_of(*context.target)));
+  return cuda::LaunchInstance::make(std::move(launches));
 }
 }  // namespace
 
 extern const Entry cuda_conv_transpose_entry;
-const Entry cuda_conv_transpose_entry = cuda::entry_of<plan>(
-    "cuda_conv_transpose",
-    "transposed convolutions on a GPU with their epilogue, one to three dimensions, sums in float32");
+const Entry cuda_conv_transpose_entry = cuda::entry_of<offer, instantiate>(
+    "cuda_conv_transpose", "transposed convolutions on a GPU with their epilogue, one to three dimensions");
 
 }  // namespace peri::kernels

@@ -91,7 +91,7 @@ PERI_DEVICE PERI_INDEX peri_place(const PERI_INDEX batch, const PERI_INDEX m, co
   const PERI_INDEX d = pixel * PERI_KERNEL_D + tap;
   return ((output * (PERI_IN_D * PERI_KERNEL_D) + d) * (PERI_IN_H * PERI_KERNEL_H) + h) * (PERI_IN_W * PERI_KERNEL_W) + w;
 }
-PERI_DEVICE float peri_sum(const float sum, const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n,
+PERI_DEVICE float peri_sum(const peri_sum_type sum, const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n,
                            PERI_PARAMETERS) {
   return sum + peri_bias(batch * PERI_OUTPUTS + m / PERI_TAPS, PERI_PASS);
 }

@@ -5,11 +5,14 @@
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/entry.hpp"
+#include "kernels/cuda/code/gemm_sum.hpp"
+#include "kernels/cuda/code/matrices.hpp"
 #include "kernels/cuda/code/product.hpp"
 #include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
 namespace {
+using Operand = cuda::MatrixOperand;
 using cuda::Product;
 using cuda::Signature;
 
@@ -18,45 +21,6 @@ Status check_types(const ir::Node& n) {
     if (v && v->type.dtype != DType::kF32 && v->type.dtype != DType::kF16 && v->type.dtype != DType::kBF16)
       return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(v->type.dtype)));
   return Ok{};
-}
-
-// The place of an operand's matrix by the batch's coordinates.
-std::string batch_offset(const std::vector<int64_t>& dims, const std::vector<int64_t>& batch, int64_t matrix,
-                         Signature* s) {
-  std::string out = "  PERI_INDEX rest = batch, at = 0;\n";
-  int64_t step = matrix;
-  for (size_t k = batch.size(); k-- > 0;) {
-    const size_t missing = batch.size() + 2 - dims.size();
-    const int64_t own = k >= missing ? dims[k - missing] : 1;
-    if (own != 1) out += "  at += rest % " + s->size(batch[k]) + " * " + s->size(step) + ";\n";
-    if (k > 0) out += "  rest /= " + s->size(batch[k]) + ";\n";
-    step *= own;
-  }
-  return out + "  return at;\n";
-}
-
-// An operand: elements of a batch's matrix from `base` on, in the order of memory.
-struct Operand {
-  std::string name, at;  // of its parameter; "m * PERI_K + k"
-  std::string base;      // text of a function's body
-  DType dtype = DType::kF32;
-  std::string element() const { return cuda::loaded(dtype, name + "[base + " + at + "]"); }
-};
-
-std::string operands(const Operand& a, const Operand& b) {
-  return "PERI_DEVICE PERI_INDEX peri_a_base(const PERI_INDEX batch, PERI_PARAMETERS) {\n" + a.base +
-         "}\nPERI_DEVICE PERI_INDEX peri_b_base(const PERI_INDEX batch, PERI_PARAMETERS) {\n" + b.base +
-         "}\nPERI_DEVICE float peri_a(const PERI_INDEX base, const PERI_INDEX m, const PERI_INDEX k, "
-         "PERI_PARAMETERS) {\n  return " +
-         a.element() +
-         ";\n}\nstruct peri_column { PERI_INDEX base, n; bool inside; };\n"
-         "PERI_DEVICE peri_column peri_column_of(const PERI_INDEX batch, const PERI_INDEX n, PERI_PARAMETERS) {\n"
-         "  const peri_column out = {peri_b_base(batch, PERI_PASS), n, n < PERI_N};\n  return out;\n}\n"
-         "PERI_DEVICE float peri_b(const peri_column& column, const PERI_INDEX k, PERI_PARAMETERS) {\n"
-         "  if (!column.inside) return 0.0f;\n  const PERI_INDEX base = column.base, n = column.n;\n  return " +
-         b.element() +
-         ";\n}\nPERI_DEVICE PERI_INDEX peri_place(const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, "
-         "PERI_PARAMETERS) {\n  return (batch * PERI_M + m) * PERI_N + n;\n}\n";
 }
 
 // Where four neighbours are, for a product that is wide.
@@ -75,12 +39,6 @@ std::string addresses(const Operand& a, const Operand& b, const Product& product
   return out;
 }
 
-std::string sum_text(const std::string& value) {
-  return "PERI_DEVICE float peri_sum(const float sum, const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, "
-         "PERI_PARAMETERS) {\n  return " +
-         value + ";\n}\n";
-}
-
 struct Read {
   Product product;
   Signature signature;
@@ -96,13 +54,12 @@ Status read_matmul(const ir::Node& n, Operand* a, Operand* b, Read* r) {
   Signature& s = r->signature;
   a->at = "m * PERI_K + k";
   b->at = "k * PERI_N + n";
-  a->base = batch_offset(d.x, d.batch, out.m * out.k, &s);
-  b->base = batch_offset(d.w, d.batch, out.k * out.n, &s);
-  out.functions = sum_text("sum");
+  a->base = cuda::batch_offset(d.x, d.batch, out.m * out.k, &s);
+  b->base = cuda::batch_offset(d.w, d.batch, out.k * out.n, &s);
   return Ok{};
 }
 
-Status read_gemm(const Problem& p, const ir::Node& n, Operand* a, Operand* b, Read* r) {
+Status read_gemm(const ir::Node& n, Operand* a, Operand* b, Read* r) {
   const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
   Product& out = r->product;
   const bool across = n.i("transA") != 0, down = n.i("transB") != 0;
@@ -114,19 +71,6 @@ Status read_gemm(const Problem& p, const ir::Node& n, Operand* a, Operand* b, Re
   a->at = across ? "k * PERI_M + m" : "m * PERI_K + k";
   b->at = down ? "n * PERI_K + k" : "k * PERI_N + n";
   a->base = b->base = "  return 0;\n";
-  std::string value = format("(float)(%.9g) * sum", n.f("alpha", 1.0));
-  if (n.f("alpha", 1.0) == 1.0) value = "sum";
-  if (n.in(2)) {
-    PERI_ASSIGN(const std::string c, r->signature.value(p, *n.in(2)));
-    std::vector<int64_t> d = dims_of(*n.in(2));
-    while (d.size() < 2) d.insert(d.begin(), 1);
-    std::string at = d[0] == 1 ? "" : d[1] == 1 ? "m" : "m * PERI_N";
-    if (d[1] != 1) at += at.empty() ? "n" : " + n";
-    const std::string element = cuda::loaded(n.in(2)->type.dtype, c + "[" + (at.empty() ? "0" : at) + "]");
-    const double beta = n.f("beta", 1.0);
-    value += beta == 1.0 ? " + " + element : format(" + (float)(%.9g) * ", beta) + element;
-  }
-  out.functions = sum_text(value);
   return Ok{};
 }
 
@@ -142,13 +86,14 @@ Result<Read> read(const Problem& p) {
   b.dtype = n.in(1)->type.dtype;
   Product& out = r.product;
   out.few = a.dtype != DType::kF32;
-  PERI_TRY(n.op == "gemm" ? read_gemm(p, n, &a, &b, &r) : read_matmul(n, &a, &b, &r));
+  PERI_TRY(n.op == "gemm" ? read_gemm(n, &a, &b, &r) : read_matmul(n, &a, &b, &r));
   out.a_wide =
       a.dtype == DType::kF32 && (out.a_along_m ? out.m : out.k) % 4 == 0 && input_index(*p.graph, n.in(0)) >= 0;
   out.b_wide =
       b.dtype == DType::kF32 && (out.b_along_k ? out.k : out.n) % 4 == 0 && input_index(*p.graph, n.in(1)) >= 0;
+  PERI_ASSIGN(const std::string sum, cuda::gemm_sum_text(p, n, &r.signature));
   PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &r.signature));
-  out.functions = operands(a, b) + addresses(a, b, out) + out.functions + finish;
+  out.functions = cuda::matrices_text("float", a, b) + addresses(a, b, out) + sum + finish;
   return r;
 }
 

@@ -1,6 +1,6 @@
 // Kernel cuda_norm: layer, RMS, group, instance, mean-variance and lp normalisation, softmax and log-softmax, over any
 // axes, with the element-wise chain after them, on a GPU: one block of threads per row, or one warp per row for several
-// short rows, sums in float32.
+// short rows, sums as in sums.hpp.
 #include <algorithm>
 #include <bit>
 
@@ -9,6 +9,7 @@
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/rows.hpp"
+#include "kernels/cuda/code/sums.hpp"
 #include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
@@ -22,28 +23,28 @@ using cuda::Signature;
 constexpr std::string_view kSoftmax = R"(
     float high = -peri_inf();
     PERI_EACH high = peri_max(high, x);
-    high = peri_block_max(high, s);
-    float sum = 0.0f;
-    PERI_EACH sum += expf(x - high);
+    high = peri_block_max(high, (float*)s);
+    peri_sum_type sum = 0;
+    PERI_EACH sum += peri_exp_less(x, high);
     sum = peri_block_sum(sum, s);
 )";
 constexpr std::string_view kMeanAndSpread = R"(
-    float mean = 0.0f;
+    peri_sum_type mean = 0;
     PERI_EACH mean += x;
-    mean = peri_block_sum(mean, s) / (float)PERI_COUNT;
+    mean = peri_block_sum(mean, s) / (peri_sum_type)PERI_COUNT;
 )";
 constexpr std::string_view kSpread = R"(
-    float factor = 0.0f;
-    PERI_EACH factor = fmaf(x - mean, x - mean, factor);
-    factor = peri_block_sum(factor, s) / (float)PERI_COUNT;
+    peri_sum_type factor = 0;
+    PERI_EACH factor = peri_fma(x - mean, x - mean, factor);
+    factor = peri_block_sum(factor, s) / (peri_sum_type)PERI_COUNT;
 )";
-constexpr std::string_view kInverse = "    factor = 1.0f / sqrtf(factor + PERI_EPSILON);\n";
-constexpr std::string_view kInverseDeviation = "    factor = 1.0f / (sqrtf(factor) + 1e-9f);\n";
+constexpr std::string_view kInverse = "    factor = 1 / peri_root(factor + PERI_EPSILON);\n";
+constexpr std::string_view kInverseDeviation = "    factor = 1 / (peri_root(factor) + 1e-9f);\n";
 constexpr std::string_view kLength = R"(
-    float size = 0.0f;
-    PERI_EACH size += PERI_P == 1 ? fabsf(x) : x * x;
+    peri_sum_type size = 0;
+    PERI_EACH size += PERI_P == 1 ? (peri_sum_type)fabsf(x) : (peri_sum_type)x * x;
     size = peri_block_sum(size, s);
-    if (PERI_P == 2) size = sqrtf(size);
+    if (PERI_P == 2) size = peri_root(size);
 )";
 
 // The three ways to process a row: element by element, reading it again for each sum; or eight adjacent elements per
@@ -103,15 +104,15 @@ Result<Row> softmax(const ir::Node& n, const std::vector<int64_t>& d) {
   PERI_ASSIGN(const size_t axis, cuda::axis_within(n.i("axis", -1), d.size()));
   const bool log = n.op == "log_softmax";
   return Row{d, from_axis(d.size(), axis, axis + 1),
-             std::string(kSoftmax) + (log ? "    const float shift = logf(sum);\n" : ""),
-             log ? "(x - high) - shift" : "expf(x - high) / sum"};
+             std::string(kSoftmax) + (log ? "    const peri_sum_type shift = peri_log(sum);\n" : ""),
+             log ? "((peri_sum_type)x - high) - shift" : "peri_exp_less(x, high) / sum"};
 }
 
 Result<Row> layer(const Problem& p, const ir::Node& n, const std::vector<int64_t>& d, Signature* s) {
   PERI_ASSIGN(const size_t axis, cuda::axis_within(n.i("axis", -1), d.size()));
   Row row{d, from_axis(d.size(), axis, d.size()), {}, "(x - mean) * factor"};
   const bool centred = n.op == "layer_normalization";
-  row.loops = (centred ? std::string(kMeanAndSpread) : "    const float mean = 0.0f;\n") + std::string(kSpread) +
+  row.loops = (centred ? std::string(kMeanAndSpread) : "    const peri_sum_type mean = 0;\n") + std::string(kSpread) +
               std::string(kInverse);
   const std::vector<int64_t> inner(d.begin() + static_cast<ptrdiff_t>(axis), d.end());
   int64_t length = 1;
@@ -158,7 +159,7 @@ Result<Row> mean_variance(const ir::Node& n, const std::vector<int64_t>& d) {
 
 Result<Row> length(const ir::Node& n, const std::vector<int64_t>& d) {
   PERI_ASSIGN(const size_t axis, cuda::axis_within(n.i("axis", -1), d.size()));
-  return Row{d, from_axis(d.size(), axis, axis + 1), std::string(kLength), "size == 0.0f ? 0.0f : x / size"};
+  return Row{d, from_axis(d.size(), axis, axis + 1), std::string(kLength), "size == 0 ? (peri_sum_type)0 : x / size"};
 }
 
 Result<Row> row_of(const Problem& p, const ir::Node& n, const std::vector<int64_t>& d, Signature* s) {
@@ -181,7 +182,7 @@ bool reads_once(const Row& row, const cuda::Lines& lines) {
 std::string kernel_text(const Row& row, bool once, const std::string& load) {
   std::string out = std::string(once ? kOnce : kAnew) + R"(
 PERI_KERNEL __launch_bounds__(PERI_T) peri_row(PERI_PARAMETERS) {
-  PERI_SHARED float s[32];
+  PERI_SHARED peri_sum_type s[32];
   const int t = threadIdx.x;
   for (PERI_INDEX row = blockIdx.x; row < PERI_ROWS; row += gridDim.x) {
     const PERI_INDEX base = peri_line(row, PERI_PASS);
@@ -216,7 +217,7 @@ std::string warp_rows_text(const Row& row, int warps, int64_t turns, DType type,
   std::string out = format("#define PERI_WARPS %d\n#define PERI_TURNS %d\n", warps, static_cast<int>(turns)) +
                     std::string(kTurns) + R"(
 PERI_KERNEL __launch_bounds__(32 * PERI_WARPS) peri_row(PERI_PARAMETERS) {
-  float* const s = 0;
+  peri_sum_type* const s = 0;
   const int t = threadIdx.x % 32;
   const bool together = PERI_ALIGNED;
   for (PERI_INDEX row = (PERI_INDEX)blockIdx.x * PERI_WARPS + threadIdx.x / 32; row < PERI_ROWS;
@@ -272,7 +273,7 @@ PERI_KERNEL __launch_bounds__(32 * PERI_WARPS) peri_row(PERI_PARAMETERS) {
 }
 
 // By a block a row, or by so many warps of a block.
-Result<std::vector<KernelLaunch>> plan(const Problem& p, int warps) {
+Result<std::vector<KernelLaunch>> plan(const Problem& p, int warps, const cuda::GpuLimits& gpu) {
   const ir::Node& n = p.anchor();
   if (n.op != "softmax" && n.op != "log_softmax" && !n.op.ends_with("normalization"))
     return refused("not a softmax and no normalisation of rows");
@@ -295,15 +296,16 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, int warps) {
       : once   ? static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(lines.length / 8, 32))))
                : cuda::row_threads(lines.length);
   const DType type = n.in(0)->type.dtype;
-  const std::string body =
-      "#define PERI_ALIGNED (" + s.aligned() + ")\n#define PERI_COUNT " + s.size(lines.length) +
-      "\n#define PERI_ROWS " + s.size(lines.lines) + "\n#define PERI_AT(K) (base + peri_step(K, PERI_PASS))\n" +
-      format("#define PERI_P %d\n", static_cast<int>(n.i("p", 2))) +
-      format("#define PERI_EPSILON ((float)%.9g)\n", n.f("epsilon", 1e-5)) + cuda::block_text(threads) +
-      "PERI_DEVICE float peri_x(const PERI_INDEX at, PERI_PARAMETERS) { return " + cuda::loaded(type, x + "[at]") +
-      "; }\n" + lines.text + finish +
-      (by_warps ? warp_rows_text(row, warps, (lines.length + kTurn - 1) / kTurn, type, x)
-                : kernel_text(row, once, cuda::load_wide(8, type, x + " + base + t * 8", "own")));
+  const std::string body = cuda::sums_text(type, gpu) + "#define PERI_ALIGNED (" + s.aligned() +
+                           ")\n#define PERI_COUNT " + s.size(lines.length) + "\n#define PERI_ROWS " +
+                           s.size(lines.lines) + "\n#define PERI_AT(K) (base + peri_step(K, PERI_PASS))\n" +
+                           format("#define PERI_P %d\n", static_cast<int>(n.i("p", 2))) +
+                           format("#define PERI_EPSILON ((float)%.9g)\n", n.f("epsilon", 1e-5)) +
+                           cuda::block_text(threads) +
+                           "PERI_DEVICE float peri_x(const PERI_INDEX at, PERI_PARAMETERS) { return " +
+                           cuda::loaded(type, x + "[at]") + "; }\n" + lines.text + finish +
+                           (by_warps ? warp_rows_text(row, warps, (lines.length + kTurn - 1) / kTurn, type, x)
+                                     : kernel_text(row, once, cuda::load_wide(8, type, x + " + base + t * 8", "own")));
   return std::vector<KernelLaunch>{s.launch("peri_row", s.text(cuda::most_elements(p), body),
                                             cuda::blocks_for(lines.lines, by_warps ? warps : 1),
                                             by_warps ? 32 * warps : threads)};
@@ -313,10 +315,11 @@ std::string config_of(int warps) { return std::string(kWarpsKey) + "=" + std::to
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_TRY(cuda::check_gpu(target));
-  PERI_TRY(plan(p, 0));
+  const cuda::GpuLimits gpu = cuda::limits_of(target);
+  PERI_TRY(plan(p, 0, gpu));
   std::vector<Offer> out;
   for (const int warps : kWarps) {
-    if (!plan(p, warps).ok()) break;
+    if (!plan(p, warps, gpu).ok()) break;
     out.push_back(cuda::plain_offer(p)[0]);
     out.back().config = config_of(warps);
   }
@@ -325,11 +328,13 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 }
 
 // At a size whose rows are longer than a warp takes, as a block takes them.
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
+                                              const InstantiateContext& context) {
+  const cuda::GpuLimits gpu = cuda::limits_of(*context.target);
   PERI_ASSIGN(const int64_t warps, config_int(config, kWarpsKey, 0, 32, 0));
   PERI_ASSIGN(const int64_t turns, setting(cuda_norm_entry.kernel, config, "turns"));
-  auto made = plan(p, static_cast<int>(warps));
-  if (warps > 0 && !made.ok()) made = plan(p, 0);
+  auto made = plan(p, static_cast<int>(warps), gpu);
+  if (warps > 0 && !made.ok()) made = plan(p, 0, gpu);
   PERI_ASSIGN(std::vector<KernelLaunch> launches, std::move(made));
   for (KernelLaunch& l : launches) l.blocks = cuda::blocks_in_turns(l.blocks, turns);
   return cuda::LaunchInstance::make(std::move(launches));

@@ -1,10 +1,12 @@
 // Kernel cuda_norm_kept: normalisations that give their statistics too, on a GPU: layer normalisation with its means
-// and inverse deviations, batch normalisation that trains; one block of threads per row or channel, sums in float32.
+// and inverse deviations, batch normalisation that trains; one block of threads per row or channel, sums as in
+// sums.hpp.
 #include <algorithm>
 
 #include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/rows.hpp"
+#include "kernels/cuda/code/sums.hpp"
 
 namespace peri::kernels {
 namespace {
@@ -13,17 +15,17 @@ using cuda::Signature;
 
 constexpr std::string_view kKernel = R"(
 PERI_KERNEL __launch_bounds__(PERI_T) peri_kept(PERI_PARAMETERS) {
-  PERI_SHARED float s[32];
+  PERI_SHARED peri_sum_type s[32];
   for (PERI_INDEX row = blockIdx.x; row < PERI_ROWS; row += gridDim.x) {
-    float mean = 0.0f, variance = 0.0f;
+    peri_sum_type mean = 0, variance = 0;
     for (PERI_INDEX k = threadIdx.x; k < PERI_COUNT; k += PERI_T) mean += peri_x(peri_at(row, k, PERI_PASS), PERI_PASS);
-    mean = peri_block_sum(mean, s) / (float)PERI_COUNT;
+    mean = peri_block_sum(mean, s) / (peri_sum_type)PERI_COUNT;
     for (PERI_INDEX k = threadIdx.x; k < PERI_COUNT; k += PERI_T) {
-      const float x = peri_x(peri_at(row, k, PERI_PASS), PERI_PASS) - mean;
-      variance = fmaf(x, x, variance);
+      const peri_sum_type x = peri_x(peri_at(row, k, PERI_PASS), PERI_PASS) - mean;
+      variance = peri_fma(x, x, variance);
     }
-    variance = peri_block_sum(variance, s) / (float)PERI_COUNT;
-    const float factor = 1.0f / sqrtf(variance + PERI_EPSILON);
+    variance = peri_block_sum(variance, s) / (peri_sum_type)PERI_COUNT;
+    const peri_sum_type factor = 1 / peri_root(variance + PERI_EPSILON);
     for (PERI_INDEX k = threadIdx.x; k < PERI_COUNT; k += PERI_T) {
       const PERI_INDEX at = peri_at(row, k, PERI_PASS);
       const float v = (peri_x(at, PERI_PASS) - mean) * factor PERI_SCALED;
@@ -100,7 +102,7 @@ Result<Rows> trained(const Problem& p, const std::vector<int64_t>& d, Signature*
   return out;
 }
 
-Result<std::vector<KernelLaunch>> plan(const Problem& p) {
+Result<std::vector<KernelLaunch>> plan(const Problem& p, const cuda::GpuLimits& gpu) {
   const ir::Node& n = p.anchor();
   const bool by_rows = n.op == "layer_normalization";
   if (!by_rows && n.op != "batch_normalization") return refused("no normalisation with statistics as results");
@@ -125,21 +127,32 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
     }
   const int threads = cuda::row_threads(rows.count);
   const std::string body =
-      "#define PERI_COUNT " + s.size(rows.count) + "\n#define PERI_ROWS " + s.size(rows.rows) +
-      format("\n#define PERI_EPSILON ((float)%.9g)\n", n.f("epsilon", 1e-5)) + "#define PERI_SCALED " + rows.scaled +
-      "\n#define PERI_STORE " + store + "\n#define PERI_KEEP " + rows.keep + "\n" + cuda::block_text(threads) +
-      "PERI_DEVICE float peri_x(const PERI_INDEX at, PERI_PARAMETERS) { return " +
+      cuda::sums_text(n.in(0)->type.dtype, gpu) + "#define PERI_COUNT " + s.size(rows.count) + "\n#define PERI_ROWS " +
+      s.size(rows.rows) + format("\n#define PERI_EPSILON ((float)%.9g)\n", n.f("epsilon", 1e-5)) +
+      "#define PERI_SCALED " + rows.scaled + "\n#define PERI_STORE " + store + "\n#define PERI_KEEP " + rows.keep +
+      "\n" + cuda::block_text(threads) + "PERI_DEVICE float peri_x(const PERI_INDEX at, PERI_PARAMETERS) { return " +
       cuda::loaded(n.in(0)->type.dtype, x + "[at]") +
       "; }\nPERI_DEVICE PERI_INDEX peri_at(const PERI_INDEX row, const PERI_INDEX k, PERI_PARAMETERS) { return " +
       rows.at + "; }\n" + std::string(kKernel);
   return std::vector<KernelLaunch>{
       s.launch("peri_kept", s.text(cuda::most_elements(p), body), cuda::blocks_for(rows.rows, 1), threads)};
 }
+
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(cuda::check_gpu(target));
+  PERI_TRY(plan(p, cuda::limits_of(target)));
+  return cuda::plain_offer(p);
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& context) {
+  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, cuda::limits_of(*context.target)));
+  return cuda::LaunchInstance::make(std::move(launches));
+}
 }  // namespace
 
 extern const Entry cuda_norm_kept_entry;
 const Entry cuda_norm_kept_entry = [] {
-  Entry out = cuda::entry_of<plan>(
+  Entry out = cuda::entry_of<offer, instantiate>(
       "cuda_norm_kept", "layer normalisation and training batch normalisation on a GPU, with their statistics");
   out.kernel.samples = {
       "graph { input x: f32[7,3,40]; const w: f32[3,40] = seeded(0.5, 1); const b: f32[3,40] = seeded(0.5, 2); "

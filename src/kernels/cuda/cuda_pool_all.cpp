@@ -1,10 +1,11 @@
 // Kernel cuda_pool_all: the mean or maximum over all pixels of images with channels last, on a GPU, with the
-// element-wise chain after it: blocks reduce parts of the pixels, sums in float32 and in a fixed order.
+// element-wise chain after it: blocks reduce parts of the pixels, sums as in sums.hpp and in a fixed order.
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/layouts.hpp"
+#include "kernels/cuda/code/sums.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::kernels {
@@ -15,7 +16,7 @@ constexpr int64_t kChannels = 128, kPixels = 256;  // of a block
 
 constexpr std::string_view kKernel = R"(
 PERI_KERNEL __launch_bounds__(256) peri_pool_parts(PERI_PARAMETERS) {
-  PERI_SHARED float s[16][128];
+  PERI_SHARED R s[16][128];
   const int x = threadIdx.x % 16, y = threadIdx.x / 16;
   PERI_INDEX rest = blockIdx.x;
   const int first = (int)(rest % PERI_ACROSS) * 128; rest /= PERI_ACROSS;
@@ -23,7 +24,7 @@ PERI_KERNEL __launch_bounds__(256) peri_pool_parts(PERI_PARAMETERS) {
   const PERI_INDEX each = (PERI_PIXELS + PERI_SHARES - 1) / PERI_SHARES, begin = part * each;
   const PERI_INDEX end = begin + each < PERI_PIXELS ? begin + each : PERI_PIXELS;
   const int channel = first + x * 8;
-  float v[8];
+  R v[8];
 #pragma unroll
   for (int e = 0; e < 8; ++e) v[e] = PERI_START;
   if (channel < PERI_CHANNELS) {
@@ -32,7 +33,7 @@ PERI_KERNEL __launch_bounds__(256) peri_pool_parts(PERI_PARAMETERS) {
       float more[8];
       PERI_LOAD(PERI_X + (image * PERI_PIXELS + pixel) * PERI_CHANNELS + channel, more);
 #pragma unroll
-      for (int e = 0; e < 8; ++e) v[e] = peri_join(v[e], more[e]);
+      for (int e = 0; e < 8; ++e) v[e] = peri_join(v[e], (R)more[e]);
     }
   }
 #pragma unroll
@@ -40,13 +41,13 @@ PERI_KERNEL __launch_bounds__(256) peri_pool_parts(PERI_PARAMETERS) {
   __syncthreads();
   const int c = first + threadIdx.x;
   if (threadIdx.x >= 128 || c >= PERI_CHANNELS) return;
-  float all = s[0][threadIdx.x];
+  R all = s[0][threadIdx.x];
 #pragma unroll
   for (int k = 1; k < 16; ++k) all = peri_join(all, s[k][threadIdx.x]);
 #if PERI_SHARES_ARE_ONE
   peri_finish(image * PERI_CHANNELS + c, peri_end(all, PERI_PASS), PERI_PASS);
 #else
-  PERI_PARTS[(image * PERI_SHARES + part) * PERI_CHANNELS + c] = all;
+  ((R*)PERI_PARTS)[(image * PERI_SHARES + part) * PERI_CHANNELS + c] = all;
 #endif
 }
 )";
@@ -55,9 +56,9 @@ PERI_KERNEL __launch_bounds__(128) peri_pool_join(PERI_PARAMETERS) {
   const PERI_INDEX i = (PERI_INDEX)blockIdx.x * 128 + threadIdx.x;
   if (i >= PERI_RESULTS) return;
   const PERI_INDEX image = i / PERI_CHANNELS, c = i % PERI_CHANNELS;
-  float all = PERI_START;
+  R all = PERI_START;
   for (PERI_INDEX part = 0; part < PERI_SHARES; ++part)
-    all = peri_join(all, PERI_PARTS[(image * PERI_SHARES + part) * PERI_CHANNELS + c]);
+    all = peri_join(all, ((const R*)PERI_PARTS)[(image * PERI_SHARES + part) * PERI_CHANNELS + c]);
   peri_finish(i, peri_end(all, PERI_PASS), PERI_PASS);
 }
 )";
@@ -82,7 +83,7 @@ struct Plan {
   size_t workspace = 0;
 };
 
-Result<Plan> plan(const Problem& p) {
+Result<Plan> plan(const Problem& p, const cuda::GpuLimits& gpu) {
   const ir::Node& n = p.anchor();
   const ir::Type& x = n.in(0)->type;
   if (x.rank() < 3) return refused("takes images only");
@@ -113,10 +114,10 @@ Result<Plan> plan(const Problem& p) {
   define("SHARES_ARE_ONE", shares == 1 ? "1" : "0");
   define("START", max ? "(-peri_inf())" : "0.0f");
   if (shares > 1) define("PARTS", s.workspace());
-  body += std::string("PERI_DEVICE float peri_join(const float a, const float b) { return ") +
-          (max ? "peri_max(a, b)" : "a + b") +
-          "; }\nPERI_DEVICE float peri_end(const float v, PERI_PARAMETERS) { return " +
-          (max ? "v" : "v / (float)PERI_PIXELS") + "; }\n";
+  body += cuda::sums_text(x.dtype, gpu) + "typedef " + (max ? "float" : "peri_sum_type") + " R;\n" +
+          "PERI_DEVICE R peri_join(const R a, const R b) { return " + (max ? "peri_max(a, b)" : "a + b") +
+          "; }\nPERI_DEVICE float peri_end(const R v, PERI_PARAMETERS) { return " + (max ? "v" : "v / (R)PERI_PIXELS") +
+          "; }\n";
   PERI_ASSIGN(const std::string finish, cuda::finish_any_text(p, true, &s));
   body += finish + std::string(kKernel) + std::string(shares > 1 ? kJoin : "");
   Plan out;
@@ -127,7 +128,7 @@ Result<Plan> plan(const Problem& p) {
   out.launches.push_back(s.launch("peri_pool_parts", text, blocks, 256));
   if (shares > 1) {
     out.launches.push_back(s.launch("peri_pool_join", text, cuda::blocks_for(results, 128), 128));
-    out.workspace = static_cast<size_t>(shares * results) * sizeof(float);
+    out.workspace = static_cast<size_t>(shares * results) * sizeof(double);
   }
   return out;
 }
@@ -137,12 +138,12 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   if (!p.anchor().in(0) || p.anchor().in(0)->type.rank() < 3) return refused("takes images only");
   Offer o = cuda::plain_offer(p)[0];
   const ir::Graph g = cuda::with_layouts(p, cuda::channels_last(p.anchor().in(0)->type.rank()), {}, &o);
-  PERI_TRY(plan({&g, p.constant}));
+  PERI_TRY(plan({&g, p.constant}, cuda::limits_of(target)));
   return std::vector<Offer>{std::move(o)};
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext&) {
-  PERI_ASSIGN(Plan made, plan(p));
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& context) {
+  PERI_ASSIGN(Plan made, plan(p, cuda::limits_of(*context.target)));
   return cuda::LaunchInstance::make(std::move(made.launches), made.workspace);
 }
 }  // namespace

@@ -1,11 +1,13 @@
 // Kernel cuda_reduce: reductions over any axes, of floats and integers, and global pooling with the element-wise chain
-// after them, on a GPU: one block of threads per result, or one thread where results are many and sums short.
+// after them, on a GPU: one block of threads per result, or one thread where results are many and sums short; sums as
+// in sums.hpp.
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/rows.hpp"
+#include "kernels/cuda/code/sums.hpp"
 
 namespace peri::kernels {
 extern const Entry cuda_reduce_entry;
@@ -20,18 +22,18 @@ struct Way {
 };
 constexpr Way kWays[] = {
     {"reduce_sum", "x", "sum", "0.0f", "v"},
-    {"reduce_mean", "x", "sum", "0.0f", "v / (float)PERI_COUNT"},
-    {"global_average_pool", "x", "sum", "0.0f", "v / (float)PERI_COUNT"},
+    {"reduce_mean", "x", "sum", "0.0f", "v / (R)PERI_COUNT"},
+    {"global_average_pool", "x", "sum", "0.0f", "v / (R)PERI_COUNT"},
     {"reduce_max", "x", "max", "-peri_inf()", "v"},
     {"global_max_pool", "x", "max", "-peri_inf()", "v"},
     {"global_lp_pool", "powf(fabsf(x), PERI_P)", "sum", "0.0f", "powf(v, 1.0f / PERI_P)"},
     {"reduce_min", "x", "min", "peri_inf()", "v"},
     {"reduce_prod", "x", "product", "1.0f", "v"},
     {"reduce_l1", "fabsf(x)", "sum", "0.0f", "v"},
-    {"reduce_l2", "x * x", "sum", "0.0f", "sqrtf(v)"},
+    {"reduce_l2", "x * x", "sum", "0.0f", "peri_root(v)"},
     {"reduce_sum_square", "x * x", "sum", "0.0f", "v"},
-    {"reduce_log_sum", "x", "sum", "0.0f", "logf(v)"},
-    {"reduce_log_sum_exp", "expf(x - high)", "sum", "0.0f", "high + logf(v)"},
+    {"reduce_log_sum", "x", "sum", "0.0f", "peri_log(v)"},
+    {"reduce_log_sum_exp", "peri_exp_less(x, high)", "sum", "0.0f", "high + peri_log(v)"},
 };
 // The same of integers, which wrap.
 constexpr Way kWhole[] = {
@@ -88,10 +90,10 @@ PERI_KERNEL __launch_bounds__(256) peri_reduce(PERI_PARAMETERS) {
     const PERI_INDEX base = peri_line(i, PERI_PASS);
     R high = 0, v = PERI_START;
 #if PERI_SHIFTED
-    high = -peri_inf();
+    float most = -peri_inf();
     for (PERI_INDEX k = 0; k < PERI_COUNT; ++k)
-      high = peri_max(high, peri_x(base + peri_step(k, PERI_PASS), PERI_PASS));
-    if (fabsf(high) == peri_inf()) high = 0.0f;
+      most = peri_max(most, (float)peri_x(base + peri_step(k, PERI_PASS), PERI_PASS));
+    high = fabsf(most) == peri_inf() ? 0.0f : most;
 #endif
     for (PERI_INDEX k = 0; k < PERI_COUNT; ++k)
       v = peri_join(v, peri_element(peri_x(base + peri_step(k, PERI_PASS), PERI_PASS), high));
@@ -101,16 +103,16 @@ PERI_KERNEL __launch_bounds__(256) peri_reduce(PERI_PARAMETERS) {
 )";
 constexpr std::string_view kBlocks = R"(
 PERI_KERNEL __launch_bounds__(PERI_T) peri_reduce(PERI_PARAMETERS) {
-  PERI_SHARED float s[PERI_T];
+  PERI_SHARED R s[32];
   for (PERI_INDEX i = blockIdx.x; i < PERI_RESULTS; i += gridDim.x) {
     const PERI_INDEX base = peri_line(i, PERI_PASS);
-    float high = 0.0f, v = PERI_START;
+    R high = 0, v = PERI_START;
 #if PERI_SHIFTED
-    high = -peri_inf();
+    float most = -peri_inf();
     for (PERI_INDEX k = threadIdx.x; k < PERI_COUNT; k += PERI_T)
-      high = peri_max(high, peri_x(base + peri_step(k, PERI_PASS), PERI_PASS));
-    high = peri_block_max(high, s);
-    if (fabsf(high) == peri_inf()) high = 0.0f;
+      most = peri_max(most, (float)peri_x(base + peri_step(k, PERI_PASS), PERI_PASS));
+    most = peri_block_max(most, (float*)s);
+    high = fabsf(most) == peri_inf() ? 0.0f : most;
 #endif
     for (PERI_INDEX k = threadIdx.x; k < PERI_COUNT; k += PERI_T)
       v = peri_join(v, peri_element(peri_x(base + peri_step(k, PERI_PASS), PERI_PASS), high));
@@ -139,7 +141,10 @@ std::string limits_text(DType t) {
 
 bool by_blocks(const Way& way, DType t) { return is_float(t) && way.join != "product"; }
 
-Result<std::vector<KernelLaunch>> plan(const Problem& p, std::string_view config) {
+// Whether elements are added, or multiplied, in peri_sum_type.
+bool adds(const Way& way) { return way.join == "sum" || way.join == "product"; }
+
+Result<std::vector<KernelLaunch>> plan(const Problem& p, std::string_view config, const cuda::GpuLimits& gpu) {
   const ir::Node& n = p.anchor();
   PERI_ASSIGN(const Way* const way, way_of(n));
   const DType t = n.in(0)->type.dtype;
@@ -153,10 +158,13 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, std::string_view config
   const cuda::Lines lines = cuda::lines_of(d, axes, &s);
   if (lines.lines == 0) return std::vector<KernelLaunch>{};
   const int threads = blocks ? cuda::row_threads(lines.length) : 256;
-  const std::string type = real ? "float" : t == DType::kU64 ? "peri_u64" : "peri_i64";
-  std::string body = "typedef " + type + " R;\n#define PERI_RESULT " + cuda::register_type(t) +
-                     "\n#define PERI_COUNT " + s.size(lines.length) + "\n#define PERI_RESULTS " + s.size(lines.lines) +
-                     "\n";
+  const std::string type = real && adds(*way) ? "peri_sum_type"
+                           : real             ? "float"
+                           : t == DType::kU64 ? "peri_u64"
+                                              : "peri_i64";
+  std::string body = cuda::sums_text(t, gpu) + "typedef " + type + " R;\n#define PERI_RESULT " +
+                     cuda::register_type(t) + "\n#define PERI_COUNT " + s.size(lines.length) +
+                     "\n#define PERI_RESULTS " + s.size(lines.lines) + "\n";
   if (!real) body += limits_text(t);
   if (way->op == "global_lp_pool") body += format("#define PERI_P %d.0f\n", static_cast<int>(n.i("p", 2)));
   if (blocks) body += "#define PERI_JOIN_BLOCK peri_block_" + std::string(way->join) + "\n" + cuda::block_text(threads);
@@ -187,16 +195,18 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   }
   std::vector<Offer> out;
   for (std::string& config : configs) {
-    PERI_TRY(plan(p, config));
+    PERI_TRY(plan(p, config, cuda::limits_of(target)));
     out.push_back(cuda::plain_offer(p)[0]);
     out.back().config = std::move(config);
   }
   return out;
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
+                                              const InstantiateContext& context) {
   PERI_ASSIGN(const int64_t turns, setting(cuda_reduce_entry.kernel, config, "turns"));
-  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, derived_config(cuda_reduce_entry.kernel, config)));
+  PERI_ASSIGN(std::vector<KernelLaunch> launches,
+              plan(p, derived_config(cuda_reduce_entry.kernel, config), cuda::limits_of(*context.target)));
   for (KernelLaunch& l : launches) l.blocks = cuda::blocks_in_turns(l.blocks, turns);
   return cuda::LaunchInstance::make(std::move(launches));
 }

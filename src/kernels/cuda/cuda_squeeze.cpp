@@ -13,6 +13,7 @@
 #include "kernels/cuda/code/rows.hpp"
 #include "kernels/cuda/code/squeeze_shape.hpp"
 #include "kernels/cuda/code/squeeze_text.hpp"
+#include "kernels/cuda/code/sums.hpp"
 #include "kernels/cuda/code/warp.hpp"
 #include "kernels/match/epilogue_match.hpp"
 #include "kernels/match/part.hpp"
@@ -79,7 +80,7 @@ std::string shares_text(const Plan& p, int64_t each) {
   return out;
 }
 
-Result<Plan> plan(const Problem& p, int64_t each, int64_t blocks) {
+Result<Plan> plan(const Problem& p, int64_t each, int64_t blocks, const cuda::GpuLimits& gpu) {
   PERI_ASSIGN(const cuda::SqueezeParts at, cuda::parted_squeeze(*p.graph, 0));
   const ir::Graph head = part_of(*p.graph, 0, at.second, nullptr, at.middle),
                   tail = part_of(*p.graph, at.second, at.end, at.middle, at.result);
@@ -138,8 +139,8 @@ Result<Plan> plan(const Problem& p, int64_t each, int64_t blocks) {
     PERI_ASSIGN(finish, cuda::finish_any_text(two, true, &s));
   }
   if (blocks > 1) body += std::string(cuda::warp_text()) + std::string(cuda::cluster_text());
-  body += shares_text(out, each) + first_bias + second_bias + cuda::block_text(32) + finish +
-          std::string(cuda::squeeze_text());
+  body += cuda::sums_text(type, gpu) + shares_text(out, each) + first_bias + second_bias + cuda::block_text(32) +
+          finish + std::string(cuda::squeeze_text());
   const int64_t all = out.first.images * out.slices;
   if (all > cuda::kMaxBlocks) return refused("more parts than a grid has blocks");
   if (all == 0) return out;
@@ -177,14 +178,14 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   std::vector<Offer> out;
   const cuda::GpuLimits gpu = cuda::limits_of(target);
   const auto add = [&](int64_t each, int64_t blocks) -> Status {
-    PERI_ASSIGN(const Plan made, plan({&g, p.constant}, each, blocks));
+    PERI_ASSIGN(const Plan made, plan({&g, p.constant}, each, blocks, gpu));
     out.push_back(o);
     out.back().config = format("each=%lld", static_cast<long long>(each));
     if (blocks > 1) out.back().config += format(" blocks=%lld", static_cast<long long>(blocks));
     out.back().guess_ms = guess_ms(made, gpu.multiprocessors);
     return Ok{};
   };
-  PERI_ASSIGN(const Plan whole, plan({&g, p.constant}, kEach[0], 1));
+  PERI_ASSIGN(const Plan whole, plan({&g, p.constant}, kEach[0], 1, gpu));
   const int64_t results = whole.second.outputs;
   for (const int64_t each : kEachOfCluster)
     if (gpu.clusters && (cuda::kMaxCluster - 1) * each < results)
@@ -202,8 +203,9 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(const int64_t each, config_int(config, "each", 8, kMaxEach, 8));
   PERI_ASSIGN(int64_t blocks, config_int(config, "blocks", 1, cuda::kMaxCluster, 1));
   if (each % 8 != 0 || (blocks & (blocks - 1)) != 0) return invalid("bad configuration").but_found(std::string(config));
-  if (!cuda::limits_of(*context.target).clusters) blocks = 1;
-  PERI_ASSIGN(Plan made, plan(p, each, blocks));
+  const cuda::GpuLimits gpu = cuda::limits_of(*context.target);
+  if (!gpu.clusters) blocks = 1;
+  PERI_ASSIGN(Plan made, plan(p, each, blocks, gpu));
   return cuda::LaunchInstance::make(std::move(made.launches));
 }
 }  // namespace

@@ -96,9 +96,8 @@ Result<std::string> expression(const block::Instruction& i, block::Type from) {
     case Op::kIsNan: return r(0) + " != " + r(0);
     case Op::kIsInf: return "fabsf(" + r(0) + ") == peri_inf()";
     case Op::kNot: return "!" + r(0);
-    case Op::kCast:
+    case Op::kCast:  // from float to integer only of what is clipped to bytes before (block::translate)
       if (i.type == block::Type::kBool) return r(0) + " != (" + type_text(from) + ")0";
-      if (real && i.type != block::Type::kF32) return refused("a cast from float to integer");
       return "(" + type_text(i.type) + ")" + r(0);
     case Op::kAdd: return real ? r(0) + " + " + r(1) : call("peri_add");
     case Op::kSub: return real ? r(0) + " - " + r(1) : call("peri_sub");

@@ -30,7 +30,11 @@ Result<ConvShape> read_conv(const Problem& p) {
   for (const ir::Value* v : n.inputs)
     if (v && v->type.dtype != DType::kF32 && v->type.dtype != DType::kF16 && v->type.dtype != DType::kBF16)
       return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(v->type.dtype)));
-  const std::vector<int64_t> x = dims_of(*n.in(0)), w = dims_of(*n.in(1)), y = dims_of(*n.out());
+  return read_conv_of(n, *n.in(0), *n.in(1));
+}
+
+Result<ConvShape> read_conv_of(const ir::Node& n, const ir::Value& image, const ir::Value& weights) {
+  const std::vector<int64_t> x = dims_of(image), w = dims_of(weights), y = dims_of(*n.out());
   if (x.size() < 3 || x.size() > 5 || w.size() != x.size()) return refused("takes one to three spatial dimensions");
   const size_t rank = x.size() - 2;
   const std::vector<int64_t> ones(rank, 1), strides = n.ints("strides", ones), dilations = n.ints("dilations", ones);

@@ -17,5 +17,7 @@ struct ConvShape {
 };
 // For a problem whose anchor is a convolution of f32, f16 or bf16.
 Result<ConvShape> read_conv(const Problem& problem);
+// For a convolution of any kind: of `x` by `w`.
+Result<ConvShape> read_conv_of(const ir::Node& conv, const ir::Value& x, const ir::Value& w);
 
 }  // namespace peri::kernels::cuda

@@ -136,6 +136,16 @@ PERI_DEVICE const unsigned short* peri_b_from(const peri_b_line& line, const per
          w + " + (line.at + step.at);\n}\n";
 }
 
+std::string conv_place_text(bool last) {
+  return std::string(
+             "PERI_DEVICE PERI_INDEX peri_place(const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, "
+             "PERI_PARAMETERS) {\n") +
+         (last ? "  return (m * PERI_GROUPS + batch) * PERI_OUTPUTS + n;\n}\n"
+               : "  const PERI_INDEX pixels = PERI_OUT_D * PERI_OUT_H * PERI_OUT_W;\n  return ((m / pixels * "
+                 "PERI_GROUPS "
+                 "+ batch) * PERI_OUTPUTS + n) * pixels + m % pixels;\n}\n");
+}
+
 Result<Tensor> conv_packed_weights(const Tensor& w, const ConvShape& c, const std::function<int64_t(int64_t o)>& row) {
   const int64_t depth = round_up_8(c.channels * c.taps()), outputs = c.groups * c.outputs, taps = c.taps();
   PERI_ASSIGN(Tensor out, Tensor::zeros(w.dtype(), {outputs, depth}));

@@ -19,6 +19,8 @@ std::string conv_image_text(const std::string& element);
 std::string conv_element_text(const std::string& x, bool wide);
 // Operand b: weights at address `w`, as conv_packed_weights() orders them.
 std::string conv_weights_text(const std::string& w);
+// peri_place: of a result with its channels last, or row-major.
+std::string conv_place_text(bool last);
 // Rows of output channels; their taps and channels in the order of the depth, padded with zeros to a multiple of 8. Row
 // `o` is that of output channel row(o), or o.
 Result<Tensor> conv_packed_weights(const Tensor& w, const ConvShape& shape,

@@ -27,9 +27,13 @@ Status check_row_major(const ir::Graph& g) {
 }
 
 Result<MatmulDims> matmul_dims(const ir::Node& matmul) {
+  return matmul_dims_of(dims_of(*matmul.in(0)), dims_of(*matmul.in(1)));
+}
+
+Result<MatmulDims> matmul_dims_of(std::vector<int64_t> left, std::vector<int64_t> right) {
   MatmulDims out;
-  out.x = dims_of(*matmul.in(0));
-  out.w = dims_of(*matmul.in(1));
+  out.x = std::move(left);
+  out.w = std::move(right);
   if (out.x.empty() || out.w.empty()) return refused("a scalar operand");
   if (out.x.size() == 1) out.x.insert(out.x.begin(), 1);
   if (out.w.size() == 1) out.w.push_back(1);

@@ -24,5 +24,6 @@ struct MatmulDims {
 };
 // Errors: kRefused for a scalar operand.
 Result<MatmulDims> matmul_dims(const ir::Node& matmul);
+Result<MatmulDims> matmul_dims_of(std::vector<int64_t> left, std::vector<int64_t> right);
 
 }  // namespace peri::kernels::cuda

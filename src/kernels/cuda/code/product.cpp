@@ -24,6 +24,7 @@ constexpr int kMaxWarps = 8;             // of the tiles above
 constexpr int kSplits[] = {1, 2, 4, 8};  // parts of the depth, each by blocks of its own
 constexpr int kStages = 3;               // of tiles in shared memory, for sums in float64
 constexpr double kLaunchNs = 2500;       // a guess, as below
+constexpr double kOfWhole = 1.5;         // int32 beside float32: half as many products at a time, the rest alike
 
 int64_t blocks_of(Tile t, int64_t batch, int64_t m, int64_t n) {
   return batch * ((m + t.m - 1) / t.m) * ((n + t.n - 1) / t.n);
@@ -52,6 +53,15 @@ double guess_of_doubles(const Tile& t, int split, bool cluster, const Product& p
   return loop + kLaunch + 16.0 * split * static_cast<double>(p.batch * p.m * p.n) / kBytesPerNs;
 }
 
+// Elements, their sums, and what adds a product of two where no tensor core does.
+std::string numbers_text(const Product& p, const Tile& t) {
+  if (t.doubles()) return "typedef float peri_number;\ntypedef double peri_sum_type;\n";
+  const std::string type = p.whole ? "int" : "float";
+  return "typedef " + type + " peri_number, peri_sum_type;\nPERI_DEVICE " + type + " peri_fma(" + type + " a, " + type +
+         " b, " + type + " sum) { return " +
+         (p.whole ? "(int)((unsigned)a * (unsigned)b + (unsigned)sum)" : "fmaf(a, b, sum)") + "; }\n";
+}
+
 int64_t shared_bytes(const Tile& t, bool cluster) {
   const int64_t stages = int64_t{kStages} * (t.m + t.n) * kProductDepth * static_cast<int64_t>(sizeof(float));
   const int64_t tile = int64_t{t.m} * (t.n + 8) * static_cast<int64_t>(sizeof(double));
@@ -65,12 +75,14 @@ std::vector<ProductConfig> product_configs(const Product& p, const GpuLimits& gp
     for (const int split : kSplits) {
       const std::string text = format("tm=%d tn=%d split=%d", t.m, t.n, split);
       if (t.doubles()) {
-        if (p.few || !gpu.doubles) continue;
+        if (p.few || p.whole || !gpu.doubles) continue;
         for (const bool cluster : {false, true})
           if (!cluster || (gpu.clusters && split > 1))
             all.emplace_back(guess_of_doubles(t, split, cluster, p, gpu),
                              text + format(" doubles=%d", t.down * t.across) + (cluster ? " cluster=1" : ""));
-      } else if (!p.few || (t.m == t.n && t.m <= 64 && split <= (t.m == 32 ? 4 : 1) && split != 2)) {
+      } else if (p.whole) {
+        all.emplace_back(kOfWhole * guess_of_floats(t, split, p, gpu), text);
+      } else if (p.few ? t.m == t.n && t.m <= 64 && split <= (t.m == 32 ? 4 : 1) && split != 2 : !gpu.doubles) {
         all.emplace_back(guess_of_floats(t, split, p, gpu), text);
       }
     }
@@ -99,7 +111,7 @@ Result<ProductLaunches> product_launches(const Product& p, std::string_view conf
   PERI_ASSIGN(const int64_t joined, config_int(config, "cluster", 0, 1, 0));
   const auto known = [&](const Tile& t) { return t.m == tm && t.n == tn && t.down * t.across == doubles; };
   const Tile* const found = std::find_if(std::begin(kTiles), std::end(kTiles), known);
-  if (found == std::end(kTiles)) return invalid("no tile of this size");
+  if (found == std::end(kTiles) || (p.whole && found->doubles())) return invalid("no tile of this size");
   const Tile& tile = *found;
   if (std::find(std::begin(kSplits), std::end(kSplits), split) == std::end(kSplits))
     return invalid("no split into so many parts");
@@ -129,7 +141,8 @@ Result<ProductLaunches> product_launches(const Product& p, std::string_view conf
           signature->size(p.k) + "\n";
   if (parted)
     body += "#define PERI_BATCH " + signature->size(p.batch) + "\n#define PERI_PARTS " + signature->workspace() + "\n";
-  body += p.functions + std::string(tile.doubles() ? product_f64_text() : product_f32_text()) +
+  body += numbers_text(p, tile) + p.functions +
+          std::string(tile.doubles() ? product_f64_text() : product_plain_text()) +
           std::string(parted ? product_join_text() : "");
   std::vector<KernelLaunch> out;
   if (blocks > 0) {

@@ -9,19 +9,20 @@ namespace peri::kernels::cuda {
 struct Product {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   bool a_along_m = false, b_along_k = false;  // contiguous along m (along k); else a along k, b along n
+  bool whole = false;                         // integers: peri_a and peri_b give int, sums wrap in int32
   bool few = false;  // few configurations, since tensor cores solve most problems of its kind: for 16-bit operands
   // Four elements from a multiple of four on are contiguous at a multiple of 16 bytes, or all out of range.
   bool a_wide = false, b_wide = false;
   bool b_runs = false;  // the depth is whole runs of kProductDepth, of which a column has all elements or none
   // Functions of the text (all take PERI_PARAMETERS at the end):
   //   PERI_INDEX peri_a_base(PERI_INDEX batch)                            argument of peri_a
-  //   float peri_a(PERI_INDEX base, PERI_INDEX m, PERI_INDEX k)           only within the sizes
+  //   peri_number peri_a(PERI_INDEX base, PERI_INDEX m, PERI_INDEX k)     only within the sizes
   //   struct peri_column; peri_column peri_column_of(batch, n)            any n; argument of peri_b
-  //   float peri_b(const peri_column& column, PERI_INDEX k)               k within the sizes
+  //   peri_number peri_b(const peri_column& column, PERI_INDEX k)               k within the sizes
   //   wide: const float* peri_a_from(base, m, k), const float* peri_b_from(batch, k, n)   the four; within the sizes
   //   runs: struct peri_run { bool there; ... }; peri_run peri_run_of(column, k); float peri_b_of(run, int depth)
-  //   float peri_sum(float sum, PERI_INDEX batch, PERI_INDEX m, n)        applies bias and factors
-  //   PERI_INDEX peri_place(PERI_INDEX batch, PERI_INDEX m, n)            index in the result
+  //   float peri_sum(peri_sum_type sum, PERI_INDEX batch, PERI_INDEX m, n)   applies bias and factors, rounds once;
+  //   whole: int PERI_INDEX peri_place(PERI_INDEX batch, PERI_INDEX m, n)            index in the result
   // and what chain.hpp writes to end with.
   std::string functions;
   std::vector<PackedWeight> packed = {};  // see LaunchInstance
@@ -30,7 +31,8 @@ constexpr int kProductDepth = 16;  // of a tile
 
 // Tile sizes and split of the depth as texts of configurations, "tm=64 tn=64 split=1", the best estimate for the sizes
 // on such a GPU first; with " doubles=4" sums in float64 by so many warps, with " cluster=1" the parts of the depth
-// joined by a cluster of blocks. The same set for all sizes.
+// joined by a cluster of blocks. The same set for all sizes; of float32 those with sums in float64 alone where
+// GpuLimits::doubles, since they are as fast there.
 struct ProductConfig {
   std::string text;
   double guess_ms = 0;

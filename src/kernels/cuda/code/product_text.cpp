@@ -29,12 +29,12 @@ PERI_KERNEL __launch_bounds__(PERI_THREADS) peri_product(PERI_PARAMETERS) {
   const auto a_depth = [of](const int j) { return PERI_A_ALONG_M ? of(j) / PERI_TM : of(j) % PERI_TK; };
   const auto b_column = [of](const int j) { return PERI_B_ALONG_K ? of(j) / PERI_TK : of(j) % PERI_TN; };
   const auto b_depth = [of](const int j) { return PERI_B_ALONG_K ? of(j) % PERI_TK : of(j) / PERI_TN; };
-  float next_a[PERI_A_WIDE ? 1 : kLoadsA], next_b[PERI_B_WIDE ? 1 : kLoadsB];
+  peri_number next_a[PERI_A_WIDE ? 1 : kLoadsA], next_b[PERI_B_WIDE ? 1 : kLoadsB];
   const auto fetch_a = [&](const PERI_INDEX k0) {
 #pragma unroll
     for (int j = 0; j < kLoadsA; ++j) {
       const PERI_INDEX m = m0 + a_row(j), k = k0 + a_depth(j);
-      next_a[j] = m < PERI_M && k < end ? peri_a(a_base, m, k, PERI_PASS) : 0.0f;
+      next_a[j] = m < PERI_M && k < end ? peri_a(a_base, m, k, PERI_PASS) : 0;
     }
   };
 #if !PERI_B_ALONG_K && !PERI_B_WIDE
@@ -44,7 +44,7 @@ PERI_KERNEL __launch_bounds__(PERI_THREADS) peri_product(PERI_PARAMETERS) {
 #if PERI_B_RUNS
     const peri_run run = peri_run_of(column, k0 < end ? k0 : begin, PERI_PASS);
 #pragma unroll
-    for (int j = 0; j < kLoadsB; ++j) next_b[j] = run.there ? peri_b_of(run, b_depth(j), PERI_PASS) : 0.0f;
+    for (int j = 0; j < kLoadsB; ++j) next_b[j] = run.there ? peri_b_of(run, b_depth(j), PERI_PASS) : 0;
 #else
 #pragma unroll
     for (int j = 0; j < kLoadsB; ++j) {
@@ -52,7 +52,7 @@ PERI_KERNEL __launch_bounds__(PERI_THREADS) peri_product(PERI_PARAMETERS) {
 #if PERI_B_ALONG_K || PERI_B_WIDE
       const peri_column column = peri_column_of(batch, n0 + b_column(j), PERI_PASS);
 #endif
-      next_b[j] = k < end ? peri_b(column, k, PERI_PASS) : 0.0f;
+      next_b[j] = k < end ? peri_b(column, k, PERI_PASS) : 0;
     }
 #endif
   };
@@ -62,21 +62,21 @@ PERI_KERNEL __launch_bounds__(PERI_THREADS) peri_product(PERI_PARAMETERS) {
 #if PERI_PARTED
     ((peri_sum_type*)PERI_PARTS)[((part * PERI_BATCH + batch) * PERI_M + m) * PERI_N + n] = sum;
 #else
-    peri_finish(peri_place(batch, m, n, PERI_PASS), peri_sum((float)sum, batch, m, n, PERI_PASS), PERI_PASS);
+    peri_finish(peri_place(batch, m, n, PERI_PASS), peri_sum(sum, batch, m, n, PERI_PASS), PERI_PASS);
 #endif
   };
 )";
 
 constexpr std::string_view kFloat = R"(
   enum { kRows = PERI_TM / 16, kColumns = PERI_TN / 16, kA = PERI_TM + 1, kB = PERI_TN + 1 };
-  PERI_SHARED float sa[PERI_TK * kA];
-  PERI_SHARED float sb[PERI_TK * kB];
+  PERI_SHARED peri_number sa[PERI_TK * kA];
+  PERI_SHARED peri_number sb[PERI_TK * kB];
   const int tx = t % 16, ty = t / 16;
-  float sum[kRows][kColumns];
+  peri_sum_type sum[kRows][kColumns];
 #pragma unroll
   for (int r = 0; r < kRows; ++r)
 #pragma unroll
-    for (int c = 0; c < kColumns; ++c) sum[r][c] = 0.0f;
+    for (int c = 0; c < kColumns; ++c) sum[r][c] = 0;
   fetch_a(begin), fetch_b(begin);
   for (PERI_INDEX k0 = begin; k0 < end; k0 += PERI_TK) {
 #pragma unroll
@@ -87,7 +87,7 @@ constexpr std::string_view kFloat = R"(
     fetch_a(k0 + PERI_TK), fetch_b(k0 + PERI_TK);  // under way while this tile is worked on; beyond the end nothing is read
 #pragma unroll
     for (int k = 0; k < PERI_TK; ++k) {
-      float a[kRows], b[kColumns];
+      peri_number a[kRows], b[kColumns];
 #pragma unroll
       for (int r = 0; r < kRows; ++r) a[r] = sa[k * kA + ty + 16 * r];
 #pragma unroll
@@ -95,7 +95,7 @@ constexpr std::string_view kFloat = R"(
 #pragma unroll
       for (int r = 0; r < kRows; ++r)
 #pragma unroll
-        for (int c = 0; c < kColumns; ++c) sum[r][c] = fmaf(a[r], b[c], sum[r][c]);
+        for (int c = 0; c < kColumns; ++c) sum[r][c] = peri_fma(a[r], b[c], sum[r][c]);
     }
     __syncthreads();
   }
@@ -264,22 +264,22 @@ PERI_KERNEL __launch_bounds__(256) peri_join_parts(PERI_PARAMETERS) {
     peri_sum_type sum = 0;
     for (int part = 0; part < PERI_SPLIT; ++part) sum += parts[part * count + i];
     const PERI_INDEX n = i % PERI_N, m = i / PERI_N % PERI_M, batch = i / PERI_N / PERI_M;
-    peri_finish(peri_place(batch, m, n, PERI_PASS), peri_sum((float)sum, batch, m, n, PERI_PASS), PERI_PASS);
+    peri_finish(peri_place(batch, m, n, PERI_PASS), peri_sum(sum, batch, m, n, PERI_PASS), PERI_PASS);
   }
 }
 )";
 
 }  // namespace
 
-std::string_view product_f32_text() {
-  static const std::string kText = "typedef float peri_sum_type;\n" + std::string(kBegin) + std::string(kFloat);
+std::string_view product_plain_text() {
+  static const std::string kText = std::string(kBegin) + std::string(kFloat);
   return kText;
 }
 
 std::string_view product_f64_text() {
-  static const std::string kText = "typedef double peri_sum_type;\n" + std::string(warp_text()) + "#if PERI_CLUSTER\n" +
-                                   std::string(cluster_text()) + "#endif\n" + std::string(kMma) + std::string(kDouble) +
-                                   std::string(kBegin) + std::string(kDoubleSums);
+  static const std::string kText = std::string(warp_text()) + "#if PERI_CLUSTER\n" + std::string(cluster_text()) +
+                                   "#endif\n" + std::string(kMma) + std::string(kDouble) + std::string(kBegin) +
+                                   std::string(kDoubleSums);
   return kText;
 }
 

@@ -9,19 +9,19 @@ namespace peri::kernels::cuda {
 std::string block_text(int threads) {
   std::string out = "#define PERI_T " + std::to_string(threads) + R"(
 #ifdef __CUDACC_RTC__
-PERI_DEVICE float peri_other_lane(const float v, const int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
+template <class T> PERI_DEVICE T peri_other_lane(const T v, const int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 #else
-PERI_DEVICE float peri_other_lane(const float v, const int mask) { return peri_lane_xor(v, mask); }
+template <class T> PERI_DEVICE T peri_other_lane(const T v, const int mask) { return peri_lane_xor(v, mask); }
 #endif
 )";
   const std::pair<const char*, const char*> kinds[] = {
       {"sum", "v + u"}, {"max", "peri_max(v, u)"}, {"min", "peri_min(v, u)"}};
   for (const auto& [name, join] : kinds) {
     const std::string joined = std::string("v = ") + join + ";";
-    out += std::string("PERI_DEVICE float peri_block_") + name + R"((float v, float* s) {
+    out += std::string("template <class T> PERI_DEVICE T peri_block_") + name + R"((T v, T* s) {
 #pragma unroll
   for (int d = 16; d > 0; d /= 2) {
-    const float u = peri_other_lane(v, d);
+    const T u = peri_other_lane(v, d);
     )" + joined +
            R"(
   }
@@ -31,7 +31,7 @@ PERI_DEVICE float peri_other_lane(const float v, const int mask) { return peri_l
   v = s[0];
 #pragma unroll
   for (int k = 1; k < PERI_T / 32; ++k) {
-    const float u = s[k];
+    const T u = s[k];
     )" + joined +
            R"(
   }

@@ -9,7 +9,7 @@
 namespace peri::kernels::cuda {
 
 // PERI_T and peri_block_sum(v, s), peri_block_max(v, s), peri_block_min(v, s): reduce over all threads, each of which
-// gets the result; `s` is shared memory of PERI_T floats. The order is fixed.
+// gets the result; `s` is shared memory of 32 elements: float, or double for sums. The order is fixed.
 std::string block_text(int threads);
 // Threads per block for rows of this many elements.
 int row_threads(int64_t elements);

@@ -73,7 +73,9 @@ Result<std::string> Signature::input(const Problem& problem, size_t index) {
   return address(LaunchArgument::From::kInput, index, "const " + type + "*");
 }
 Result<std::string> Signature::output(const Problem& problem, size_t index) {
-  PERI_ASSIGN(const std::string type, stored_type(problem.graph->outputs[index]->type.dtype));
+  const DType dtype = problem.graph->outputs[index]->type.dtype;
+  PERI_ASSIGN(const std::string type, stored_type(dtype));
+  near_ = near_ || dtype == DType::kF32;
   return address(LaunchArgument::From::kOutput, first_result_ + index, type + "*");
 }
 std::string Signature::workspace() { return address(LaunchArgument::From::kWorkspace, 0, "float*"); }
@@ -130,8 +132,9 @@ std::string Signature::text(int64_t most_elements, const std::string& body) cons
   for (size_t k = 0; k < sizes_.size(); ++k) add("peri_i64", "q" + std::to_string(k));
   // Indexes step by a grid beyond the last element, and padded coordinates stand before the first.
   const bool narrow = most_elements < (int64_t{1} << 29);
-  return std::string(prelude()) + "typedef " + (narrow ? "int" : "peri_i64") + " PERI_INDEX;\n" + tables_ +
-         "#define PERI_PARAMETERS " + declared + "\n#define PERI_PASS " + passed + "\n" + body;
+  return std::string(near_ ? "#define PERI_NEAR 1\n" : "") + std::string(prelude()) + "typedef " +
+         (narrow ? "int" : "peri_i64") + " PERI_INDEX;\n" + tables_ + "#define PERI_PARAMETERS " + declared +
+         "\n#define PERI_PASS " + passed + "\n" + body;
 }
 
 KernelLaunch Signature::launch(std::string entry, std::string text, int64_t blocks, int threads) const {

@@ -47,6 +47,7 @@ class Signature {
   std::string tables_;
   int table_count_ = 0;
   size_t first_result_ = 0;
+  bool near_ = false;  // a result is float32: PERI_NEAR
   std::vector<std::string> address_types_, address_names_;
   std::vector<LaunchArgument> arguments_;
   std::vector<int64_t> sizes_;

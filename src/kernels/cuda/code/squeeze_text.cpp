@@ -42,7 +42,7 @@ PERI_DEVICE void peri_open(const peri_eight& from, float* const v) {
   const peri_eight own = from;
   PERI_LOAD_8((const PERI_STORED*)own.unit, v);
 }
-template <int kLanes> PERI_DEVICE float peri_of_lanes(float v) {
+template <int kLanes> PERI_DEVICE peri_sum_type peri_of_lanes(peri_sum_type v) {
 #pragma unroll
   for (int d = kLanes / 2; d > 0; d /= 2) v += peri_other_lane(v, d);
   return v;
@@ -90,15 +90,14 @@ template <bool kAligned> PERI_DEVICE void peri_squeeze_of(float* const middle, P
   }
 #endif
   for (int k = PERI_MIDDLE + t; k < kMiddle8; k += kThreads) middle[k] = 0.0f;
-  float sum = 0.0f;
+  peri_sum_type sum = 0;
   for (int step = 0; step < peri_one::kSteps; ++step) {
 #pragma unroll
     for (int k = 0; k < peri_one::kNow; ++k) {
       float a[8], b[8];
       peri_open(of_w[k], a);
       peri_open(of_x[k], b);
-#pragma unroll
-      for (int e = 0; e < 8; ++e) sum = fmaf(a[e], b[e], sum);
+      sum = peri_dot_8(a, b, sum);
     }
     const float bias_now = bias;
     if (step + 1 < peri_one::kSteps) {
@@ -112,7 +111,7 @@ template <bool kAligned> PERI_DEVICE void peri_squeeze_of(float* const middle, P
     }
     if (step % peri_one::kTurns != peri_one::kTurns - 1) continue;
     const float v = peri_of_lanes<peri_one::kLanes>(sum) + bias_now;
-    sum = 0.0f;
+    sum = 0;
     const int r = row + step / peri_one::kTurns * peri_one::kHigh;
     const float made = PERI_BETWEEN;
 #if PERI_BLOCKS > 1
@@ -138,8 +137,7 @@ template <bool kAligned> PERI_DEVICE void peri_squeeze_of(float* const middle, P
       if (c >= PERI_MIDDLE) continue;
       peri_open(of_two[k], a);
       peri_load_8_f32(middle + c, b);
-#pragma unroll
-      for (int e = 0; e < 8; ++e) sum = fmaf(a[e], b[e], sum);
+      sum = peri_dot_8(a, b, sum);
     }
     const float bias_now = bias_two;
     if (step + 1 < peri_two::kSteps) {
@@ -149,7 +147,7 @@ template <bool kAligned> PERI_DEVICE void peri_squeeze_of(float* const middle, P
     }
     if (step % peri_two::kTurns != peri_two::kTurns - 1) continue;
     const float v = peri_of_lanes<peri_two::kLanes>(sum) + bias_now;
-    sum = 0.0f;
+    sum = 0;
     const int r = row_two + step / peri_two::kTurns * peri_two::kHigh;
     if (r >= count || lane != 0) continue;
 #if PERI_SCALES

@@ -112,7 +112,10 @@ std::string numbers(const TiledProduct& p, const Tile& t, int64_t tk, int64_t st
   number("A_MADE", p.a_made);
   number("B_WIDE", p.b_wide);
   number("C_WIDE", p.c_wide);
-  out += std::string("#define PERI_MULTIPLY ") + (p.type == DType::kBF16 ? "peri_mma_bf16\n" : "peri_mma_f16\n");
+  out += std::string("#define PERI_MULTIPLY peri_mma_") + std::string(dtype_name(p.type)) + "\n";
+  const bool whole = p.type == DType::kU8 || p.type == DType::kI8;
+  out +=
+      std::string("#define PERI_ADD(A, B) ") + (whole ? "peri_bits(peri_word(A) + peri_word(B))\n" : "((A) + (B))\n");
   out += "#define PERI_M " + s->size(p.m) + "\n";
   out += "#define PERI_BATCH " + (p.batch == 1 ? "1" : s->size(p.batch)) + "\n";
   // What no tile reaches beyond.

@@ -1,5 +1,6 @@
 // A product of 16-bit operands on tensor cores with operands from any source: matrices, or the pixels of a convolution.
-// Blocks compute tiles of the result, prefetch operands into shared memory, and accumulate in float32.
+// Blocks compute tiles of the result, prefetch operands into shared memory, and accumulate in float32. Bytes take the
+// same way as pairs, each an element of 16 bits: their sums are int32, whose bits every float of the text below holds.
 #pragma once
 
 #include "kernels/cuda/code/signature.hpp"
@@ -9,8 +10,9 @@ namespace peri::kernels::cuda {
 // c(batch, m, n) = sum over k of a(batch, m, k) * b(batch, k, n).
 struct TiledProduct {
   int64_t batch = 1, m = 0, n = 0, k = 0;
-  bool sizes_are_numbers = true;              // n and k are constants in the text; else parameters
-  DType type = DType::kF16;                   // of both operands; kF16 or kBF16
+  bool sizes_are_numbers = true;  // n and k are constants in the text; else parameters
+  // Of both operands, kF16 or kBF16; or kU8 or kI8, that of the bytes of a, where those of b are signed.
+  DType type = DType::kF16;
   bool a_along_m = false, b_along_n = false;  // contiguous along m (along n); else both along k
   // Eight elements from a multiple of eight on are contiguous at a multiple of 16 bytes, or all out of range.
   bool a_wide = false, b_wide = false, c_wide = false;

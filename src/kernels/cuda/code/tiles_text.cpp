@@ -221,7 +221,7 @@ PERI_DEVICE void peri_join(const unsigned at, const int part, const PERI_INDEX b
       for (int e = 0; e < 8; ++e) {
         v[e] = of[0][e];
 #pragma unroll
-        for (int p = 1; p < PERI_SPLIT; ++p) v[e] += of[p][e];
+        for (int p = 1; p < PERI_SPLIT; ++p) v[e] = PERI_ADD(v[e], of[p][e]);
       }
     }
     if (turn == kTurns - 1) peri_cluster_arrive();
@@ -349,13 +349,13 @@ PERI_KERNEL __launch_bounds__(256) peri_join_parts(PERI_PARAMETERS) {
     for (int e = 0; e < 8; ++e) {
       v[e] = part[0][e];
 #pragma unroll
-      for (int p = 1; p < PERI_SPLIT; ++p) v[e] += part[p][e];
+      for (int p = 1; p < PERI_SPLIT; ++p) v[e] = PERI_ADD(v[e], part[p][e]);
     }
     peri_sum_8(v, batch, m, n, PERI_PASS);
     peri_finish_8(peri_place(batch, m, n, PERI_PASS), v, PERI_PASS);
 #else
     float sum = 0.0f;
-    for (int p = 0; p < PERI_SPLIT; ++p) sum += PERI_PARTS[p * count + i];
+    for (int p = 0; p < PERI_SPLIT; ++p) sum = PERI_ADD(sum, PERI_PARTS[p * count + i]);
     peri_finish(peri_place(batch, m, n, PERI_PASS), peri_sum(sum, batch, m, n, PERI_PASS), PERI_PASS);
 #endif
   }

@@ -37,6 +37,17 @@ PERI_DEVICE void peri_matrices_across(unsigned* r, const unsigned at) {
   }
 PERI_MMA(peri_mma_f16, "f16")
 PERI_MMA(peri_mma_bf16, "bf16")
+#define PERI_MMA_BYTES(NAME, TYPE)                                                                               \
+  PERI_DEVICE void NAME(float* d, const unsigned* a, const unsigned* b) {                                        \
+    unsigned s[4] = {peri_word(d[0]), peri_word(d[1]), peri_word(d[2]), peri_word(d[3])};                        \
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." TYPE                                                   \
+                 ".s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                       \
+                 : "+r"(s[0]), "+r"(s[1]), "+r"(s[2]), "+r"(s[3])                                                \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                            \
+    for (int e = 0; e < 4; ++e) d[e] = peri_bits(s[e]);                                                          \
+  }
+PERI_MMA_BYTES(peri_mma_u8, "u8")
+PERI_MMA_BYTES(peri_mma_i8, "s8")
 PERI_DEVICE float peri_lane_xor(const float v, const int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 PERI_DEVICE void peri_lanes_meet() { __syncwarp(); }
 #endif

@@ -1,0 +1,27 @@
+// Products and convolutions of bytes (matmul_integer, conv_integer, qlinear_matmul, qlinear_conv): their arguments, and
+// what becomes of an exact sum.
+#pragma once
+
+#include "kernels/cuda/code/signature.hpp"
+
+namespace peri::kernels::cuda {
+
+constexpr int64_t kMaxByteProducts = 32768;  // 255 * 255 each: their sum is an int32, to be scaled as it is
+
+// The arguments of such a node; null: omitted, or the op has none.
+struct Bytes {
+  const ir::Value *a = nullptr, *b = nullptr, *a_zero = nullptr, *b_zero = nullptr;
+  const ir::Value *a_scale = nullptr, *b_scale = nullptr, *y_scale = nullptr, *y_zero = nullptr, *bias = nullptr;
+  bool conv = false, scaled = false;
+};
+// Refuses other ops and types, and scales or zero points for each row of the left side.
+Result<Bytes> read_bytes(const ir::Node& node);
+
+// " - " the zero point as an int, for column or output channel `at` of so many; "" where there is none or all are 0.
+Result<std::string> zero_text(const Problem& problem, const ir::Value* zero, const std::string& at, int64_t columns,
+                              Signature* signature);
+// Text of int peri_rounded(int sum, PERI_INDEX column): the sum; or scaled with its bias in float64, as the reference
+// does, rounded to even, with the zero point, saturated.
+Result<std::string> rounded_text(const Problem& problem, const Bytes& bytes, int64_t columns, Signature* signature);
+
+}  // namespace peri::kernels::cuda
