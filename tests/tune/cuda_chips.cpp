@@ -45,10 +45,14 @@ constexpr Stated kStated[] = {
     // Some forms of several axes, round the calls that divide 64-bit sizes.
     {"cuda_grid_sample", "sm_100a", 8},
     // Tiles of 128 by 128 with 64 sums of float64, or of float32, in each thread.
-    {"cuda_gemm", "sm_90a", 24},
-    {"cuda_conv", "sm_90a", 24},
-    {"cuda_attention_products", "sm_90a", 24},
+    {"cuda_gemm", "sm_90a", 64},
+    {"cuda_conv", "sm_90a", 64},
+    {"cuda_attention_products", "sm_90a", 64},
     {"cuda_conv_transpose_product", "sm_90a", 64},
+    {"cuda_gemm", "sm_80", 64},
+    {"cuda_conv", "sm_80", 64},
+    {"cuda_attention_products", "sm_80", 64},
+    {"cuda_conv_transpose_product", "sm_80", 64},
 };
 int64_t stated_bytes(std::string_view kernel, std::string_view chip) {
   for (const Stated& s : kStated)

@@ -215,6 +215,10 @@ static float peri_lane_xor(const float v, const int mask) {
   const unsigned mine = peri_word(v);
   return peri_bits(peri_show(&mine, 1)[(peri_now % 32) ^ mask][0]);
 }
+static int peri_nearest(const double v) {
+  const double near = __builtin_rint(v);
+  return near >= 2147483647.0 ? 2147483647 : near <= -2147483648.0 ? -2147483647 - 1 : (int)near;
+}
 static double peri_lane_xor(const double v, const int mask) {
   unsigned mine[2];
   memcpy(mine, &v, 8);

@@ -19,21 +19,20 @@ using cuda::Bytes;
 using cuda::Product;
 using cuda::Signature;
 
-// int peri_sum(sum, batch, m, n) of `column`.
-Result<std::string> sum_text(const Problem& p, const Bytes& b, int64_t columns, const std::string& column,
-                             Signature* s) {
-  PERI_ASSIGN(const std::string rounded, cuda::rounded_text(p, b, columns, s));
-  return rounded +
-         "PERI_DEVICE int peri_sum(const int sum, const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, "
-         "PERI_PARAMETERS) {\n  return peri_rounded(sum, " +
-         column + ", PERI_PASS);\n}\n";
-}
-
 struct Made {
   Product product;
   Signature signature;
   std::optional<cuda::ConvShape> conv;
 };
+
+// int peri_sum(sum, batch, m, n) of `column`.
+Result<std::string> sum_text(const Problem& p, const Bytes& b, int64_t columns, const std::string& column, Made* made) {
+  PERI_ASSIGN(const std::string rounded, cuda::rounded_text(p, b, columns, &made->signature, &made->product.packed));
+  return rounded +
+         "PERI_DEVICE int peri_sum(const int sum, const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, "
+         "PERI_PARAMETERS) {\n  return peri_rounded(sum, " +
+         column + ", PERI_PASS);\n}\n";
+}
 
 Result<std::string> conv_functions(const Problem& p, const Bytes& b, Made* made) {
   PERI_ASSIGN(const cuda::ConvShape c, cuda::read_conv_of(p.anchor(), *b.a, *b.b));
@@ -48,7 +47,7 @@ Result<std::string> conv_functions(const Problem& p, const Bytes& b, Made* made)
   PERI_ASSIGN(const std::string w, s.value(p, *b.b));
   PERI_ASSIGN(const std::string x_zero, cuda::zero_text(p, b.a_zero, "0", 1, &s));
   PERI_ASSIGN(const std::string w_zero, cuda::zero_text(p, b.b_zero, "at / PERI_K", c.groups * c.outputs, &s));
-  PERI_ASSIGN(const std::string sum, sum_text(p, b, c.groups * c.outputs, "batch * PERI_M + m", &s));
+  PERI_ASSIGN(const std::string sum, sum_text(p, b, c.groups * c.outputs, "batch * PERI_M + m", made));
   return cuda::conv_text(c, "int", "(int)" + x + "[at]" + x_zero, "(int)" + w + "[at]" + w_zero, &s) +
          std::string(cuda::conv_product_text()) + sum;
 }
@@ -68,7 +67,7 @@ Result<std::string> matrix_functions(const Problem& p, const Bytes& b, Made* mad
   right.base = cuda::batch_offset(d.w, d.batch, d.k * d.n, &s);
   PERI_ASSIGN(left.less, cuda::zero_text(p, b.a_zero, "0", 1, &s));
   PERI_ASSIGN(right.less, cuda::zero_text(p, b.b_zero, "n", d.n, &s));
-  PERI_ASSIGN(const std::string sum, sum_text(p, b, d.n, "n", &s));
+  PERI_ASSIGN(const std::string sum, sum_text(p, b, d.n, "n", made));
   return cuda::matrices_text("int", left, right) + sum;
 }
 
@@ -116,7 +115,7 @@ Result<std::unique_ptr<Instance>> direct(const Problem& p, Made made) {
   if (count > 0)
     out.push_back(made.signature.launch("peri_conv_direct", made.signature.text(cuda::most_elements(p), body),
                                         cuda::blocks_for(count, 256), 256));
-  return cuda::LaunchInstance::make(std::move(out));
+  return cuda::LaunchInstance::make(std::move(out), 0, std::move(made.product.packed));
 }
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,

@@ -141,7 +141,7 @@ Result<Read> read(const Problem& p) {
     out.packed.push_back({r.weights, [c, zero = r.zero](const Tensor& t) { return packed_shifts(t, c, zero); }});
     shift = " - ((const int*)" + s.packed(1) + ")[column]";
   }
-  PERI_ASSIGN(const std::string rounded, cuda::rounded_text(p, b, c.groups * c.outputs, &s));
+  PERI_ASSIGN(const std::string rounded, cuda::rounded_text(p, b, c.groups * c.outputs, &s, &out.packed));
   std::string finish, result;
   if (out.c_wide) {
     PERI_ASSIGN(result, s.output(p, 0));

@@ -21,7 +21,8 @@ Result<Bytes> read_bytes(const ir::Node& node);
 Result<std::string> zero_text(const Problem& problem, const ir::Value* zero, const std::string& at, int64_t columns,
                               Signature* signature);
 // Text of int peri_rounded(int sum, PERI_INDEX column): the sum; or scaled with its bias in float64, as the reference
-// does, rounded to even, with the zero point, saturated.
-Result<std::string> rounded_text(const Problem& problem, const Bytes& bytes, int64_t columns, Signature* signature);
+// does, rounded to even, with the zero point, saturated. `packed`: of the instance, to which it may add.
+Result<std::string> rounded_text(const Problem& problem, const Bytes& bytes, int64_t columns, Signature* signature,
+                                 std::vector<PackedWeight>* packed);
 
 }  // namespace peri::kernels::cuda

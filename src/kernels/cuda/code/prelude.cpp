@@ -20,6 +20,7 @@ PERI_DEVICE unsigned peri_pair_f16(float low, float high) { unsigned w; asm("cvt
 PERI_DEVICE unsigned peri_pair_bf16(float low, float high) { unsigned w; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(high), "f"(low)); return w; }
 PERI_DEVICE float peri_exp2(float v) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(v)); return y; }
 PERI_DEVICE float peri_reciprocal(float v) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(v)); return y; }
+PERI_DEVICE int peri_nearest(double v) { return __double2int_rn(v); }
 PERI_DEVICE float peri_max(float a, float b) { float y; asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
 PERI_DEVICE float peri_min(float a, float b) { float y; asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
 #endif
