@@ -6,6 +6,7 @@
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/rows.hpp"
+#include "kernels/cuda/code/sums.hpp"
 
 namespace peri::kernels {
 extern const Entry cuda_attention_entry;
@@ -18,38 +19,38 @@ constexpr int64_t kMaxKeys = 8192;  // scores of one query: 32 KiB
 constexpr std::string_view kKernel = R"(
 PERI_KERNEL __launch_bounds__(PERI_T) peri_attention(PERI_PARAMETERS) {
   PERI_DYNAMIC(scores);
-  PERI_SHARED float s[PERI_T];
+  PERI_SHARED peri_sum_type s[32];
   const int t = threadIdx.x;
   for (PERI_INDEX row = blockIdx.x; row < PERI_ROWS; row += gridDim.x) {
     const PERI_INDEX i = row % PERI_QUERIES, h = row / PERI_QUERIES % PERI_HEADS, b = row / PERI_QUERIES / PERI_HEADS;
     const PERI_INDEX kv = h / PERI_SHARING;
     float high = -peri_inf();
     for (PERI_INDEX j = t; j < PERI_KEYS; j += PERI_T) {
-      float score = 0.0f;
+      peri_sum_type product = 0;
       for (PERI_INDEX d = 0; d < PERI_DEPTH; ++d)
-        score = fmaf(peri_q(PERI_Q_AT(b, h, i, d), PERI_PASS), peri_k(PERI_K_AT(b, kv, j, d), PERI_PASS), score);
-      score *= PERI_SCALE;
+        product = peri_fma(peri_q(PERI_Q_AT(b, h, i, d), PERI_PASS), peri_k(PERI_K_AT(b, kv, j, d), PERI_PASS), product);
+      float score = product * PERI_SCALE;
 )";
 constexpr std::string_view kRest = R"(      scores[j] = score;
       high = peri_max(high, score);
     }
-    high = peri_block_max(high, s);
+    high = peri_block_max(high, (float*)s);
     const bool hidden = PERI_ZERO_HIDDEN && high == -peri_inf();
-    float sum = 0.0f;
+    peri_sum_type sum = 0;
     for (PERI_INDEX j = t; j < PERI_KEYS; j += PERI_T) {
-      const float e = hidden ? 0.0f : expf(scores[j] - high);
+      const float e = hidden ? 0.0f : peri_exp_less(scores[j], high);
       scores[j] = e;
       sum += e;
     }
-    sum = hidden ? 1.0f : sum;
+    sum = hidden ? 1 : sum;
     sum = hidden ? peri_block_max(sum, s) : peri_block_sum(sum, s);
 #if PERI_T == 32
     __syncthreads();  // one warp's sums are shuffles, which order no memory
 #endif
     for (PERI_INDEX d = t; d < PERI_VALUES; d += PERI_T) {
-      float v = 0.0f;
+      peri_sum_type v = 0;
       for (PERI_INDEX j = 0; j < PERI_KEYS; ++j)
-        if (scores[j] != 0.0f) v = fmaf(scores[j], peri_v(PERI_V_AT(b, kv, j, d), PERI_PASS), v);
+        if (scores[j] != 0.0f) v = peri_fma(scores[j], peri_v(PERI_V_AT(b, kv, j, d), PERI_PASS), v);
       peri_finish(PERI_Y_AT(b, h, i, d), v / sum, PERI_PASS);
     }
     __syncthreads();
@@ -57,7 +58,7 @@ constexpr std::string_view kRest = R"(      scores[j] = score;
 }
 )";
 
-Result<std::vector<KernelLaunch>> plan(const Problem& p) {
+Result<std::vector<KernelLaunch>> plan(const Problem& p, const cuda::GpuLimits& gpu) {
   const ir::Node& n = p.anchor();
   PERI_ASSIGN(const MatchedAttention m, match_attention(n));
   Signature s;
@@ -101,16 +102,18 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
       cap > 0 ? format("      score = (float)%.9g * tanhf(score / (float)%.9g);\n", cap, cap) : "";
   const std::string causal =
       m.causal ? "      if (j > i + " + s.size(m.causal_offset) + ") score = -peri_inf();\n" : "";
-  body += cuda::block_text(threads) + finish + std::string(kKernel) + capped + mask + causal + std::string(kRest);
+  body += cuda::sums_text(n.in(0)->type.dtype, gpu) + cuda::block_text(threads) + finish + std::string(kKernel) +
+          capped + mask + causal + std::string(kRest);
   KernelLaunch launch =
       s.launch("peri_attention", s.text(cuda::most_elements(p), body), cuda::blocks_for(rows, 1), threads);
   launch.shared_bytes = m.keys * static_cast<int64_t>(sizeof(float));
   return std::vector<KernelLaunch>{std::move(launch)};
 }
 
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config, const InstantiateContext&) {
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
+                                              const InstantiateContext& context) {
   PERI_ASSIGN(const int64_t turns, setting(cuda_attention_entry.kernel, config, "turns"));
-  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p));
+  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, cuda::limits_of(*context.target)));
   for (KernelLaunch& l : launches) l.blocks = cuda::blocks_in_turns(l.blocks, turns);
   return cuda::LaunchInstance::make(std::move(launches));
 }

@@ -8,6 +8,7 @@
 #include "kernels/cuda/code/each.hpp"
 #include "kernels/cuda/code/entry.hpp"
 #include "kernels/cuda/code/rows.hpp"
+#include "kernels/cuda/code/sums.hpp"
 
 namespace peri::kernels {
 namespace {
@@ -38,7 +39,7 @@ struct View {
 
 constexpr std::string_view kKernel = R"(
 PERI_KERNEL __launch_bounds__(PERI_T) peri_open(PERI_PARAMETERS) {
-  PERI_SHARED float s[PERI_T];
+  PERI_SHARED peri_sum_type s[32];
   const int t = threadIdx.x;
   for (PERI_INDEX row = blockIdx.x; row < PERI_ROWS; row += gridDim.x) {
     const PERI_INDEX i = row % PERI_QUERIES, h = row / PERI_QUERIES % PERI_HEADS, b = row / PERI_QUERIES / PERI_HEADS;
@@ -46,10 +47,10 @@ PERI_KERNEL __launch_bounds__(PERI_T) peri_open(PERI_PARAMETERS) {
     float* const scores = PERI_SCORES + row * PERI_KEYS;
     float high = -peri_inf();
     for (PERI_INDEX j = t; j < PERI_KEYS; j += PERI_T) {
-      float score = 0.0f;
+      peri_sum_type product = 0;
       for (PERI_INDEX d = 0; d < PERI_DEPTH; ++d)
-        score = fmaf(peri_q(b, h, i, d, PERI_PASS), peri_k(b, kv, j, d, PERI_PASS), score);
-      score *= PERI_SCALE;
+        product = peri_fma(peri_q(b, h, i, d, PERI_PASS), peri_k(b, kv, j, d, PERI_PASS), product);
+      float score = product * PERI_SCALE;
       PERI_KEEP_0;
       PERI_CAP;
       PERI_KEEP_1;
@@ -58,16 +59,16 @@ PERI_KERNEL __launch_bounds__(PERI_T) peri_open(PERI_PARAMETERS) {
       scores[j] = score;
       high = peri_max(high, score);
     }
-    high = peri_block_max(high, s);
+    high = peri_block_max(high, (float*)s);
     const bool hidden = high == -peri_inf();
-    float sum = 0.0f;
+    peri_sum_type sum = 0;
     for (PERI_INDEX j = t; j < PERI_KEYS; j += PERI_T) {
-      const float e = hidden ? 0.0f : expf(scores[j] - high);
+      const float e = hidden ? 0.0f : peri_exp_less(scores[j], high);
       scores[j] = e;
       sum += e;
     }
     sum = peri_block_sum(sum, s);
-    if (hidden) sum = 1.0f;
+    if (hidden) sum = 1;
     for (PERI_INDEX j = t; j < PERI_KEYS; j += PERI_T) {
       const float score = scores[j] / sum;
       (void)score;
@@ -75,10 +76,10 @@ PERI_KERNEL __launch_bounds__(PERI_T) peri_open(PERI_PARAMETERS) {
     }
     __syncthreads();
     for (PERI_INDEX d = t; d < PERI_VALUES; d += PERI_T) {
-      float v = 0.0f;
+      peri_sum_type all = 0;
       for (PERI_INDEX j = 0; j < PERI_KEYS; ++j)
-        if (scores[j] != 0.0f) v = fmaf(scores[j], peri_v(b, kv, j, d, PERI_PASS), v);
-      v /= sum;
+        if (scores[j] != 0.0f) all = peri_fma(scores[j], peri_v(b, kv, j, d, PERI_PASS), all);
+      const float v = all / sum;
       PERI_STORE;
     }
     __syncthreads();
@@ -178,7 +179,7 @@ std::string present_text(const std::string& entry, const Keys& keys, const std::
                              to + "[i] = " + keys.element + ";\n");
 }
 
-Result<cuda::Planned> plan(const Problem& p) {
+Result<cuda::Planned> plan(const Problem& p, const cuda::GpuLimits& gpu) {
   PERI_TRY(check(p));
   const ir::Node& n = p.anchor();
   const View q(dims_of(*n.in(kQ)), n.i("q_num_heads", 1)), k(dims_of(*n.in(kK)), n.i("kv_num_heads", 1)),
@@ -193,7 +194,7 @@ Result<cuda::Planned> plan(const Problem& p) {
   PERI_ASSIGN(const Keys value, keys_of(p, "v", kV, kPastValue, v, &s));
   PERI_ASSIGN(const std::string met, met_text(p, q, keys, &s));
   const int threads = cuda::row_threads(keys);
-  std::string text = cuda::block_text(threads);
+  std::string text = cuda::sums_text(n.in(kQ)->type.dtype, gpu) + cuda::block_text(threads);
   const auto define = [&](const std::string& name, const std::string& what) {
     text += "#define PERI_" + name + " " + what + "\n";
   };

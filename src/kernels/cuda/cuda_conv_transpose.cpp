@@ -110,21 +110,10 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const cuda::GpuLimits& 
   return std::vector<KernelLaunch>{
       s.launch("peri_conv_transpose", s.text(cuda::most_elements(p), body), cuda::blocks_for(count, 256), 256)};
 }
-
-Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
-  PERI_TRY(cuda::check_gpu(target));
-  PERI_TRY(plan(p, cuda::limits_of(target)));
-  return cuda::plain_offer(p);
-}
-
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& context) {
-  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, cuda::limits_of(*context.target)));
-  return cuda::LaunchInstance::make(std::move(launches));
-}
 }  // namespace
 
 extern const Entry cuda_conv_transpose_entry;
-const Entry cuda_conv_transpose_entry = cuda::entry_of<offer, instantiate>(
+const Entry cuda_conv_transpose_entry = cuda::entry_of<plan>(
     "cuda_conv_transpose", "transposed convolutions on a GPU with their epilogue, one to three dimensions");
 
 }  // namespace peri::kernels

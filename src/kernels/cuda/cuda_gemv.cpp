@@ -174,7 +174,7 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const Gemv& g, int64_t 
   define("EACH", std::to_string(each));
   define("SHARE", std::to_string(share));
   define("WIDE", std::to_string(g.wide()));
-  define("UNROLL", std::to_string(std::max<int64_t>(1, 4 / each)));
+  define("UNROLL", std::to_string(std::max<int64_t>(1, 4 / (each * std::max<int64_t>(1, rows / 2)))));
   define("LOADED(E)", cuda::loaded(g.dtype, "E"));
   define("LOAD_WIDE(FROM, TO)",
          g.dtype == DType::kF32 ? "peri_load_4_f32(FROM, TO)" : cuda::load_wide(8, g.dtype, "FROM", "TO"));

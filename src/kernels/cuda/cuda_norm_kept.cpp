@@ -137,22 +137,11 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const cuda::GpuLimits& 
   return std::vector<KernelLaunch>{
       s.launch("peri_kept", s.text(cuda::most_elements(p), body), cuda::blocks_for(rows.rows, 1), threads)};
 }
-
-Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
-  PERI_TRY(cuda::check_gpu(target));
-  PERI_TRY(plan(p, cuda::limits_of(target)));
-  return cuda::plain_offer(p);
-}
-
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& context) {
-  PERI_ASSIGN(std::vector<KernelLaunch> launches, plan(p, cuda::limits_of(*context.target)));
-  return cuda::LaunchInstance::make(std::move(launches));
-}
 }  // namespace
 
 extern const Entry cuda_norm_kept_entry;
 const Entry cuda_norm_kept_entry = [] {
-  Entry out = cuda::entry_of<offer, instantiate>(
+  Entry out = cuda::entry_of<plan>(
       "cuda_norm_kept", "layer normalisation and training batch normalisation on a GPU, with their statistics");
   out.kernel.samples = {
       "graph { input x: f32[7,3,40]; const w: f32[3,40] = seeded(0.5, 1); const b: f32[3,40] = seeded(0.5, 2); "

@@ -1,6 +1,8 @@
 // The common end of every kernel file here: a plan of launches becomes an entry of the registry.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/cuda/code/launch.hpp"
 
 namespace peri::kernels::cuda {
@@ -18,16 +20,25 @@ inline Result<std::unique_ptr<Instance>> instance_from(Planned planned) {
   return LaunchInstance::make(std::move(planned.launches), planned.workspace, std::move(planned.faults));
 }
 
-// kPlan(const Problem&) returns either of them and refuses other problems: one offer that is valid at every size.
+// kPlan(const Problem&), or kPlan(const Problem&, const GpuLimits&) where the chip decides about the text, returns
+// either of them and refuses other problems: one offer that is valid at every size.
+template <auto kPlan>
+auto planned_for(const Problem& problem, const Target& target) {
+  if constexpr (std::is_invocable_v<decltype(kPlan), const Problem&, const GpuLimits&>)
+    return kPlan(problem, limits_of(target));
+  else
+    return kPlan(problem);
+}
 template <auto kPlan>
 Result<std::vector<Offer>> offer_of(const Problem& problem, const Target& target) {
   PERI_TRY(check_gpu(target));
-  PERI_TRY(kPlan(problem));
+  PERI_TRY(planned_for<kPlan>(problem, target));
   return plain_offer(problem);
 }
 template <auto kPlan>
-Result<std::unique_ptr<Instance>> instance_of(const Problem& problem, std::string_view, const InstantiateContext&) {
-  PERI_ASSIGN(auto planned, kPlan(problem));
+Result<std::unique_ptr<Instance>> instance_of(const Problem& problem, std::string_view,
+                                              const InstantiateContext& context) {
+  PERI_ASSIGN(auto planned, planned_for<kPlan>(problem, *context.target));
   return instance_from(std::move(planned));
 }
 

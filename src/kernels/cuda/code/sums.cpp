@@ -16,8 +16,8 @@ PERI_DEVICE float peri_log(float v) { return logf(v); }
 PERI_DEVICE float peri_exp_less(float x, float high) { return expf(x - high); }
 )";
 // peri_exp_less(): what x - high loses when it is rounded, exactly (Knuth, The Art of Computer Programming 2, 4.2.2,
-// theorem B), corrects the exponential of the rest; not where that is 0 or NaN, since infinities may have been
-// subtracted.
+// theorem B), corrects the exponential of the rest; not where that is 0, infinite or NaN, since infinities may have
+// been subtracted.
 constexpr std::string_view kDoubles = R"(typedef double peri_sum_type;
 PERI_DEVICE double peri_fma(double a, double b, double c) { return fma(a, b, c); }
 PERI_DEVICE double peri_dot_8(const float* a, const float* b, double sum) {
@@ -30,7 +30,7 @@ PERI_DEVICE double peri_root(double v) { return sqrt(v); }
 PERI_DEVICE double peri_log(double v) { return log(v); }
 PERI_DEVICE float peri_exp_less(float x, float high) {
   const float d = x - high, part = d - x, lost = (x - (d - part)) - (high + part), e = expf(d);
-  return e > 0.0f ? fmaf(e, lost, e) : e;
+  return e > 0.0f && e < peri_inf() ? fmaf(e, lost, e) : e;
 }
 )";
 }  // namespace
