@@ -62,17 +62,43 @@ void Log::tell(void* user, peri_log_level level, const char* message) {
 }
 
 namespace {
-// Errors name the input or output.
-View of_capsule(PyObject* capsule, const std::string& name) {
+// A managed tensor of DLPack 1.x, which <peri/dlpack.h> does not have.
+struct VersionedTensor {
+  static constexpr uint32_t kMajor = 1;
+  static constexpr uint64_t kReadOnly = 1;
+  uint32_t major, minor;
+  void* context;
+  void (*deleter)(VersionedTensor*);
+  uint64_t flags;
+  DLTensor tensor;
+};
+
+Error usage_of(const char* message) {
   Error e;
-  if (PyCapsule_IsValid(capsule, "dltensor")) {
-    auto view = View::from_dlpack(*static_cast<const DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor")));
-    if (view) return std::move(*view);
-    e = view.error();
-  } else {
-    e.kind = PERI_ERROR_USAGE;
-    e.message = e.text = "its __dlpack__ gives a capsule that is used up, or of another version";
-  }
+  e.kind = PERI_ERROR_USAGE;
+  e.message = e.text = message;
+  return e;
+}
+
+Result<View> of_versioned(const VersionedTensor& t, bool writes) {
+  if (t.major != VersionedTensor::kMajor) return usage_of("its __dlpack__ gives a capsule of another version");
+  if (writes && t.flags & VersionedTensor::kReadOnly) return usage_of("the memory of this output is read-only");
+  DLManagedTensor managed = {};
+  managed.dl_tensor = t.tensor;
+  return View::from_dlpack(managed);
+}
+
+// Errors name the input or output. `writes`: it is memory of an output.
+View of_capsule(PyObject* capsule, const std::string& name, bool writes) {
+  const auto view = [&]() -> Result<View> {
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned"))
+      return of_versioned(*static_cast<VersionedTensor*>(PyCapsule_GetPointer(capsule, "dltensor_versioned")), writes);
+    if (PyCapsule_IsValid(capsule, "dltensor"))
+      return View::from_dlpack(*static_cast<const DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor")));
+    return usage_of("its __dlpack__ gives a capsule that is used up, or of another version");
+  }();
+  if (view) return *view;
+  Error e = view.error();
   e.node = name;
   e.text = "'" + name + "': " + e.text;
   raise(e);
@@ -89,7 +115,8 @@ View view_of(nb::handle array, std::vector<std::vector<peri_string>>* strings) {
     }
     return View::of(std::span(texts), nb::cast<std::vector<int64_t>>(parts[0]));
   }
-  if (parts.size() == 2) return of_capsule(nb::object(parts[0]).ptr(), nb::cast<std::string>(parts[1]));
+  if (parts.size() == 3)
+    return of_capsule(nb::object(parts[0]).ptr(), nb::cast<std::string>(parts[1]), nb::cast<bool>(parts[2]));
   View out;
   out.dtype = static_cast<peri_dtype>(nb::cast<int>(parts[0]));
   out.dims = nb::cast<std::vector<int64_t>>(parts[1]);

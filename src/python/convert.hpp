@@ -45,8 +45,8 @@ struct Log {
   static void tell(void* user, peri_log_level level, const char* message);
 };
 
-// Views of arrays, each (dtype, shape, address, bytes), (DLPack capsule, name of the port), or of texts (shape, list of
-// bytes); None gives an empty view. Arrays and texts stay alive during the call.
+// Views of arrays, each (dtype, shape, address, bytes), (DLPack capsule, name of the port, whether it is an output), or
+// of texts (shape, list of bytes); None gives an empty view. Arrays and texts stay alive during the call.
 struct Views {
   explicit Views(const nb::list& arrays);
   std::vector<View> all;
