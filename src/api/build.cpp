@@ -72,6 +72,7 @@ Result<build::Request> request_of(const char* model, const peri_build_options& g
   PERI_ASSIGN(r.max_iterations, iteration_limit(given.max_iterations));
   r.progress = callbacks.progress();
   r.stop = callbacks.stop();
+  r.may_write = [callbacks] { return callbacks.result(Status(Ok{})); };
   return r;
 }
 

@@ -277,6 +277,7 @@ Result<Made> make_engine(const Request& request) {
   PERI_TRY(check_dump(request));
   PERI_TRY(check_files(request));
   PERI_ASSIGN(Made out, make(request));
+  if (request.may_write) PERI_TRY(request.may_write());
   PERI_TRY(check_files(request));  // a build takes a while, in which others may have made files there
   const compile::Compiled& compiled = out.built.compiled;
   // Before the engine is written: it stands without its proof for no longer than it takes to write that.

@@ -7,6 +7,7 @@
 
 #include <peri/dlpack.h>
 #include <cstring>
+#include <optional>
 
 #include "python/lock.hpp"
 
@@ -26,30 +27,42 @@ void raise(const Error& e) {
   nb::raise_python_error();
 }
 
+namespace {
+// What the library sees of an exception of Python's, which needs the interpreter's lock to be read or dropped.
+[[noreturn]] void throw_raised() { nb::raise("an exception of Python"); }
+}  // namespace
+
 void Callbacks::progress(size_t done, size_t total, const char* what) {
-  const Locked lock;
-  if (raised_ || progress_.is_none()) return;
-  try {
-    progress_(done, total, text(what));
-  } catch (...) {
-    raised_ = std::current_exception();
-  }
+  const bool raised = [&] {
+    const Locked lock;
+    try {
+      if (!raised_ && !progress_.is_none()) progress_(done, total, text(what));
+    } catch (...) {
+      raised_ = std::current_exception();
+    }
+    return static_cast<bool>(raised_);
+  }();
+  if (raised) throw_raised();
 }
 
 bool Callbacks::stop() {
-  const Locked lock;
-  if (raised_) return true;
-  try {
-    if (PyErr_CheckSignals() != 0) nb::raise_python_error();
-    if (stop_.is_none()) return false;
-    const int yes =
-        PyObject_IsTrue(nb::object(stop_()).ptr());  // any object may be returned: numpy.bool_, a number, None
-    if (yes < 0) nb::raise_python_error();
-    return yes != 0;
-  } catch (...) {
-    raised_ = std::current_exception();
-    return true;
-  }
+  const std::optional<bool> answer = [&]() -> std::optional<bool> {
+    const Locked lock;
+    if (raised_) return std::nullopt;
+    try {
+      if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+      if (stop_.is_none()) return false;
+      const int yes =
+          PyObject_IsTrue(nb::object(stop_()).ptr());  // any object may be returned: numpy.bool_, a number, None
+      if (yes < 0) nb::raise_python_error();
+      return yes != 0;
+    } catch (...) {
+      raised_ = std::current_exception();
+      return std::nullopt;
+    }
+  }();
+  if (!answer) throw_raised();
+  return *answer;
 }
 
 void Log::tell(void* user, peri_log_level level, const char* message) {

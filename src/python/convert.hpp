@@ -22,8 +22,8 @@ T take(Result<T> result) {
   return std::move(*result);
 }
 
-// Callbacks during a call that runs without the interpreter's lock. An exception in a callback, and Ctrl-C, stop the
-// call if possible, and are raised again by check().
+// Callbacks during a call that runs without the interpreter's lock. An exception in a callback, and Ctrl-C, end the
+// call as what a function of the caller throws, and are raised again by check().
 class Callbacks {
  public:
   Callbacks(nb::object progress, nb::object stop) : progress_(std::move(progress)), stop_(std::move(stop)) {}
