@@ -140,7 +140,7 @@ typedef struct peri_build_options {
   int settings;            /* how many settings of a kernel's tunables to try besides its defaults, 0 to 64 */
   const char* device;      /* as in peri_engine_options */
   const char* io_dtype;    /* as --io-dtype: of inputs and outputs; NULL: the model's */
-  double budget;           /* tuning time in seconds; 0: no limit */
+  double budget;           /* tuning time in seconds, from 0.001; 0: no limit */
   int retune;              /* 1: try all candidates again and update the timing cache */
   int no_worker;           /* 1: judge candidates in this process instead of a worker process */
   int force;               /* 1: overwrite files of another kind at engine_path and lock_path */
