@@ -158,7 +158,7 @@ struct BuildOptions {
   Hooks hooks;
   std::string device;    // as in LoadOptions
   std::string io_dtype;  // as --io-dtype; empty: the model's
-  double budget = 0;     // tuning time in seconds; 0: no limit
+  double budget = 0;     // tuning time in seconds, from 0.001; 0: no limit
   int settings = 0;      // how many settings of a kernel's tunables to try besides its defaults
   bool retune = false;   // try all candidates again and update the timing cache
   bool worker = true;    // false: judge candidates in this process

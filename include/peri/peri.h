@@ -57,8 +57,8 @@ void peri_error_free(peri_error* error);
 /* ---- hooks ----------------------------------------------------------------------------------------------------- */
 
 /* Functions of the caller (log, allocate, release, progress, stop) should throw no exceptions. What log, allocate,
- * progress or stop throws ends the call with PERI_ERROR_USAGE, whose message names the function; a build that writes an
- * engine then writes the best so far, as after a stop. What release throws is dropped. */
+ * progress or stop throws ends the call with PERI_ERROR_USAGE, whose message names the function; what progress or
+ * stop throws ends a build before it writes any file. What release throws is dropped. */
 
 typedef enum peri_log_level { PERI_LOG_INFO = 0, PERI_LOG_WARNING = 1 } peri_log_level;
 /* Receives messages that are not errors. One line, without line end, in which characters of names that a terminal obeys
@@ -140,7 +140,7 @@ typedef struct peri_build_options {
   int settings;            /* how many settings of a kernel's tunables to try besides its defaults, 0 to 64 */
   const char* device;      /* as in peri_engine_options */
   const char* io_dtype;    /* as --io-dtype: of inputs and outputs; NULL: the model's */
-  double budget;           /* tuning time in seconds; 0: no limit */
+  double budget;           /* tuning time in seconds, from 0.001; 0: no limit */
   int retune;              /* 1: try all candidates again and update the timing cache */
   int no_worker;           /* 1: judge candidates in this process instead of a worker process */
   int force;               /* 1: overwrite files of another kind at engine_path and lock_path */

@@ -58,9 +58,12 @@ Result<build::Request> request_of(const char* model, const peri_build_options& g
   r.retune = given.retune != 0;
   if (r.retune && !(r.cache && r.tune)) return usage("retune goes with neither no_tune nor no_cache");
   if (r.budget > 0 && !r.tune) return usage("the option budget bounds the tuning, and no_tune leaves it out");
-  if ((r.budget > 0 || r.settings > 0) && !r.locked_path.empty())
+  if (r.settings > 0 && !r.tune) return usage("the option settings is for tuning, and no_tune leaves it out");
+  if ((r.budget > 0 || r.settings > 0 || r.retune) && !r.locked_path.empty())
     return usage("the option %s is for tuning, and the option locked_path takes every choice from the lock file",
-                 r.budget > 0 ? "budget" : "settings");
+                 r.budget > 0     ? "budget"
+                 : r.settings > 0 ? "settings"
+                                  : "retune");
   r.worker = given.no_worker == 0;
   r.force = given.force != 0;
   for (size_t k = 0; k < given.fixed_count; ++k) {
@@ -72,6 +75,7 @@ Result<build::Request> request_of(const char* model, const peri_build_options& g
   PERI_ASSIGN(r.max_iterations, iteration_limit(given.max_iterations));
   r.progress = callbacks.progress();
   r.stop = callbacks.stop();
+  r.may_write = [callbacks] { return callbacks.result(Status(Ok{})); };
   return r;
 }
 

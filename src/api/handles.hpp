@@ -89,8 +89,9 @@ struct peri_session {
   std::optional<peri::build::TextModel> tokenizer;                    // loaded at the first use of texts
   std::map<std::pair<bool, size_t>, std::vector<int64_t>> port_dims;  // that returned tensors point to
   peri::api::Log log;
-  peri::DimBinding told;  // the dims of the last warning about an untuned run
-  std::string path;       // that of its engine
+  peri::DimBinding told;                         // the dims of the last warning about an untuned run
+  std::string path;                              // that of its engine
+  std::shared_ptr<const peri::MappedFile> file;  // that of its engine, if it has one
   mutable std::atomic<peri::api::Work> work{peri::api::Work::kNone};
 };
 
@@ -124,6 +125,9 @@ Result<T> known_part(const T* given, const char* what) {
   __builtin_memcpy(static_cast<void*>(&out), given, given->struct_size);
   return out;
 }
+
+// kIo where the session's engine file was cut: what was read of it, and kept in memory since, may be zeros.
+Status check_file(const peri_session& session);
 
 // Runs `f` with exclusive use of the session; kUsage if another thread uses it. Errors name the engine's file or its
 // model.

@@ -153,6 +153,8 @@ Result<std::vector<Tensor>> inputs_of(const plan::Program& program, const Tensor
   return out;
 }
 
+Status check_file(const peri_session& session) { return session.file ? session.file->check() : Status(Ok{}); }
+
 Status run_session(peri_session* s, const TensorArray& in, const TensorArray& out, void* stream) {
   const plan::Program& program = s->session->engine().program();
   PERI_TRY(check_call(program, in.size(), out.size()));
@@ -173,6 +175,7 @@ Status run_session(peri_session* s, const TensorArray& in, const TensorArray& ou
   if (s->log.function)
     for (const std::string& note : exec::take_packed_notes()) PERI_TRY(s->log.tell(PERI_LOG_WARNING, note));
   if (!made.ok()) return std::move(made).error();
+  PERI_TRY(check_file(*s));
   s->last.outputs = std::move(made).value();
   s->last.strings.resize(out.size());
   for (size_t k = 0; k < out.size(); ++k) out.set(k, given(s->last.outputs[k], &s->last.strings[k], out[k]));
@@ -193,6 +196,7 @@ peri_error* peri_session_create(const peri_engine* engine, int threads, peri_ses
     made->engine = engine->engine;
     made->log = engine->log;
     made->path = engine->path;
+    made->file = engine->file;
     *out = made.release();
     return peri::Ok{};
   });

@@ -100,6 +100,7 @@ class DeviceCall {
       run_.wait = false;
     }
     PERI_TRY(s_->session->run_resident(run_));
+    PERI_TRY(check_file(*s_));
     made_.left = std::move(tensors_);
     for (size_t k = 0; k < out_.size(); ++k) out_.set(k, made_.left[k]);
     s_->last = std::move(made_);  // its vectors move, what they hold stays in place
@@ -160,7 +161,8 @@ class DeviceCall {
 Status prepare(peri_session* s, const TensorArray& in) {
   PERI_ASSIGN(const auto dims, all_dims(s->session->engine().program(), in));
   s->last.left.clear();  // it may lie elsewhere behind this; outputs of the host stay where they are
-  return s->session->prepare(dims);
+  PERI_TRY(s->session->prepare(dims));
+  return check_file(*s);
 }
 
 Status port_memory(peri_session* s, size_t index, bool input, peri_tensor* out) {
@@ -236,7 +238,10 @@ peri_error* peri_session_output_memory(peri_session* session, size_t index, peri
 peri_error* peri_session_wait(peri_session* session) {
   return peri::api::guarded([&]() -> peri::Status {
     if (!session) return peri::usage("peri_session_wait needs a session");
-    return peri::api::alone(session, [&] { return session->session->finish(); });
+    return peri::api::alone(session, [&]() -> peri::Status {
+      PERI_TRY(session->session->finish());
+      return peri::api::check_file(*session);
+    });
   });
 }
 

@@ -1,6 +1,6 @@
 // Mapped files that survive truncation: the SIGBUS of a missing page maps zero pages over the rest of that mapping and
-// marks it, so that the reader continues with zeros and check() reports it. A fault elsewhere is passed to the handler
-// installed before.
+// marks it, so that the reader continues with zeros and check() reports it. A cut within a page faults nowhere: check()
+// compares the size, too. A fault elsewhere is passed to the handler installed before.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -24,6 +24,8 @@ struct Slot {
   std::atomic<uintptr_t> begin{0};
   std::atomic<uintptr_t> end{0};
   std::atomic<bool> cut{false};
+  dev_t device = 0;  // and inode: which file is mapped, another may have its name later
+  ino_t inode = 0;
 };
 constexpr int kSlots = 4096;
 constinit Slot slots[kSlots];
@@ -75,12 +77,16 @@ void install_handler() {
   });
 }
 
-int take_slot(const void* data, size_t size) {
+int take_slot(const void* data, size_t size, const Fd& fd) {
+  struct stat file = {};
+  if (::fstat(fd.get(), &file) != 0) file = {};
   const uintptr_t page = page_bytes.load();
   for (int i = 0; i < kSlots; ++i) {
     uintptr_t unused = 0;
     if (!slots[i].begin.compare_exchange_strong(unused, 1)) continue;
     slots[i].cut = false;
+    slots[i].device = file.st_dev;
+    slots[i].inode = file.st_ino;
     slots[i].end = (reinterpret_cast<uintptr_t>(data) + size + page - 1) & ~(page - 1);
     slots[i].begin.store(reinterpret_cast<uintptr_t>(data), std::memory_order_release);
     return i;
@@ -105,7 +111,7 @@ Result<MappedFile> MappedFile::map(const Fd& fd, std::string_view name) {
   if (data == MAP_FAILED) return os_error("map the file into memory", name);
   out.data_ = static_cast<const std::byte*>(data);
   out.size_ = static_cast<size_t>(size);
-  out.slot_ = take_slot(data, out.size_);
+  out.slot_ = take_slot(data, out.size_, fd);
   if (out.slot_ < 0) return Error(ErrorKind::kMemory, format("more than %d files are mapped", kSlots)).in_file(name);
   return out;
 }
@@ -134,12 +140,18 @@ void MappedFile::drop(size_t offset, size_t bytes) const {
 }
 
 Status MappedFile::check() const {
-  if (slot_ < 0 || !slots[slot_].cut.load(std::memory_order_acquire)) return Ok{};
+  if (slot_ < 0) return Ok{};
+  Slot& slot = slots[slot_];
+  struct stat now = {};
+  if (::stat(name_.c_str(), &now) == 0 && now.st_dev == slot.device && now.st_ino == slot.inode &&
+      static_cast<size_t>(now.st_size) < size_)
+    slot.cut.store(true, std::memory_order_release);
+  if (!slot.cut.load(std::memory_order_acquire)) return Ok{};
   return io_error("file was cut while it was in use")
       .in_file(name_)
       .expecting(counted(static_cast<int64_t>(size_), "byte"))
       .but_found("fewer")
-      .advise("restore the file and leave it alone while it is in use");
+      .advise("restore the file, open it again, and leave it alone while it is in use");
 }
 
 }  // namespace peri

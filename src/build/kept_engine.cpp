@@ -82,7 +82,7 @@ Result<std::string> engine_terms(const Request& request) {
   const auto& [model, dims, min_dims, max_dims, at_hand, backend, device, dtype, io_dtype, fixed, max_iterations,
                provider, budget, settings, threads, tune, verify, worker, cache, strict_placement, one_model, retune,
                cache_folder, disabled_passes, dump_dir, locked_path, engine_path, lock_path, proof, force, progress,
-               log, stop, admits] = request;
+               log, stop, may_write, admits] = request;
   PERI_ASSIGN(const compile::Options options, options_of(request));
   JsonWriter w;
   w.begin_object().field("model", model).field("backend", backend).field("device", device);

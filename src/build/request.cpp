@@ -31,7 +31,7 @@ namespace peri::build {
 namespace {
 // Limits of sensible arguments; larger values are typing errors.
 constexpr int kMaxThreads = 1024, kMaxSettings = 64;
-constexpr double kMaxBudget = 1e6;
+constexpr double kMinBudget = 1e-3, kMaxBudget = 1e6;
 
 Result<DType> given_dtype(const char* flag, const std::string& name) {
   if (name.empty()) return DType::kInvalid;
@@ -176,9 +176,9 @@ Result<compile::Options> options_of(const Request& request) {
         .expecting(format("0 to %d", kMaxSettings))
         .but_found(std::to_string(request.settings));
   o.tune.settings = request.settings;
-  if (!(request.budget >= 0 && request.budget <= kMaxBudget))
+  if (request.budget != 0 && !(request.budget >= kMinBudget && request.budget <= kMaxBudget))
     return usage("the tuning time in seconds is not in range")
-        .expecting(format("0 to %g", kMaxBudget))
+        .expecting(format("0, or %g to %g", kMinBudget, kMaxBudget))
         .but_found(format("%g", request.budget));
   o.tune.budget_seconds = request.budget;
   o.tune.measure = request.tune;
@@ -277,6 +277,7 @@ Result<Made> make_engine(const Request& request) {
   PERI_TRY(check_dump(request));
   PERI_TRY(check_files(request));
   PERI_ASSIGN(Made out, make(request));
+  if (request.may_write) PERI_TRY(request.may_write());
   PERI_TRY(check_files(request));  // a build takes a while, in which others may have made files there
   const compile::Compiled& compiled = out.built.compiled;
   // Before the engine is written: it stands without its proof for no longer than it takes to write that.

@@ -39,6 +39,7 @@ struct Request {
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
   std::function<void(const std::string& line)> log = {};  // called with lines for a log
   std::function<bool()> stop;                             // once true the build ends with the best so far
+  std::function<Status()> may_write = {};  // asked when the work is done: an error ends it, and nothing is written
   // Called with the imported model before any work on it (compile::Options::admits).
   std::function<Status(const ir::Graph& imported)> admits = {};
 };

@@ -38,6 +38,11 @@ constexpr int64_t kOneThreadNs = 200000;
 // serve and serve-worker), so that what is kept here is not given back there with the next request.
 constexpr size_t kKeptBytes = size_t{64} << 20;
 
+// The section of a kept engine with the importer's notes on its model: the next start imports nothing.
+constexpr std::string_view kNotesSection = "import_notes";
+
+void add_note(std::string* notes, const std::string& note) { *notes += (notes->empty() ? "" : "; ") + note; }
+
 // A kept engine, which no process deletes while what is returned in `file` lives. A server that starts again finds it
 // then.
 Result<std::shared_ptr<const runtime::Engine>> load_held(const std::string& path, const OptionsOf& run,
@@ -81,6 +86,10 @@ Result<std::shared_ptr<const runtime::Engine>> open_engine(const ServeOptions& o
   };
   PERI_ASSIGN(Made made, make_whole_engine(request));
   plan::Program& program = made.built.compiled.program;
+  std::string notes;
+  for (int64_t k = 0; k < made.built.compiled.import_notes; ++k)
+    add_note(&notes, made.built.compiled.notes[static_cast<size_t>(k)]);
+  if (!notes.empty()) program.sections.push_back({std::string(kNotesSection), notes});
   if (!kept.empty()) {
     Status written = plan::write_engine(kept, program, made.built.compiled.weights);
     auto engine = written.ok() ? load_held(kept, run, file) : std::move(written).error();
@@ -264,7 +273,8 @@ Status settle_batches(const ServeOptions& options, const serve::LoadOrder& order
 
 // Sizes that are fixed, and names that mean one dimension, in the note and for clients.
 void tell_dims(const plan::Program& program, serve::Loaded* out) {
-  for (const std::string& note : compile::dims_notes(program)) out->note += (out->note.empty() ? "" : "; ") + note;
+  for (const std::string& note : compile::dims_notes(program))
+    if (out->note.find(note) == std::string::npos) add_note(&out->note, note);  // else the importer told it
   std::string fixed, same;
   for (const auto& [name, size] : compile::fixed_dims(program))
     fixed += (fixed.empty() ? "" : ",") + name + "=" + std::to_string(size);
@@ -310,8 +320,9 @@ Result<serve::Loaded> load_servable(const ServeOptions& options, const serve::Lo
   if (canary.ok())
     out.canary = std::move(*canary);
   else
-    out.note += (out.note.empty() ? "" : "; ") + ("no known question is asked of it: " + canary.error().text());
-  if (!remark.empty()) out.note += (out.note.empty() ? "" : "; ") + remark;
+    add_note(&out.note, "no known question is asked of it: " + canary.error().text());
+  if (!remark.empty()) add_note(&out.note, remark);
+  if (const plan::Section* const notes = program.section(kNotesSection)) add_note(&out.note, notes->bytes);
   tell_dims(program, &out);
   give_back_memory(kKeptBytes);
   return out;

@@ -355,6 +355,7 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused,
   out.passes = passes;
   out.bounds = sizes.bounds;
   out.notes = imported.notes;
+  out.import_notes = std::ssize(out.notes);
   out.program = std::move(lowered.program);
   for (const auto& [name, value] : sizes.tuned_for) out.program.tuned_for[name] = value;
   out.program.at_least = {sizes.at_least.begin(), sizes.at_least.end()};

@@ -67,7 +67,8 @@ constexpr std::string_view kFixedSection = "fixed";
 struct Compiled {
   plan::Program program;  // with the section "source": IR text after the passes
   std::vector<Tensor> weights;
-  std::vector<std::string> notes;  // of the importer
+  std::vector<std::string> notes;  // of the importer first
+  int64_t import_notes = 0;        // of these
   std::vector<passes::PassReport> passes;
   std::vector<lower::StepReport> steps;
   std::vector<lower::HostRegion> on_host;  // in addition to the backend's device

@@ -42,6 +42,7 @@ struct Subject {
   bool source = false;                  // it is an engine's source: its steps can be compared with its values by name
   std::function<Status()> check_files;  // kIo if a file was truncated since it was mapped; empty: no files
   int64_t weights_checked = 0;          // hashes recomputed
+  std::vector<std::string> notes;       // of its build, if it was built for this
 };
 
 struct VerifyTerms {

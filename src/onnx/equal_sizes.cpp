@@ -104,6 +104,13 @@ void product(const ir::Node& node, Classes* classes) {
   if (!gemm) broadcast(node, 3, classes);
 }
 
+// A reshape keeps the number of elements; where it writes out all sizes none follows from the others.
+void reshape(const ir::Node& node, Classes* classes) {
+  const auto& wanted = node.in(1)->content;
+  if (!wanted || std::any_of(wanted->begin(), wanted->end(), [](const Dim& d) { return d.is_const(-1); })) return;
+  classes->equal(peri::product(*node.in(0)->type.shape), peri::product(*node.out()->type.shape), node);
+}
+
 // Nodes whose results a result of the model is computed from.
 std::unordered_set<const ir::Node*> needed(const ir::Graph& graph) {
   std::unordered_set<const ir::Node*> out;
@@ -130,6 +137,8 @@ SameSizes equal_sizes(const ir::Graph& graph) {
       concat(*n, &classes);
     else if (n->op == "matmul" || n->op == "gemm")
       product(*n, &classes);
+    else if (n->op == "reshape")
+      reshape(*n, &classes);
     else if (ops::is(*n, &ops::OpDef::elementwise))
       broadcast(*n, 1, &classes);
   }

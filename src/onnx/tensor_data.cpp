@@ -45,6 +45,23 @@ Result<int64_t> external_number(const TensorRecord& t, std::string_view key, int
   }
   return fallback;
 }
+
+// A file beside the model, which may be a link as hub caches make them, (../)+blobs/<hex digits>: the folder of the
+// blobs lies above that of the model, and the blob itself is no link.
+Result<Fd> open_beside(const std::string& dir, std::string_view location) {
+  constexpr std::string_view kUp = "../", kBlobs = "blobs/";
+  auto plain = open_beneath(dir, location);
+  if (plain.ok() || location.find('/') != location.npos) return plain;
+  std::error_code failed;
+  const std::string target = std::filesystem::read_symlink(dir + "/" + std::string(location), failed).string();
+  size_t up = 0;
+  while (std::string_view(target).substr(up).starts_with(kUp)) up += kUp.size();
+  const std::string_view blob = std::string_view(target).substr(up);
+  if (failed || up == 0 || !blob.starts_with(kBlobs)) return plain;
+  const std::string_view name = blob.substr(kBlobs.size());
+  if (name.empty() || name.find_first_not_of("0123456789abcdef") != name.npos) return plain;
+  return open_beneath(dir + "/" + target.substr(0, up), blob);
+}
 }  // namespace
 
 Status WeightFiles::charge_dense(int64_t bytes) {
@@ -103,7 +120,7 @@ Result<std::shared_ptr<const MappedFile>> WeightFiles::open_external(std::string
   if (const auto it = external_.find(location); it != external_.end()) return it->second;
   if (external_.size() >= kMaxExternalFiles)
     return invalid("the model names more than %zu files of external data", kMaxExternalFiles);
-  auto fd = open_beneath(dir_, location);
+  auto fd = open_beside(dir_, location);
   if (!fd.ok()) return no_external(std::move(fd).error(), location);
   PERI_ASSIGN(MappedFile file, MappedFile::map(*fd, location));
   auto shared = std::make_shared<const MappedFile>(std::move(file));

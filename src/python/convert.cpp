@@ -7,6 +7,7 @@
 
 #include <peri/dlpack.h>
 #include <cstring>
+#include <optional>
 
 #include "python/lock.hpp"
 
@@ -26,30 +27,42 @@ void raise(const Error& e) {
   nb::raise_python_error();
 }
 
+namespace {
+// What the library sees of an exception of Python's, which needs the interpreter's lock to be read or dropped.
+[[noreturn]] void throw_raised() { nb::raise("an exception of Python"); }
+}  // namespace
+
 void Callbacks::progress(size_t done, size_t total, const char* what) {
-  const Locked lock;
-  if (raised_ || progress_.is_none()) return;
-  try {
-    progress_(done, total, text(what));
-  } catch (...) {
-    raised_ = std::current_exception();
-  }
+  const bool raised = [&] {
+    const Locked lock;
+    try {
+      if (!raised_ && !progress_.is_none()) progress_(done, total, text(what));
+    } catch (...) {
+      raised_ = std::current_exception();
+    }
+    return static_cast<bool>(raised_);
+  }();
+  if (raised) throw_raised();
 }
 
 bool Callbacks::stop() {
-  const Locked lock;
-  if (raised_) return true;
-  try {
-    if (PyErr_CheckSignals() != 0) nb::raise_python_error();
-    if (stop_.is_none()) return false;
-    const int yes =
-        PyObject_IsTrue(nb::object(stop_()).ptr());  // any object may be returned: numpy.bool_, a number, None
-    if (yes < 0) nb::raise_python_error();
-    return yes != 0;
-  } catch (...) {
-    raised_ = std::current_exception();
-    return true;
-  }
+  const std::optional<bool> answer = [&]() -> std::optional<bool> {
+    const Locked lock;
+    if (raised_) return std::nullopt;
+    try {
+      if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+      if (stop_.is_none()) return false;
+      const int yes =
+          PyObject_IsTrue(nb::object(stop_()).ptr());  // any object may be returned: numpy.bool_, a number, None
+      if (yes < 0) nb::raise_python_error();
+      return yes != 0;
+    } catch (...) {
+      raised_ = std::current_exception();
+      return std::nullopt;
+    }
+  }();
+  if (!answer) throw_raised();
+  return *answer;
 }
 
 void Log::tell(void* user, peri_log_level level, const char* message) {
@@ -62,17 +75,43 @@ void Log::tell(void* user, peri_log_level level, const char* message) {
 }
 
 namespace {
-// Errors name the input or output.
-View of_capsule(PyObject* capsule, const std::string& name) {
+// A managed tensor of DLPack 1.x, which <peri/dlpack.h> does not have.
+struct VersionedTensor {
+  static constexpr uint32_t kMajor = 1;
+  static constexpr uint64_t kReadOnly = 1;
+  uint32_t major, minor;
+  void* context;
+  void (*deleter)(VersionedTensor*);
+  uint64_t flags;
+  DLTensor tensor;
+};
+
+Error usage_of(const char* message) {
   Error e;
-  if (PyCapsule_IsValid(capsule, "dltensor")) {
-    auto view = View::from_dlpack(*static_cast<const DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor")));
-    if (view) return std::move(*view);
-    e = view.error();
-  } else {
-    e.kind = PERI_ERROR_USAGE;
-    e.message = e.text = "its __dlpack__ gives a capsule that is used up, or of another version";
-  }
+  e.kind = PERI_ERROR_USAGE;
+  e.message = e.text = message;
+  return e;
+}
+
+Result<View> of_versioned(const VersionedTensor& t, bool writes) {
+  if (t.major != VersionedTensor::kMajor) return usage_of("its __dlpack__ gives a capsule of another version");
+  if (writes && t.flags & VersionedTensor::kReadOnly) return usage_of("the memory of this output is read-only");
+  DLManagedTensor managed = {};
+  managed.dl_tensor = t.tensor;
+  return View::from_dlpack(managed);
+}
+
+// Errors name the input or output. `writes`: it is memory of an output.
+View of_capsule(PyObject* capsule, const std::string& name, bool writes) {
+  const auto view = [&]() -> Result<View> {
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned"))
+      return of_versioned(*static_cast<VersionedTensor*>(PyCapsule_GetPointer(capsule, "dltensor_versioned")), writes);
+    if (PyCapsule_IsValid(capsule, "dltensor"))
+      return View::from_dlpack(*static_cast<const DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor")));
+    return usage_of("its __dlpack__ gives a capsule that is used up, or of another version");
+  }();
+  if (view) return *view;
+  Error e = view.error();
   e.node = name;
   e.text = "'" + name + "': " + e.text;
   raise(e);
@@ -89,7 +128,8 @@ View view_of(nb::handle array, std::vector<std::vector<peri_string>>* strings) {
     }
     return View::of(std::span(texts), nb::cast<std::vector<int64_t>>(parts[0]));
   }
-  if (parts.size() == 2) return of_capsule(nb::object(parts[0]).ptr(), nb::cast<std::string>(parts[1]));
+  if (parts.size() == 3)
+    return of_capsule(nb::object(parts[0]).ptr(), nb::cast<std::string>(parts[1]), nb::cast<bool>(parts[2]));
   View out;
   out.dtype = static_cast<peri_dtype>(nb::cast<int>(parts[0]));
   out.dims = nb::cast<std::vector<int64_t>>(parts[1]);

@@ -22,8 +22,8 @@ T take(Result<T> result) {
   return std::move(*result);
 }
 
-// Callbacks during a call that runs without the interpreter's lock. An exception in a callback, and Ctrl-C, stop the
-// call if possible, and are raised again by check().
+// Callbacks during a call that runs without the interpreter's lock. An exception in a callback, and Ctrl-C, end the
+// call as what a function of the caller throws, and are raised again by check().
 class Callbacks {
  public:
   Callbacks(nb::object progress, nb::object stop) : progress_(std::move(progress)), stop_(std::move(stop)) {}
@@ -45,8 +45,8 @@ struct Log {
   static void tell(void* user, peri_log_level level, const char* message);
 };
 
-// Views of arrays, each (dtype, shape, address, bytes), (DLPack capsule, name of the port), or of texts (shape, list of
-// bytes); None gives an empty view. Arrays and texts stay alive during the call.
+// Views of arrays, each (dtype, shape, address, bytes), (DLPack capsule, name of the port, whether it is an output), or
+// of texts (shape, list of bytes); None gives an empty view. Arrays and texts stay alive during the call.
 struct Views {
   explicit Views(const nb::list& arrays);
   std::vector<View> all;

@@ -40,11 +40,17 @@ TEST_F(Terms, ReachTheBuildFromCxx) {
   o.io_dtype = "f8";
   EXPECT_TRUE(has(refused(o).text, "the option io_dtype is not an element type")) << refused(o).text;
   o = quick_;
+  o.settings = 3;
+  EXPECT_TRUE(has(refused(o).text, "settings is for tuning, and no_tune leaves it out")) << refused(o).text;
+  o.tune = true;
   o.settings = 65;
   EXPECT_TRUE(has(refused(o).text, "number of settings")) << refused(o).text;
   o = quick_;
   o.budget = -1;
   EXPECT_TRUE(has(refused(o).text, "tuning time in seconds")) << refused(o).text;
+  o.tune = true;
+  o.budget = 1e-9;
+  EXPECT_TRUE(has(refused(o).text, "expected 0, or 0.001 to 1e+06")) << refused(o).text;
   o = quick_;
   o.retune = true;
   EXPECT_TRUE(has(refused(o).text, "retune goes with neither")) << refused(o).text;
@@ -54,6 +60,10 @@ TEST_F(Terms, ReachTheBuildFromCxx) {
   o.tune = true;
   o.locked_path = folder_ + "/a.lock";
   EXPECT_TRUE(has(refused(o).text, "takes every choice from the lock file")) << refused(o).text;
+  o.budget = 0;
+  o.cache = true;
+  o.retune = true;
+  EXPECT_TRUE(has(refused(o).text, "the option retune is for tuning")) << refused(o).text;
 }
 
 TEST_F(Terms, AFileOfAnotherKindIsOverwrittenWhereThatIsAsked) {

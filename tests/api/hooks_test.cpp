@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 
 #include "tests/places.hpp"
@@ -127,6 +128,41 @@ TEST(Hooks, WhatTheyThrowIsToldByTheirNames) {
   EXPECT_EQ(engine.error().kind, PERI_ERROR_USAGE);
   EXPECT_NE(engine.error().text.find("'progress' threw an exception: no disk"), std::string::npos)
       << engine.error().text;
+}
+
+// An engine stands where the build writes: it stays as it was.
+TEST(Hooks, ABuildThatTheyEndByThrowingWritesNoFile) {
+  const std::string path = std::string(peri::tests::kBuildDir) + "/peri_hooks_test.engine";
+  peri::BuildOptions options;
+  options.tune = options.verify = false;
+  options.threads = 2;
+  options.engine_path = path;
+  options.lock_path = path + ".lock";
+  const auto good = peri::Engine::build(model(), options);
+  ASSERT_TRUE(good.ok()) << good.error().text;
+  const auto contents = [](const std::string& name) {
+    std::ifstream file(name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const std::vector<std::string> names = {path, path + ".proof", path + ".lock"};
+  std::vector<std::string> before;
+  for (const std::string& name : names) before.push_back(contents(name));
+  options.max_dims = {{"batch", 16}};  // another engine than the one there
+  for (const bool stop : {false, true}) {
+    peri::BuildOptions thrower = options;
+    if (stop)
+      thrower.stop = []() -> bool { throw std::runtime_error("no disk"); };
+    else
+      thrower.progress = [](size_t, size_t, const char*) { throw std::runtime_error("no disk"); };
+    const auto thrown = peri::Engine::build(model(), thrower);
+    ASSERT_FALSE(thrown.ok());
+    EXPECT_EQ(thrown.error().kind, PERI_ERROR_USAGE);
+    for (size_t k = 0; k < names.size(); ++k) {
+      EXPECT_FALSE(before[k].empty()) << names[k];
+      EXPECT_EQ(contents(names[k]), before[k]) << names[k];
+    }
+  }
+  for (const std::string& name : names) std::filesystem::remove(name);
 }
 
 TEST(Hooks, WhatReleaseThrowsEndsNothing) {

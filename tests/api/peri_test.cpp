@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 
 #include "tests/places.hpp"
 
@@ -98,6 +99,30 @@ TEST(PublicApi, SessionsOutliveTheirEngine) {
   engine = peri::Error{};
   Images images(2);
   EXPECT_TRUE(session->run({images.view()}).ok());
+}
+
+// Its pages are read while it runs: what is missing of them would be zeros, silently.
+TEST(PublicApi, AnEngineFileThatIsCutIsAnError) {
+  const std::string path = engine_path() + ".cut";
+  (void)digits();
+  std::filesystem::copy_file(engine_path(), path, std::filesystem::copy_options::overwrite_existing);
+  const auto whole = std::filesystem::file_size(path);
+  for (const uintmax_t left : {whole / 2, whole - 1}) {
+    std::filesystem::copy_file(engine_path(), path, std::filesystem::copy_options::overwrite_existing);
+    auto engine = peri::Engine::load(path);
+    ASSERT_TRUE(engine.ok()) << engine.error().text;
+    auto session = peri::Session::create(*engine);
+    Images images(1);
+    ASSERT_TRUE(session->run({images.view()}).ok());
+    std::filesystem::resize_file(path, left);
+    Images others(2);
+    const auto cut = session->run({others.view()});
+    ASSERT_FALSE(cut.ok()) << left;
+    EXPECT_EQ(cut.error().kind, PERI_ERROR_IO);
+    EXPECT_EQ(cut.error().file, path);
+    EXPECT_FALSE(peri::Session::create(*engine)->run({images.view()}).ok());
+  }
+  std::filesystem::remove(path);
 }
 
 // The error of a run with these inputs and outputs.

@@ -84,6 +84,30 @@ TEST(EqualSizes, ABroadcastThatNothingExplainsJoins) {
   EXPECT_EQ(inputs_of(imported(m)), "[n?,4] [n?,4]");
 }
 
+// Else a reshape to the smaller would leave elements out.
+TEST(EqualSizes, AReshapeToTheSizesOfAnotherInputJoins) {
+  const auto reshaped = [](const Dims& a, const Dims& b, int64_t keeps) {
+    pb::ModelProto m = model();
+    input(m, "a", a);
+    input(m, "b", b);
+    untyped_output(m, "y");
+    if (keeps) {
+      node(m, "Shape", {"b"}, {"s"});
+    } else {  // one size follows from the number of elements
+      set_int(node(m, "Shape", {"b"}, {"first"}), "end", 1);
+      initializer(m, "rest", {1}, std::string(8, '\xff'), pb::TensorProto::INT64);
+      set_int(node(m, "Concat", {"first", "rest"}, {"s"}), "axis", 0);
+    }
+    node(m, "Reshape", {"a", "s"}, {"y"});
+    return inputs_of(imported(m));
+  };
+  EXPECT_EQ(reshaped({"n"}, {"m"}, 1), "[n] [n]");
+  EXPECT_EQ(reshaped({"n", "6"}, {"m", "2", "3"}, 1), "[n,6] [n,2,3]");
+  EXPECT_EQ(reshaped({"n", "6"}, {"m", "2"}, 1), "[n,6] [m,2]") << "one is three of the other";
+  EXPECT_EQ(reshaped({"n", "k"}, {"m", "2"}, 1), "[n,k] [m,2]");
+  EXPECT_EQ(reshaped({"n", "6"}, {"m", "2"}, 0), "[n,6] [m,2]");
+}
+
 TEST(EqualSizes, ANodeThatNoResultNeedsJoinsNothing) {
   pb::ModelProto m = two("Add", {"n", "4"}, {"m", "4"});
   set_int(node(m, "Concat", {"a", "b"}, {"unused"}), "axis", 1);

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "onnx/tensor_file.hpp"
 #include "tests/onnx/models.hpp"
@@ -108,6 +109,22 @@ TEST_F(WeightsTest, ExternalDataCannotLeaveItsFolderOrLie) {
                            "folder.bin", "fifo.bin", "missing.bin", "//w.bin"})
     EXPECT_NE(external_error({{"location", name}}), "accepted") << name;
   EXPECT_NE(external_error({{"location", top_ + "/secret.bin"}}), "accepted");
+  // As a hub's cache has it: models--X/snapshots/REVISION/onnx/w.bin is a link into models--X/blobs.
+  fs::create_directories(top_ + "/blobs");
+  fs::copy_file(dir_ + "/w.bin", top_ + "/blobs/0a1b");
+  fs::copy_file(dir_ + "/w.bin", top_ + "/blobs/xyz");
+  fs::create_symlink("../secret.bin", top_ + "/blobs/0c");
+  for (const auto& [name, target] : std::map<std::string, std::string>{{"hub.bin", "../blobs/0a1b"},
+                                                                       {"sub/hub.bin", "../../blobs/0a1b"},
+                                                                       {"odd.bin", "../blobs/xyz"},
+                                                                       {"twice.bin", "../blobs/0c"},
+                                                                       {"trick.bin", "../blobs/../secret.bin"},
+                                                                       {"whole.bin", top_ + "/blobs/0a1b"}})
+    fs::create_symlink(target, dir_ + "/" + name);
+  EXPECT_EQ(external_error({{"location", "hub.bin"}}), "accepted");
+  EXPECT_TRUE(load(external({{"location", "hub.bin"}}), dir_ + "/sub").ok()) << "a model deeper in the snapshot";
+  for (const char* name : {"odd.bin", "twice.bin", "trick.bin", "whole.bin", "sub/hub.bin"})
+    EXPECT_NE(external_error({{"location", name}}).find("symlink"), std::string::npos) << name;
   const std::string escaped = external_error({{"location", "../secret.bin"}});
   EXPECT_NE(escaped.find("'w'"), std::string::npos) << escaped;
   for (const char* bad : {"-1", "x", "0x10", "1e3", "17", "18446744073709551615", "9223372036854775807", " 1", ""})

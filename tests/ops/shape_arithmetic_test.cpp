@@ -13,6 +13,25 @@ std::string content_of(std::string_view text) {
   return g->outputs[0]->content ? shape_text(*g->outputs[0]->content) : "unknown";
 }
 
+// One that the data decide may be 0: so is the result then, and else it is the larger; again with either it stays.
+TEST(ShapeArithmetic, SizesThatTheDataDecideAreBroadcast) {
+  const std::string head = "graph { input x: f32[n]; input s: i64[1]; c = constant_of_shape(s); ";
+  const std::string size = shape_of(head + "y = add(x, c); output y }");
+  for (const char* again : {"y = add(c, x);", "a = add(x, c); y = add(a, x);", "a = add(c, x); y = add(c, a);",
+                            "a = add(x, c); b = mul(a, a); d = add(x, b); y = add(d, c);"})
+    EXPECT_EQ(shape_of(head + again + " output y }"), size) << again;
+  for (const auto& [n, k, want] : {std::tuple{1, 3, 3}, {3, 1, 3}, {3, 3, 3}, {1, 0, 0}}) {
+    const std::vector<RefTensor> in = {floats({n}, std::vector<double>(static_cast<size_t>(n), 1)), ints({1}, {k})};
+    auto g = ir::parse_graph(head + "y = add(x, c); output y }");
+    ASSERT_TRUE(g.ok() && infer_graph(*g).ok());
+    const std::string data = (*g->find("c")->type.shape)[0].symbol_name();
+    const auto dims = eval(*g->find("y")->type.shape, DimBinding{{"n", n}, {data, k}});
+    ASSERT_TRUE(dims.ok()) << dims.error().text();
+    EXPECT_EQ((*dims)[0], want) << n << " and " << k;
+    EXPECT_EQ(run_text(head + "y = add(x, c); output y }", in)[0].dims[0], want);
+  }
+}
+
 TEST(ShapeArithmetic, ReshapeFromShapes) {
   // x.view(batch, sequence, heads, size): shape, slices, unsqueeze, concat.
   EXPECT_EQ(shape_of(R"(graph { input x: f32[b,s,768];

@@ -150,6 +150,19 @@ TEST(Values, CastsBetweenFormats) {
             (std::vector<std::string>{"0.1", "NaN", "-INF"}));
 }
 
+// Positions are asked of a value whose size the run decides: all of what it is made of is made.
+TEST(Values, PositionsOfSizesThatTheDataDecide) {
+  RefOptions options;
+  options.positions = {3};
+  const std::vector<RefTensor> n = {ints({1}, {2})};
+  const RefTensor y = run_text(
+      "graph { input n: i64[1]; c = constant_of_shape(n); const k: f32[1] = [5.0]; y = concat(c, c, k) {axis=0}; "
+      "output y }",
+      n, options)[0];
+  EXPECT_EQ(y.dims, (std::vector<int64_t>{5}));
+  EXPECT_EQ(y.f[3], 0);
+}
+
 TEST(Values, PaddingModes) {
   expect_floats(
       "graph { const x: f32[3] = [1.0, 2.0, 3.0]; const p: i64[2] = [4, 3]; y = pad(x, p) {mode=\"reflect\"}; output y "

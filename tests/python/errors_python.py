@@ -83,6 +83,9 @@ class Errors(Package):
             "seconds is not": lambda: self.engine.bench(seconds=-1),
             "neither seeds nor dims": lambda: self.engine.verify(IMAGES, seeds=[1]),
             "tune=False": lambda: peri.build(DIGITS, tune=False, retune=True),
+            "settings is for tuning, and tune=False leaves it out": lambda: peri.build(DIGITS, tune=False, settings=3),
+            "retune is for tuning, and locked": lambda: peri.build(DIGITS, retune=True, locked="l.lock"),
+            "expected 0, or 0.001 to 1e+06": lambda: peri.build(DIGITS, budget=1e-9),
         }  # fmt: skip
         for words, call in calls.items():
             with self.subTest(words=words):

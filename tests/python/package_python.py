@@ -238,6 +238,17 @@ class Interruptions(Package):
 
         self.raises(KeyError, lambda: peri.build(DIGITS, threads=1, cache=False, progress=progress), "mine")
 
+    def test_a_build_that_raises_leaves_the_engine_there(self):
+        def interrupt(*_):
+            signal.raise_signal(signal.SIGINT)
+
+        place = self.folder / "good.engine"
+        peri.build(DIGITS, output=place, **QUICK)
+        before = [file.read_bytes() for file in (place, self.folder / "good.engine.proof")]
+        for kind, hooks in ((ZeroDivisionError, {"progress": lambda *_: 1 / 0}), (ZeroDivisionError, {"stop": lambda: 1 / 0}), (KeyboardInterrupt, {"progress": interrupt})):
+            self.raises(kind, lambda: peri.build(DIGITS, threads=1, cache=False, output=place, **hooks))
+            self.assertEqual([file.read_bytes() for file in (place, self.folder / "good.engine.proof")], before)
+
     def test_a_stop_gives_the_best_so_far(self):
         engine = peri.build(DIGITS, threads=1, cache=False, stop=lambda: True)
         self.assertIn("interrupted", engine.describe().interrupted)

@@ -3,6 +3,7 @@ copies, forks and ends of the interpreter."""
 import array
 import asyncio
 import copy
+import ctypes
 import locale
 import os
 import pickle
@@ -19,6 +20,17 @@ from peri import arrays
 from onnx import TensorProto, helper
 
 from shared import DIGITS, IMAGES, QUICK, Foreign, Package
+
+
+class Versioned:
+    """An array of another library that gives this capsule, and notes how it was asked."""
+
+    def __init__(self, capsule):
+        self.capsule, self.asked = capsule, None
+
+    def __dlpack__(self, **asked):
+        self.asked = asked
+        return self.capsule
 
 
 class Values(Package):
@@ -92,13 +104,47 @@ class Values(Package):
         self.assertIsInstance(error.__cause__, BufferError)
         self.raises(peri.UsageError, lambda: self.engine.run(IMAGES, outputs={"logits": ReadOnly(np.zeros((8, 10), np.float32))}), "'logits': its __dlpack__ fails")
 
+    def test_versioned_capsules(self):
+        fixed = IMAGES.copy()
+        fixed.flags.writeable = False
+        given = Versioned(fixed.__dlpack__(max_version=(1, 0)))  # NumPy exports what is read-only in no other way
+        np.testing.assert_array_equal(self.engine.run(given)["logits"], self.logits)
+        self.assertEqual(given.asked, {"max_version": (1, 0)})
+        place = np.zeros((8, 10), np.float32)
+        self.engine.run(IMAGES, outputs={"logits": Versioned(place.__dlpack__(max_version=(1, 0)))})
+        np.testing.assert_array_equal(place, self.logits)
+
+    def test_read_only_memory_takes_no_output(self):
+        place = np.zeros((8, 10), np.float32)
+        place.flags.writeable = False
+        exported = place.__dlpack__(max_version=(1, 0))
+        self.raises(peri.UsageError, lambda: self.engine.run(IMAGES, outputs={"logits": Versioned(exported)}), "'logits': the memory of this output is read-only")
+
+        class Immutable(Foreign):  # as JAX has it: its capsules have no version, its other protocols say that it is read-only
+            def __array__(self, dtype=None, copy=None):
+                fixed = self.array.view()
+                fixed.flags.writeable = False
+                return fixed
+
+        class OnDevice(Foreign):
+            __cuda_array_interface__ = {"data": (0, True)}
+
+        for kind in (Immutable, OnDevice):
+            mine = np.zeros((8, 10), np.float32)
+            self.raises(peri.UsageError, lambda: self.engine.run(IMAGES, outputs={"logits": kind(mine)}), "'logits': the memory of this output is read-only")
+            self.assertFalse(mine.any())
+            np.testing.assert_array_equal(self.engine.run(kind(IMAGES))["logits"], self.logits)
+
     def test_errors_of_arrays_name_their_port(self):
         used = IMAGES.copy().__dlpack__()
         again = type("Again", (), {"__dlpack__": lambda self, **_: used, "__dlpack_device__": lambda self: (1, 0)})
         np.from_dlpack(again())
         self.raises(peri.UsageError, lambda: self.engine.run(again()), "'image': its __dlpack__ gives a capsule that is used up, or of another version")
-        newer = type("Newer", (), {"__dlpack__": lambda self, **_: IMAGES.__dlpack__(max_version=(1, 0))})
-        self.raises(peri.UsageError, lambda: self.engine.run(newer()), "'image': its __dlpack__ gives a capsule")
+        newer = IMAGES.__dlpack__(max_version=(1, 0))
+        pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        ctypes.c_uint32.from_address(pointer_of(newer, b"dltensor_versioned")).value = 2
+        self.raises(peri.UsageError, lambda: self.engine.run(Versioned(newer)), "'image': its __dlpack__ gives a capsule of another version")
         error = self.raises(peri.UsageError, lambda: self.engine.run(Foreign(IMAGES[:, :, :, ::2])), "'image': axis 3 of a DLPack tensor has stride 2")
         self.assertEqual(error.node, "image")
         self.raises(peri.UnsupportedError, lambda: self.engine.run(IMAGES, outputs={"logits": Foreign(np.zeros((8, 10), np.complex64))}), "'logits': a DLPack element type")

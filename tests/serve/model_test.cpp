@@ -149,7 +149,7 @@ struct Shared {
   }
   CallPtr submit(int64_t timeout_ns = 0) {
     const CallPtr call = call_of(1, [this](const Answer& a) {
-      ++(!a.error ? answered : a.failure == FailureReason::kTimeout ? late : cancelled);
+      ++(!a.error ? answered : a.failure == FailureReason::kCutRun ? late : cancelled);
     });
     call->timeout_ns = timeout_ns;
     model->submit(call);

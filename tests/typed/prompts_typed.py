@@ -67,6 +67,10 @@ class Prompts(Typed):
         (folder / "1_Pooling/config.json").write_text(json.dumps(pooling))
         engine, said = self.build(folder)
         self.assertIn("is not put before texts", said)
+        for command in (("run", folder, "--text", "rests"), ("verify", folder, "--seed", "1"), ("bench", folder, "--seconds", "0.1")):
+            r = self.peri(*command, "--no-tune", "--quiet")
+            self.assertEqual(r.returncode, 0, r.stderr.decode())
+            self.assertIn("is not put before texts", r.stderr.decode(), "a note of the import is told wherever a model is built")
         bare, _ = self.build(self.folder_with("bare"), "bare.engine")
         self.assertTrue((self.embedding(engine, "rests") == self.embedding(bare, "rests")).all())
 

@@ -48,8 +48,11 @@ class Cut(Served):
     def progress(self):
         return self.metric("peri_progress_total")
 
+    def failed(self, reason):
+        return self.metric("nv_inference_request_failure", f',reason="{reason}"')
+
     def left(self):
-        return self.metric("nv_inference_request_failure", ',reason="CANCELED"')
+        return self.failed("CANCELED")
 
     def iterates(self):
         """A run is in the loop: it counts further, by more than the steps of any short request."""
@@ -95,6 +98,18 @@ class Cut(Served):
         self.assertEqual(status, 503)
         self.assertLess(time.monotonic() - begun, SOON)
         self.free()
+        self.assertEqual((self.failed("REJECTED"), self.failed("OTHER")), (0, 1))
+
+    def test_a_request_whose_time_is_over_while_it_waits(self):
+        """It is counted as one that the scheduler rejects, as of Triton."""
+        self.put("count", graph=self.counting(), config=ONE + "dynamic_batching { default_queue_policy { allow_timeout_override: true } }")
+        self.serve()
+        client = self.asking(ENDLESS)
+        self.iterates()
+        status, said = self.infer("count", self.request(3, timeout=1000))
+        self.assertIn("Request timeout expired", said["error"])
+        self.assertEqual((status, self.failed("REJECTED"), self.failed("OTHER")), (503, 1, 0))
+        client.close()
 
     def test_the_limit_of_a_loop_is_told_as_the_servers(self):
         """A client has no --max-iterations to give."""

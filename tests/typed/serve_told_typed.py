@@ -182,6 +182,18 @@ model_warmup [ { name: "w" batch_size: 2 count: 3 inputs { key: "x" value { data
         self.assertIn(f"loaded sizes version 1: {note}", self.log.read_text())
         self.assertNotIn("dims", json.loads(self.ask("GET", "/v2/models/plain/config")[1])["parameters"].__str__())
 
+    def test_the_notes_of_an_import(self):
+        """At the start that builds the model, and at the next, which takes the engine kept."""
+        (self.repository / "sizes/1").mkdir(parents=True)
+        onnx.save(parser.parse_model(SIZES), self.repository / "sizes/1/model.onnx")
+        for start in ("builds", "loads"):
+            self.serve()
+            note = json.loads(self.ask("GET", "/v2/models/sizes/config")[1])["parameters"]["peri_note"]["string_value"]
+            self.stop()
+            self.assertRegex(note, "'q' is the dimension 'p', as node '[^']+' requires", start)
+            self.assertEqual(note.count("is the dimension"), 1, note)
+            self.assertIn(f"loaded sizes version 1: {note}", self.log.read_text())
+
     def test_quiet_keeps_warnings_and_errors(self):
         self.put("add")
         (self.repository / "broken/1").mkdir(parents=True)

@@ -195,7 +195,7 @@ class Watch(Served):
         self.stop()
         kept = self.repository / "add/batching.1.json"
         said = json.loads(kept.read_text())
-        self.assertEqual((said["format"], said["objective"]), ("peri batching 2", "p99=2000ms"))
+        self.assertEqual((said["format"], said["objective"]), ("peri batching 3", "p99=2000ms"))
         self.assertLessEqual(said["quantile_ms"], 2000)
         self.assertIn(f"{kept}: batches of up to {said['max_batch_size']} rows", self.log.read_text())
         self.assertIn("plain version 1: not tuned", self.log.read_text())
@@ -204,8 +204,16 @@ class Watch(Served):
         self.serve()
         config = json.loads(self.ask("GET", "/v2/models/add/config")[1])
         self.assertEqual(config["parameters"]["peri_batch_sizes"]["string_value"].split(",")[-1], "3")
+        self.assertEqual(config["dynamic_batching"]["max_queue_delay_microseconds"], 7000, "the delay in force")
         self.stop()
         self.assertIn("a delay of 7 ms", self.log.read_text())
+        self.put("add", config=BATCHED.replace("200", "300"))
+        self.serve()
+        config = json.loads(self.ask("GET", "/v2/models/add/config")[1])
+        self.assertEqual(config["dynamic_batching"]["max_queue_delay_microseconds"], 300, "the configuration was changed behind the search")
+        self.stop()
+        self.assertIn("is of other files, batch settings of its configuration, instances or another machine: not used", self.log.read_text())
+        self.put("add", config=BATCHED)
         time.sleep(0.02)
         self.repository = shutil.copytree(self.repository, self.folder / "copy", copy_function=shutil.copyfile)  # the same bytes, at another time
         self.serve()
@@ -214,8 +222,32 @@ class Watch(Served):
         self.put("add", config=BATCHED, add=2.0)
         self.serve()
         self.stop()
-        self.assertIn("is of other files, instances or another machine: not used", self.log.read_text())
+        self.assertIn("is of other files, batch settings of its configuration, instances or another machine: not used", self.log.read_text())
         self.assertIn("p99=20ms", self.ends(2, "serve", "--model-repository", self.repository, "--tune", "fast"))
+
+    def test_tune_keeps_the_files_of_others(self):
+        self.put("add", config=BATCHED)
+        tune = ("--tune", "p99=2000ms", "--tune-secs", "0.05")
+        mine, kept = self.folder / "mine.json", self.repository / "add/batching.1.json"
+        mine.write_text('{"mine": 1}')
+        for link in (False, True):
+            kept.unlink(missing_ok=True)
+            if link:
+                kept.symlink_to(mine)
+            else:
+                shutil.copy(mine, kept)
+            self.serve(*tune)
+            self.stop()
+            self.assertEqual((kept.read_text(), mine.read_text(), kept.is_symlink()), ('{"mine": 1}', '{"mine": 1}', link))
+            told = self.log.read_text()
+            self.assertIn(f"what was found is not kept: {kept}: will not be overwritten", told)
+            self.assertIn("add version 1: batches of up to", told)
+            self.assertNotIn(f"{kept}: batches of up to", told)
+        mine.write_text("")
+        self.serve(*tune)
+        self.stop()
+        self.assertTrue(kept.is_symlink())
+        self.assertEqual(json.loads(mine.read_text())["format"], "peri batching 3")
 
     def test_profiles(self):
         self.put("add")

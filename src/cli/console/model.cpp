@@ -242,6 +242,7 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
     if (progress) progress->clear();
     if (!made.ok()) return std::move(made).error();
     out.compiled = std::move(made->built.compiled);
+    for (const std::string& note : out.compiled->notes) say("note: " + note);
     runtime::EngineOptions options = build::run_options_of(out.compiled->program, threads, request.device);
     options.max_iterations = request.max_iterations;
     PERI_ASSIGN(out.engine, build::assemble(&*out.compiled, std::move(options)));

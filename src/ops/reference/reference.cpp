@@ -128,6 +128,12 @@ int asked_in_part(const ir::Graph& graph, const ir::Node& n, const Wanted& wante
   return only >= 0 && wanted.contains(n.outputs[static_cast<size_t>(only)]) ? only : -1;
 }
 
+// Whether all shapes of the node are numbers, as positions in them require.
+bool has_sizes(const ir::Node& n) {
+  const auto sized = [](const ir::Value* v) { return !v || (v->type.shape && is_const(*v->type.shape)); };
+  return std::all_of(n.inputs.begin(), n.inputs.end(), sized) && std::all_of(n.outputs.begin(), n.outputs.end(), sized);
+}
+
 // Pulls positions of the only output back through the graph, last node first.
 Wanted pull_positions(const ir::Graph& graph, const std::vector<int64_t>& positions) {
   Wanted wanted;
@@ -143,7 +149,7 @@ Wanted pull_positions(const ir::Graph& graph, const std::vector<int64_t>& positi
       const ir::Value* v = n.inputs[port];
       if (!v || !v->producer || whole[v]) continue;  // what is given is there as a whole
       std::vector<int64_t> needed;
-      if (!some || !op || !op->pull || !op->pull(n, port, wanted.at(from), &needed)) {
+      if (!some || !op || !op->pull || !has_sizes(n) || !op->pull(n, port, wanted.at(from), &needed)) {
         whole[v] = true;
         wanted.erase(v);
         continue;

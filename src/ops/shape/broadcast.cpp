@@ -2,13 +2,27 @@
 #include "ops/shape/broadcast.hpp"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 namespace peri::ops {
 
 namespace {
-// The size of an input that may be empty.
-bool is_given_from_zero(const Dim& d) {
-  return d.is_symbol() && !provably_at_least(d, 1) && !d.symbol_name().starts_with(kDataDim);
+// A size that may be 0: of an input that may be empty, or one that the data decide.
+bool is_given_from_zero(const Dim& d) { return d.is_symbol() && !provably_at_least(d, 1); }
+
+// Of a size of at least 1 and one that may be 0.
+Dim larger_or_none(const Dim& some, const Dim& other) { return max(some, other) * min(other, Dim(1)); }
+// Whether `d` was made of `part` and another size by that, where the data decide one of them.
+bool was_broadcast(const Dim& d, const Dim& part) {
+  std::set<std::string> names;
+  if (!d.is_const() && !d.is_symbol()) d.collect_symbols(names);
+  const bool of_data = part.is_symbol() && part.symbol_name().starts_with(kDataDim);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    if (name.starts_with(kDataDim) == of_data) return false;
+    const Dim other = Dim::symbol(name);
+    return d == (of_data ? larger_or_none(other, part) : larger_or_none(part, other));
+  });
 }
 
 Result<Dim> broadcast_dim(const Dim& a, const Dim& b) {
@@ -19,14 +33,16 @@ Result<Dim> broadcast_dim(const Dim& a, const Dim& b) {
         .expecting("equal dimensions or 1")
         .but_found(a.text() + " against " + b.text());
   // One side is a number > 1: the symbol must be 1 or that number, and the result is the number in both cases. Two
-  // expressions are equal, or one of them is 1 in a run: the result is the larger, or 0 where one of them is. A size
-  // that depends on the data is one size under two names, as two that may be 0 are.
+  // expressions are equal, or one of them is 1 in a run: the result is the larger, or 0 where one of them is. Two that
+  // may be 0 are one size under two names.
   if (a.is_const()) return a;
   if (b.is_const()) return b;
   const bool some_a = provably_at_least(a, 1), some_b = provably_at_least(b, 1);
   if (some_a && some_b) return max(a, b);
-  if (some_a && is_given_from_zero(b)) return max(a, b) * min(b, Dim(1));
-  if (some_b && is_given_from_zero(a)) return max(a, b) * min(a, Dim(1));
+  if (some_a && is_given_from_zero(b)) return larger_or_none(a, b);
+  if (some_b && is_given_from_zero(a)) return larger_or_none(b, a);
+  if (was_broadcast(b, a)) return b;
+  if (was_broadcast(a, b)) return a;
   return a.is_symbol() || !b.is_symbol() ? a : b;
 }
 }  // namespace

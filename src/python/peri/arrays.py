@@ -62,14 +62,35 @@ def _described(array: np.ndarray, name: str, dtype: str) -> tuple[Any, ...]:
     return _number_of(array, name), array.shape, array.__array_interface__["data"][0], math.prod(array.shape) * array.itemsize
 
 
-def _capsule_of(value: Any, name: str) -> tuple[Any, Any]:
+def _exported(value: Any) -> Any:
     try:
-        capsule = value.__dlpack__()
+        return value.__dlpack__(max_version=(1, 0))
+    except TypeError:  # of a library from before there were versions
+        return value.__dlpack__()
+
+
+def _capsule_of(value: Any, name: str, writes: bool) -> tuple[Any, Any]:
+    try:
+        capsule = _exported(value)
     except Exception as error:  # depends on the library: BufferError if read-only or with gradients
         raise wrong_usage(f"its __dlpack__ fails: {error}", node=name, expected="a DLPack tensor", found=type(value).__name__) from error
     if type(capsule).__name__ != "PyCapsule":
         raise wrong_usage("its __dlpack__ gives no capsule", node=name, expected="a DLPack tensor", found=type(capsule).__name__)
-    return (capsule, name), capsule
+    return (capsule, name, writes), capsule
+
+
+def _is_read_only(value: Any) -> bool:
+    """Whether memory is read-only by another protocol than DLPack, whose capsules without a version cannot say it."""
+    try:
+        on_device = value.__cuda_array_interface__
+    except Exception:  # depends on the library: it is on the host, or has gradients
+        on_device = None
+    if on_device is not None:
+        return bool(on_device["data"][1])
+    try:
+        return _has_type(value) and not np.asarray(value).flags.writeable
+    except Exception:  # depends on the library: it lies on a device, or has a type that NumPy lacks
+        return False
 
 
 def _check_mask(array: np.ndarray, name: str) -> None:
@@ -135,7 +156,7 @@ def given(value: Any, name: str, dtype: str) -> tuple[Any, Any]:
             value = value.detach()
         if hasattr(value, "is_contiguous") and not value.is_contiguous():
             value = value.contiguous()
-        return _capsule_of(value, name)
+        return _capsule_of(value, name, writes=False)
     try:
         if _has_type(value):
             array = np.asarray(value, order="C")
@@ -166,4 +187,6 @@ def place(value: Any, name: str, dtype: str, shape: tuple[int, ...], dims: tuple
         raise wrong_usage("an output goes to an array", node=name, found=type(value).__name__)
     if hasattr(value, "is_contiguous") and not value.is_contiguous():
         raise wrong_usage("the memory of this output is not contiguous", node=name)
-    return _capsule_of(value, name)
+    if _is_read_only(value):
+        raise wrong_usage("the memory of this output is read-only", node=name, found=type(value).__name__)
+    return _capsule_of(value, name, writes=True)

@@ -21,11 +21,15 @@ static void write_queue(const QueueConfig& q, JsonWriter& w) {
   w.field("allow_timeout_override", q.allow_timeout_override).field("max_queue_size", q.max_queue_size).end_object();
 }
 
+// The delay and the preferred sizes are those in force: a search for them may have found others than are stated.
 static void write_batching(const Served& served, JsonWriter& w) {
   const BatchingConfig& b = *served.config.batching;
+  const QueuePolicy& queue = served.model->options().queue;
+  const bool batches = !queue.sizes.empty();
   w.key("dynamic_batching").begin_object().key("preferred_batch_size").begin_array();
-  for (const int64_t p : b.preferred) w.value(p);
-  w.end_array().field("max_queue_delay_microseconds", b.max_queue_delay_us);
+  for (const int64_t p : batches ? queue.preferred : b.preferred) w.value(p);
+  w.end_array();
+  w.field("max_queue_delay_microseconds", batches ? queue.max_delay_ns / 1000 : b.max_queue_delay_us);
   w.field("preserve_ordering", b.preserve_ordering).field("priority_levels", b.priority_levels);
   w.field("default_priority_level", b.default_priority_level).key("default_queue_policy");
   write_queue(b.queue, w);

@@ -42,11 +42,17 @@ void triton_families(Text& t) {
   plain_counter(t, "nv_inference_request_success", "Number of successful inference requests",
                 [](const Row& r) { return r.s.success.count; });
   t.family("nv_inference_request_failure", "unknown", "Number of failed inference requests");
-  constexpr const char* kReasons[kFailureReasons] = {"REJECTED", "CANCELED", "OTHER", "BACKEND"};
-  for (const Row& r : t.rows())
-    for (int k = 0; k < kFailureReasons; ++k)
-      t.line("nv_inference_request_failure", r.labels + ",reason=\"" + kReasons[k] + "\"",
-             r.s.failures[static_cast<size_t>(k)]);
+  for (const Row& r : t.rows()) {
+    const auto line = [&](const char* reason, std::initializer_list<FailureReason> counted) {
+      uint64_t count = 0;
+      for (const FailureReason each : counted) count += r.s.failures[static_cast<size_t>(each)];
+      t.line("nv_inference_request_failure", r.labels + ",reason=\"" + reason + "\"", count);
+    };
+    line("REJECTED", {FailureReason::kRejected, FailureReason::kTimeout});  // by the scheduler
+    line("CANCELED", {FailureReason::kCanceled});
+    line("OTHER", {FailureReason::kCutRun});
+    line("BACKEND", {FailureReason::kBackend});
+  }
   plain_counter(t, "nv_inference_count", "Number of inferences performed", [](const Row& r) { return r.s.rows; });
   plain_counter(t, "nv_inference_exec_count", "Number of model executions performed",
                 [](const Row& r) { return r.s.executions; });

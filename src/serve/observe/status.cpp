@@ -29,7 +29,7 @@ void write_model(JsonWriter& w, const Served& served) {
   w.field("max_delay_us", queue.max_delay_ns / 1000);
   w.field("success", s.success.count).field("rows", s.rows).field("executions", s.executions);
   w.key("failures").begin_object();
-  constexpr const char* kReasons[kFailureReasons] = {"rejected", "cancelled", "timeout", "backend"};
+  constexpr const char* kReasons[kFailureReasons] = {"rejected", "cancelled", "timeout", "backend", "run timeout"};
   for (size_t k = 0; k < kFailureReasons; ++k) w.field(kReasons[k], s.failures[k]);
   w.end_object().key("cuts").begin_object();
   for (size_t k = 0; k < kCutReasons; ++k) w.field(cut_reason_name(static_cast<CutReason>(k)), s.cuts[k]);

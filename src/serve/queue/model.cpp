@@ -313,7 +313,7 @@ void Model::finish(Batch& batch, Result<std::vector<Tensor>> outputs) {
       a.error = parts.error();
     }
     if (a.error && ended_early && !c->gone) {
-      refuse(c, FailureReason::kTimeout, time_over());
+      refuse(c, FailureReason::kCutRun, time_over());
       continue;
     }
     if (a.error) {

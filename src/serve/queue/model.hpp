@@ -89,7 +89,7 @@ class Model {
 
   void submit(const CallPtr& call);
   // Drops a call that has not begun, which is answered with kCanceled. A run is asked to end once each of its calls is
-  // cancelled or over its own time limit; that of one over it is answered with kTimeout.
+  // cancelled or over its own time limit; that of one over it is answered with kCutRun.
   void cancel(const CallPtr& call);
 
   ModelStatistics statistics() const;

@@ -19,8 +19,14 @@ struct CountedTime {
   }
 };
 
-enum class FailureReason : uint8_t { kRejected, kCanceled, kTimeout, kBackend };
-constexpr int kFailureReasons = 4;
+enum class FailureReason : uint8_t {
+  kRejected,
+  kCanceled,
+  kTimeout,  // its time was over while it waited
+  kBackend,
+  kCutRun,  // its time was over while it ran
+};
+constexpr int kFailureReasons = 5;
 
 struct ModelStatistics {
   int64_t last_inference_ms = 0;  // of the epoch

@@ -10,7 +10,10 @@
 
 namespace peri::serve {
 
-static constexpr std::string_view kFormat = "peri batching 2";
+static constexpr std::string_view kFormat = "peri batching 3";
+
+const FileKind kTuningFile{"a result of peri serve --tune",
+                           [](std::string_view head) { return head.starts_with("{\n \"format\": \"peri batching "); }};
 
 std::string Objective::text() const { return format("p%g=%gms", quantile * 100, static_cast<double>(ns) * 1e-6); }
 
@@ -41,6 +44,10 @@ std::string kept_tuning_json(const KeptTuning& t) {
   JsonWriter w(1);
   w.begin_object().field("format", kFormat).field("objective", t.objective).field("files", hex64(t.files));
   w.field("instances", t.slots).field("machine", t.machine);
+  w.key("configuration").begin_object().field("max_batch_size", t.stated.most_rows);
+  w.field("max_queue_delay_microseconds", t.stated.delay_us).key("preferred_batch_size").begin_array();
+  for (const int64_t size : t.stated.preferred) w.value(size);
+  w.end_array().end_object();
   write_point(w, t.best);
   w.key("tried").begin_array();
   for (const TunedPoint& p : t.tried) {
@@ -64,6 +71,17 @@ static Result<TunedPoint> read_point(const Json& json) {
   return out;
 }
 
+static Result<StatedBatching> read_stated(const Json& json) {
+  StatedBatching out;
+  PERI_ASSIGN(out.most_rows, json.get_int("max_batch_size"));
+  PERI_ASSIGN(out.delay_us, json.get_int("max_queue_delay_microseconds"));
+  PERI_ASSIGN(const auto* preferred, json.get_array("preferred_batch_size"));
+  for (const Json& size : *preferred) {
+    PERI_ASSIGN(out.preferred.emplace_back(), size.as_int());
+  }
+  return out;
+}
+
 static Result<KeptTuning> parse_kept(std::string_view text) {
   PERI_ASSIGN(const Json json, parse_json(text, {8, 1 << 20, 10000}));
   PERI_ASSIGN(const std::string_view kind, json.get_string("format"));
@@ -77,6 +95,9 @@ static Result<KeptTuning> parse_kept(std::string_view text) {
   if (std::from_chars(files.data(), files.data() + files.size(), out.files, 16).ec != std::errc())
     return invalid("'files' is not a number");
   PERI_ASSIGN(out.slots, json.get_int("instances"));
+  const Json* const stated = json.find("configuration");
+  if (!stated) return invalid("'configuration' is missing");
+  PERI_ASSIGN(out.stated, read_stated(*stated));
   PERI_ASSIGN(out.best, read_point(json));
   PERI_ASSIGN(const auto* tried, json.get_array("tried"));
   for (const Json& p : *tried) {

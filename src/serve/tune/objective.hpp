@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_uses.hpp"
 #include "base/result.hpp"
 
 namespace peri::serve {
@@ -30,14 +31,23 @@ struct TunedPoint {
   int64_t quantile_ns = 0;  // latency at that rate
 };
 
+// What config.pbtxt says of batches, from which a search begins.
+struct StatedBatching {
+  int64_t most_rows = 0, delay_us = 0;
+  std::vector<int64_t> preferred;
+  bool operator==(const StatedBatching&) const = default;
+};
+
 struct KeptTuning {
   std::string objective;
+  StatedBatching stated;
   uint64_t files = 0;  // a hash of the version's files, by their content
   int64_t slots = 1;
   std::string machine;  // its processors
   TunedPoint best;
   std::vector<TunedPoint> tried;
 };
+extern const FileKind kTuningFile;
 std::string kept_tuning_json(const KeptTuning& tuning);
 Result<KeptTuning> read_kept_tuning(const std::string& path);
 // "16 rows, 1.5 ms: 1200 a second with p99=20ms at 18.2 ms"

@@ -133,6 +133,11 @@ void Tuner::say(const LoadOrder& order, const std::string& what) const {
   if (options_.say) options_.say(order.name + " version " + std::to_string(order.version) + ": " + what);
 }
 
+static StatedBatching stated_in(const ModelConfig& config) {
+  if (!config.batching) return {config.max_batch_size, 0, {}};
+  return {config.max_batch_size, config.batching->max_queue_delay_us, config.batching->preferred};
+}
+
 Result<KeptTuning> Tuner::search(const LoadOrder& order, const Loaded& loaded, const ModelOptions& options) const {
   const StopScope stop(options_.stop);
   PERI_ASSIGN(const std::vector<Tensor> row, first_row(loaded.canary.inputs));
@@ -153,13 +158,22 @@ Result<KeptTuning> Tuner::search(const LoadOrder& order, const Loaded& loaded, c
   PERI_ASSIGN(out.files, content_of(order.path));
   out.slots = s.slots;
   out.machine = options_.machine;
+  out.stated = stated_in(order.config);
   return out;
 }
 
-// Whether a result is of the files that are loaded.
+// Whether a result is of the files that are loaded, and of what their configuration says now.
 static bool is_of(const LoadOrder& order, const KeptTuning& kept) {
+  if (kept.stated != stated_in(order.config)) return false;
   const auto files = content_of(order.path);
   return files.ok() && *files == kept.files;
+}
+
+// Links are followed, and a file of another kind stays.
+static Status keep(const std::string& path, const KeptTuning& found) {
+  if (Status may = check_replaces(path, kTuningFile, false); !may.ok())
+    return std::move(may).error().advise("move it elsewhere");
+  return write_named_file(path, kept_tuning_json(found));
 }
 
 void Tuner::settle(const std::string& folder, const LoadOrder& order, const Loaded& loaded,
@@ -174,16 +188,18 @@ void Tuner::settle(const std::string& folder, const LoadOrder& order, const Load
     if (wanted) say(order, "not tuned: it has sequences, or its clients see other tensors than the model has");
     return;
   }
-  const auto use = [&](const KeptTuning& t) {
+  const auto use = [&](const KeptTuning& t, bool kept) {
     options->queue = with_settings(std::move(options->queue), t.best.settings);
-    say(order, path + ": " + tuning_text(t));
+    say(order, (kept ? path + ": " : "") + tuning_text(t));
   };
   if (auto kept = read_kept_tuning(path); kept.ok()) {
     const bool same = kept->slots == loaded.servable->slots() && kept->machine == options_.machine &&
                       (!wanted || kept->objective == options_.objective->text()) && is_of(order, *kept);
-    if (same) return use(*kept);
+    if (same) return use(*kept, true);
     if (!wanted)
-      say(order, path + " is of other files, instances or another machine: not used; peri serve --tune " +
+      say(order, path +
+                     " is of other files, batch settings of its configuration, instances or another machine: not used; "
+                     "peri serve --tune " +
                      shell_word(kept->objective) + " makes it anew");
   } else if (kept.error().kind != ErrorKind::kIo) {
     say(order, "not used: " + kept.error().text());
@@ -192,9 +208,9 @@ void Tuner::settle(const std::string& folder, const LoadOrder& order, const Load
   say(order, "looking for the batch size and delay of " + options_.objective->text());
   const auto found = contained([&] { return search(order, loaded, *options); });
   if (!found.ok()) return say(order, "not tuned: " + found.error().text());
-  if (const Status s = write_file_atomic(path, kept_tuning_json(*found)); !s.ok())
-    say(order, "what was found is not kept: " + s.error().text());
-  use(*found);
+  const Status kept = keep(path, *found);
+  if (!kept.ok()) say(order, "what was found is not kept: " + kept.error().text());
+  use(*found, kept.ok());
 }
 
 }  // namespace peri::serve

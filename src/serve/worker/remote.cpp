@@ -1,5 +1,5 @@
 // A few short runs are sent beyond the number of slots, so that the worker finds the next one before the server has
-// processed the last answer.
+// processed the last answer; not behind a run that takes long, as they can neither time out nor run elsewhere there.
 #include "serve/worker/remote.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace peri::serve {
 
 namespace {
-constexpr int64_t kAheadNs = 150000;
+constexpr int64_t kAheadNs = 150000, kLongNs = 1000000;
 constexpr int kMaxAhead = 31, kMaxAheadOfBatches = 1;
 constexpr size_t kKeptSizes = 256;
 }  // namespace
@@ -33,7 +33,7 @@ int RemoteServable::slots() const {
   if (!fault_.empty()) return 1;
   if (!link_) return now_ns() - down_since_ns_ > patience_ns_ ? 1 : 0;
   const int64_t lately = lately_ns_.load(std::memory_order_relaxed);
-  if (lately < 0) return slots_;
+  if (lately < 0 || (!tickets_.empty() && now_ns() - heard_ns_ > kLongNs)) return slots_;
   const int64_t ahead = std::min<int64_t>(kAheadNs / std::max<int64_t>(lately, 1), most_ahead_);
   return slots_ + static_cast<int>(ahead);
 }
@@ -92,6 +92,7 @@ bool RemoteServable::send(const Held& request, const std::shared_ptr<Link>& link
     const std::lock_guard<std::mutex> lock(mutex_);
     run.reply_bytes = reply_bytes(run.key);
     faulty = !fault_.empty();
+    if (tickets_.empty()) heard_ns_ = now_ns();
     if (!faulty) tickets_[request.ticket] = 0;
   }
   if (faulty) {
@@ -148,6 +149,7 @@ void RemoteServable::forget(uint64_t ticket, const RunSeen& seen) {
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   tickets_.erase(ticket);
+  heard_ns_ = now_ns();
   if (seen.bytes == 0) return;
   if (replies_.size() >= kKeptSizes && replies_.count(seen.key) == 0) replies_.clear();
   replies_[seen.key] = seen.bytes;

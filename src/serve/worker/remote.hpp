@@ -70,6 +70,7 @@ class RemoteServable final : public runtime::Servable, public std::enable_shared
   std::string fault_;
   std::vector<Held> held_;                          // until there is a link, or it is known that none will come
   std::unordered_map<uint64_t, uint64_t> tickets_;  // of requests in progress on the link
+  int64_t heard_ns_ = 0;  // when the last of them was answered, or, if none was, the first was sent
   std::unordered_map<uint64_t, uint64_t> replies_;  // answer sizes by key
   std::mutex room_mutex_;
   std::function<void()> room_;

@@ -94,6 +94,7 @@ TEST(Tune, ObjectivesAndWhatIsKept) {
   t.files = 0xfedcba9876543210ull;
   t.slots = 2;
   t.machine = "some";
+  t.stated = {16, 500, {4, 8}};
   t.best = {{16, 1500000}, 1200.5, 18200000};
   t.tried = {t.best, {{8, 0}, 1000, 1000000}};
   const std::string path = std::string(tests::kBuildDir) + "/batching-test.json";
@@ -101,10 +102,12 @@ TEST(Tune, ObjectivesAndWhatIsKept) {
   const auto read = read_kept_tuning(path);
   ASSERT_TRUE(read.ok()) << read.error().text();
   EXPECT_EQ(read->files, t.files);
+  EXPECT_EQ(read->stated, t.stated);
+  EXPECT_TRUE(check_replaces(path, kTuningFile, false).ok());
   EXPECT_EQ(read->best.settings, t.best.settings);
   EXPECT_EQ(read->tried.size(), 2u);
   EXPECT_EQ(kept_tuning_json(*read), kept_tuning_json(t));
-  for (const char* bad : {"{}", "", "{\"format\":\"peri batching 2\"}"}) {
+  for (const char* bad : {"{}", "", "{\"format\":\"peri batching 3\"}"}) {
     ASSERT_TRUE(write_file_atomic(path, bad).ok());
     EXPECT_NE(read_kept_tuning(path).error().text().find("batching-test.json"), std::string::npos);
   }
