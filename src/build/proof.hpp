@@ -38,7 +38,8 @@ Grounds grounds_of(const Built& built);
 // A step's object in the proof.
 void write_step(JsonWriter& w, const lower::StepReport& step, const Grounds& grounds);
 
-// When the whole engine was judged, in words.
+// When the whole engine was judged, in words; at a limit of the model, or of this machine, it was not.
+constexpr const char* kNotJudged = "no";
 std::string judged_when(const judge::EngineVerdict& verdict);
 // The kind of verification: in words for one step, counted for all. Copies between devices are not choices.
 std::string verified_when(const lower::StepReport& step, const Grounds& grounds);

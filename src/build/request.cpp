@@ -227,6 +227,12 @@ std::string verified_before(const Built& built) {
   return format("; %lld of %s verified individually in an earlier build, and the engine as a whole is not",
                 static_cast<long long>(verified), all_steps_text(done.steps, done.in_bodies).c_str());
 }
+
+// What is to be done where a model refuses the inputs that a build makes up.
+std::string made_up(const judge::SizeEvidence& e) {
+  const bool own = e.no_memory || e.limit.find("--") != std::string::npos;  // it has a remedy
+  return own ? "" : "; the inputs are made up: peri verify ENGINE --input NAME=FILE judges it on your own";
+}
 }  // namespace
 
 std::string Made::verdict() const {
@@ -239,7 +245,7 @@ std::string Made::verdict() const {
     }
   const std::string at = built.compiled.program.tuned_for.empty() ? "" : " at its tuned size";  // else it has one only
   if (sizes == 0 && !built.verdict.sizes.empty())
-    return "the engine was not run" + at + ": " + built.verdict.sizes[0].limit;
+    return "the engine was not run" + at + ": " + built.verdict.sizes[0].limit + made_up(built.verdict.sizes[0]);
   if (const std::string& why = built.verdict.incomplete; sizes == 0 && !why.empty() && built.unjudged_run == "")
     return "it runs" + at + "; its answer was not judged: " + why.substr(why.rfind(": ") + 2);
   if (sizes == 0 && built.unjudged_run && built.verdict.incomplete.empty())

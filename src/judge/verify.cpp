@@ -109,7 +109,9 @@ Result<Runs> make_runs(const Subject& s, const VerifyTerms& terms, runtime::Sess
   }
   if (peer) {
     terms.tell(kOnnxRuntime);
-    PERI_ASSIGN(r.want, onnxruntime_outputs(terms.peer_model, program, r.inputs, terms.threads));
+    auto want = onnxruntime_outputs(terms.peer_model, program, r.inputs, terms.threads);
+    if (!want.ok()) return terms.given ? want.error() : of_made_up(want.error());
+    r.want = std::move(*want);
   }
   return r;
 }

@@ -145,6 +145,22 @@ class Sizes(Typed):
         self.assertEqual(have, {"n": 1, "c": 3, "h": 20, "w": 24})
         self.assertIn("expected 3 channels", self.ends(2, "build", model, "-o", "a.engine", "--no-tune", "--dims", "c=4", "--quiet"))
 
+    def test_a_number_of_keys_that_is_an_input_fits_the_bias(self):
+        """total_sequence_length, made up, is what the bias says: the engine is run and judged, and bench and verify need no files."""
+        value = lambda name, *dims, kind=TensorProto.FLOAT: helper.make_tensor_value_info(name, kind, dims)
+        inputs = [value(name, "b", "s", 16) for name in ("q", "k", "v")] + [value(name, "b", 2, "p", 8) for name in ("pk", "pv")]
+        inputs += [value("sl", "b", kind=TensorProto.INT32), value("tot", kind=TensorProto.INT32), value("ab", 1, 1, "s", "tt")]
+        node = helper.make_node("GroupQueryAttention", ["q", "k", "v", "pk", "pv", "sl", "tot", "", "", "", "ab"], ["y", "nk", "nv"], domain="com.microsoft", num_heads=2, kv_num_heads=2)
+        graph = helper.make_graph([node], "g", inputs, [helper.make_empty_tensor_value_info(name) for name in ("y", "nk", "nv")])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=8), self.folder / "total.onnx")
+        for words in ([], ["--dims", "s=1,p=16,tt=17"], ["--dims", "b=2,s=4,p=4,tt=8"]):
+            with self.subTest(words=words):
+                said = self.ends(0, "build", "total.onnx", "-o", "t.engine", "--no-tune", "--no-cache", "--force", "--json", "t.json", *words)
+                self.assertIn("right at", said)
+                self.assertEqual(json.loads((self.folder / "t.json").read_text())["engine_judged"], "in this build")
+                self.ends(0, "verify", "t.engine")
+                self.ends(0, "bench", "t.engine", "--seconds", "0.01", "--tolerance", "1e6", "--quiet")
+
     def test_seeded_inputs_are_such_as_the_model_takes(self):
         """Counts and indices lie within what they count: what `inspect` says runs is run by run, bench and verify without a file."""
         models = {"largest": "g (float[n,4] x, int64[1] k) => (int64[2] s) { q, i = TopK(x, k) y = Sin(q) s = Shape(y) }",
