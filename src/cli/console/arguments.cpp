@@ -9,7 +9,10 @@
 #include <filesystem>
 
 #include "base/fault.hpp"
+#include "base/kept_files.hpp"
+#include "base/knobs.hpp"
 #include "base/spelling.hpp"
+#include "base/system_text.hpp"
 #include "build/model_files.hpp"
 #include "build/open.hpp"
 #include "build/proof.hpp"
@@ -17,6 +20,7 @@
 #include "cli/console/spellings.hpp"
 #include "cli/console/terminal.hpp"
 #include "plan/engine_file.hpp"
+#include "tune/cache_files.hpp"
 
 namespace peri::cli {
 
@@ -214,10 +218,24 @@ void add_read(const std::string& what, const std::string& path, FileUses* uses) 
   uses->reads_parts("a file of " + what, [path] { return build::files_behind(path); });
   if (build::is_engine(path)) uses->reads("the proof of '" + path + "'", build::proof_path(path));
 }
+
+// What the environment names: the files of the cache, and kernels from outside.
+void add_environment(FileUses* uses) {
+  if (const std::string cache = cache_folder(); !cache.empty()) {
+    for (const char* tail : {"", "-wal", "-shm"})  // of SQLite
+      uses->reads("the timing cache", cache + tune::kTimingsFile + tail);
+    for (const KeptKind* kind : kept_kinds())
+      uses->reads_parts("a file of the cache",
+                        [folder = kept_folder(*kind, cache)] { return build::files_behind(folder); });
+  }
+  for (const std::string& manifest : parts_of(knob(Knob::kKernels).value_or(""), ":"))
+    if (!manifest.empty()) add_read("a kernel of PERI_KERNELS", manifest, uses);
+}
 }  // namespace
 
 FileUses file_uses(const Command& command, const Arguments& arguments) {
   FileUses out;
+  add_environment(&out);
   for (const std::string& word : arguments.positional) add_read("the input '" + word + "'", word, &out);
   for (const auto& [name, values] : arguments.values) {
     const Flag* f = find_flag(command, name);
