@@ -39,6 +39,8 @@ Result<Json> proof_of(const Request& request, const std::string& file) {
   PERI_ASSIGN(const compile::Options options, options_of(request));
   Built built;
   PERI_ASSIGN(built.compiled, compile_model(request));
+  if (std::string none = unused_limit(request.max_iterations, built.compiled.program); !none.empty())
+    built.compiled.notes.push_back(std::move(none));
   return parse_json(proof_json(built, options));
 }
 

@@ -91,9 +91,8 @@ Result<Made> make(const Request& request) {
     out.built.compiled.notes.push_back(
         "there is no timing cache, since neither XDG_CACHE_HOME nor HOME names a folder; the build goes on without it: "
         "set PERI_CACHE to a folder, or to nothing if none is wanted");
-  if (request.max_iterations > 0 && !plan::has_loop(out.built.compiled.program))
-    out.built.compiled.notes.push_back(format("the limit of %lld iterations has no effect: no step is a loop",
-                                              static_cast<long long>(request.max_iterations)));
+  if (std::string none = unused_limit(request.max_iterations, out.built.compiled.program); !none.empty())
+    out.built.compiled.notes.push_back(std::move(none));
   plan::set_iterations(&out.built.compiled.program, limit);
   out.built.compiled.lock.max_iterations = limit;
   out.stopped = is_stopped(request);
@@ -105,6 +104,12 @@ Result<Made> make(const Request& request) {
   return out;
 }
 }  // namespace
+
+std::string unused_limit(int64_t max_iterations, const plan::Program& program) {
+  if (max_iterations == 0 || plan::has_loop(program)) return "";
+  return format("the limit of %lld iterations has no effect: no step is a loop",
+                static_cast<long long>(max_iterations));
+}
 
 Status check_folder_of(const std::string& file) {
   std::error_code unknown;

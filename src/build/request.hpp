@@ -45,6 +45,8 @@ struct Request {
 
 // Threads of a request: the given number, else the CPUs this process may use. kUsage unless it is 0 to 1024.
 Result<int> threads_of(int asked);
+// That a limit of loops, 0 for none, has no effect on this program; "" where it has one.
+std::string unused_limit(int64_t max_iterations, const plan::Program& program);
 // Checks before the work that the file can be written. An empty path is ignored.
 Status check_folder_of(const std::string& file);
 // The request as options of the compiler, defaults filled in. Errors: kUsage and kUnsupported name the member; those of

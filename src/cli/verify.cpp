@@ -131,6 +131,7 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
   auto subject = build::open_subject(request, terms.bisect || terms.reference_dir.empty(), against_reference);
   progress.clear();
   if (!subject.ok()) return with_files(std::move(subject).error());
+  note_no_loop(arguments, subject->engine->program());
   terms.given = arguments.has("--input") && arguments.all("--input").size() == subject->engine->program().inputs.size();
   if (arguments.has("--seed") && terms.given)
     return usage("--seed is for random inputs: all are given").advise("leave it out");
