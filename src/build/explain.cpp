@@ -82,13 +82,16 @@ Status take_claims(const Json& proof, Explanation* e) {
   PERI_ASSIGN(const int64_t verified, claims->get_int("steps_verified"));
   PERI_ASSIGN(const int64_t earlier, claims->get_int("steps_of_earlier_builds"));
   e->untimed_because = proof_word(*claims, "not_measured");
-  if (verified < steps)
+  const Json* const whole = proof.find("engine");
+  const auto judged = whole ? whole->get_bool("judged", false) : false;
+  if (verified == 0 && steps > 0 && judged.ok() && *judged)
+    e->proven = "; " + judged_whole_text(steps, e->in_bodies);
+  else if (verified < steps)
     e->proven =
         "; " + std::to_string(verified) + " of " + all_steps_text(steps, e->in_bodies) + " verified individually";
   if (earlier > 0) e->proven += "; " + counted(earlier, "step") + " verified and timed by an earlier build";
-  if (const Json* engine = proof.find("engine"))
-    if (proof_word(*engine, "when").starts_with("in an earlier build"))
-      e->proven += "; the engine as a whole judged by an earlier build";
+  if (whole && proof_word(*whole, "when").starts_with("in an earlier build"))
+    e->proven += "; the engine as a whole judged by an earlier build";
   return Ok{};
 }
 }  // namespace

@@ -197,6 +197,10 @@ std::string all_steps_text(int64_t steps, int64_t in_bodies) {
   return counted(steps, "step") + (in_bodies > 0 ? " (" + std::to_string(in_bodies) + " in bodies)" : "");
 }
 
+std::string judged_whole_text(int64_t steps, int64_t in_bodies) {
+  return all_steps_text(steps, in_bodies) + " verified in runs of the whole engine, none alone";
+}
+
 void write_step(JsonWriter& w, const lower::StepReport& s, const Grounds& grounds) {
   w.begin_object().field("name", s.name).field("chosen", s.chosen);
   if (!s.device.empty()) w.field("device", s.device);

@@ -58,5 +58,7 @@ int64_t body_steps(const compile::Compiled& compiled);
 std::string steps_text(int64_t of_run, int64_t in_bodies);
 // Both together: "5 steps (3 in bodies)".
 std::string all_steps_text(int64_t steps, int64_t in_bodies);
+// "16 steps verified in runs of the whole engine, none alone": where the judge of the engine alone verified them.
+std::string judged_whole_text(int64_t steps, int64_t in_bodies);
 
 }  // namespace peri::build

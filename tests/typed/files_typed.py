@@ -71,7 +71,11 @@ class Files(Typed):
         for _ in range(2):
             self.ends(0, *words)
         self.assertEqual(json.loads((self.folder / "a.json").read_text())["command"], "build")
-        self.ends(0, "run", "a.engine", "-i", "image=random:1", "--json", "a.json", "--quiet")
+        for words in (("run", "a.engine", "-i", "image=random:1"), ("inspect", "a.engine"), ("doctor",)):  # results of another command
+            self.assertIn("expected a result of peri " + words[0], self.ends(1, *words, "--json", "a.json", "--quiet"))
+        self.assertEqual(json.loads((self.folder / "a.json").read_text())["command"], "build")
+        self.ends(0, "run", "a.engine", "-i", "image=random:1", "--json", "a.json", "--quiet", "--force")
+        self.ends(0, "run", "a.engine", "-i", "image=random:2", "--json", "a.json", "--quiet")
         self.ends(1, "run", "a.engine", "-i", "image=random:1", "--json", "a.lock", "--quiet")
         self.ends(0, "build", "m.onnx", "-o", "b.engine", "--locked", "a.lock", "--quiet")
 

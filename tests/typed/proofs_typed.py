@@ -42,7 +42,11 @@ class Proofs(Typed):
         self.assertEqual({s["verified"] for s in locked["steps"] if s["key"]} - {"by definition"}, {"no"})
         self.assertIn("lock", locked["verification"]["how"])
         self.assertTrue(locked["engine"]["judged"])
+        page = self.peri("build", DIGITS, "-o", "d.engine", "--locked", "a.lock").stdout.decode()
+        self.assertRegex(page, r"errors +at most 0\.\d+ of their bound, [1-9]\d* steps verified in runs of the whole engine, none alone")
         r = self.peri("explain", "c.engine")
+        self.assertIn(b"steps verified in runs of the whole engine, none alone", r.stderr)
+        self.assertNotIn(b" 0 of ", r.stderr)
         self.assertIn(b"lock file's choices are not timed", r.stderr)
         for line in r.stdout.decode().split("ms  share")[1].strip().split("\n")[1:]:
             self.assertEqual(line.split()[:2], ["-", "-"], "a step without a time has no share of it")

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <map>
 
 #include "base/fault.hpp"
 #include "base/kept_files.hpp"
@@ -219,6 +220,23 @@ void add_read(const std::string& what, const std::string& path, FileUses* uses) 
   if (build::is_engine(path)) uses->reads("the proof of '" + path + "'", build::proof_path(path));
 }
 
+// A result gives way to one of the same command: what another measured may have taken hours.
+const FileKind& answer_of(const Command& command) {
+  struct Kind {
+    std::string name, beginning;
+    FileKind kind;
+  };
+  static std::map<std::string_view, Kind> all;
+  const auto [at, made] = all.try_emplace(command.name);
+  Kind& k = at->second;
+  if (made) {
+    k.name = "a result of peri " + std::string(command.name);
+    k.beginning = "{\"command\":\"" + std::string(command.name) + "\"";
+    k.kind = {k.name, nullptr, kAnswerFile.streams, kAnswerFile.dash, k.beginning};
+  }
+  return k.kind;
+}
+
 // What the environment names: the files of the cache, and kernels from outside.
 void add_environment(FileUses* uses) {
   if (const std::string cache = cache_folder(); !cache.empty()) {
@@ -243,7 +261,7 @@ FileUses file_uses(const Command& command, const Arguments& arguments) {
     const bool names_file = f->value.ends_with("FILE") || f->value == "ENGINE" || f->value.starts_with("MODEL") ||
                             (f->value == "DIR" && !f->fills);
     for (const std::string& value : values) {
-      if (f->writes) out.writes(name, value, *f->writes);
+      if (f->writes) out.writes(name, value, f->writes == &kAnswerFile ? answer_of(command) : *f->writes);
       if (f->writes == &plan::kEngineFile)
         out.writes("the engine's proof", build::proof_path(value), build::kProofFile);
       if (f->writes || !names_file) continue;
