@@ -152,6 +152,22 @@ Status hold_rounded(References& references, const Runs& r, size_t n, size_t k, c
   return Ok{};
 }
 
+// That two tensors of one type have other shapes; "" where they have not. How many elements there are may hang on a
+// rounding, too.
+std::string other_shape(const Tensor& want, const Tensor& got) {
+  if (want.dtype() != got.dtype() || want.dims() == got.dims()) return "";
+  return "its shape is another one: expected " + tensor_type_text(want) + ", found " + tensor_type_text(got);
+}
+Result<Difference> nothing_alike(const Tensor& want, const std::string& shape) {
+  Difference d;
+  d.count = want.numel();
+  d.l0 = 1;
+  d.l1 = d.l2 = d.linf = d.relative = INFINITY;
+  d.cosine = 0;
+  d.first = shape;
+  return d;
+}
+
 // Output k of run n and what the engine keeps on the way to it, against the model.
 Result<Followed> value_by_value(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
                                 runtime::Session& session) {
@@ -277,20 +293,22 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
     for (size_t k = 0; k < r.got[n].size(); ++k) {
       const Tensor& got = r.got[n][k];
       OutputVerdict o{terms.given ? 0 : terms.seeds[n], program.outputs[k].name, tensor_type_text(got), {}, {}, false};
-      auto d = difference(r.want[n][k], got, budget.tolerance);
+      const std::string shape = other_shape(r.want[n][k], got);
+      auto d = shape.empty() ? difference(r.want[n][k], got, budget.tolerance) : nothing_alike(r.want[n][k], shape);
       if (!d.ok()) return std::move(d).error().at_node(o.output);
       o.difference = std::move(d).value();
       if (const std::optional<double> change = change_of(r, n, k))
         o.of_change = o.difference.linf == 0 ? 0 : o.difference.linf / *change;
       double allowed = budget.allowed(got.dtype());
       const bool nan = o.difference.both_nan > 0 && !budget.nan_equal;
-      std::string beyond = breach(o, allowed, budget, got.dtype());
+      std::string beyond = shape.empty() ? breach(o, allowed, budget, got.dtype()) : shape;
       o.inside = !nan && beyond.empty();
       v->compared += o.difference.count;
       v->both_nan += o.difference.both_nan;
       if (nan && v->outside.empty())
         v->outside = proves_nothing(terms, n, o.output, o.difference.both_nan, o.difference.count);
-      if (!o.inside && !nan && !budget.given && terms.peer_model.empty() && terms.reference_dir.empty()) {
+      if (!o.inside && !nan && shape.empty() && !budget.given && terms.peer_model.empty() &&
+          terms.reference_dir.empty()) {
         PERI_TRY(hold_rounded(references, r, n, k, budget, &allowed, &beyond, &o));
       }
       v->allowed = std::max(v->allowed, allowed);

@@ -161,6 +161,32 @@ class Sizes(Typed):
                 self.ends(0, "verify", "t.engine")
                 self.ends(0, "bench", "t.engine", "--seconds", "0.01", "--tolerance", "1e6", "--quiet")
 
+    def test_sizes_that_a_model_computes_in_float32(self):
+        """10 * 0.7 is 7 there, also for the reference; its floor in float64 were 6. What interpolation by a scale writes."""
+        text = """<ir_version: 8, opset_import: ["" : 17]> g (float[b,%s] x) => (float y) <float f = {0.7}, int64 one = {1}, int64[1] zero = {0}> {
+            s = Shape(x) h = Gather(s, one) hf = Cast<to = 1>(h) m = Mul(hf, f) fl = Floor(m) n = Cast<to = 7>(fl) list = Unsqueeze(n, zero)
+            z = ConstantOfShape(list) r = Reciprocal(x) t = ReduceSum<keepdims = 0>(r) y = Add(z, t) }"""
+        for axis, sizes in (("10", ("b=1",)), ("h", ("b=1,h=10", "b=1,h=20", "b=1,h=7"))):
+            onnx.save(parser.parse_model(text % axis), self.folder / "scaled.onnx")
+            for dims in sizes:
+                self.ends(0, "build", "scaled.onnx", "-o", "a.engine", "--no-tune", "--dims", dims, "--quiet")
+                self.ends(0, "verify", "scaled.onnx", "--no-tune", "--dims", dims, "--json", "v.json", "--force")
+                at = 10 if axis == "10" else int(dims.rsplit("=")[-1])
+                self.assertEqual(json.loads((self.folder / "v.json").read_text())["outputs"][0]["count"], int(numpy.floor(numpy.float32(at) * numpy.float32(0.7))))
+
+    def test_how_many_there_are_may_hang_on_a_rounding(self):
+        """Such an output is held value by value like any other behind a rounding; one whose shape is wrong is outside."""
+        text = """<ir_version: 8, opset_import: ["" : 17]> g (float[n] x) => (int64[one,m] y) <float k = {255.0}, float th = {0.2}>
+            { q = Div(x, k) c = GreaterOrEqual(q, th) y = NonZero(c) }"""
+        onnx.save(parser.parse_model(text), self.folder / "ties.onnx")
+        numpy.save(self.folder / "x.npy", numpy.float32([51, 52, 50, 51, 0, 200]))
+        for more in ((), ("--bisect",)):
+            said = self.ends(0, "verify", "ties.onnx", "-i", "x=x.npy", "--no-tune", *more)
+            self.assertIn("one answer parts from it at roundings that float32 does not decide", said)
+        numpy.save(self.folder / "y.npy", numpy.zeros((1, 5), numpy.int64))
+        said = self.ends(3, "verify", "ties.onnx", "-i", "x=x.npy", "--no-tune", "--reference-dir", ".")
+        self.assertRegex(said, r"its shape is another one: expected i64\[1,5\], found i64\[1,[24]\]")
+
     def test_seeded_inputs_are_such_as_the_model_takes(self):
         """Counts and indices lie within what they count: what `inspect` says runs is run by run, bench and verify without a file."""
         models = {"largest": "g (float[n,4] x, int64[1] k) => (int64[2] s) { q, i = TopK(x, k) y = Sin(q) s = Shape(y) }",
