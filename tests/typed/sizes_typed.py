@@ -174,6 +174,24 @@ class Sizes(Typed):
                 at = 10 if axis == "10" else int(dims.rsplit("=")[-1])
                 self.assertEqual(json.loads((self.folder / "v.json").read_text())["outputs"][0]["count"], int(numpy.floor(numpy.float32(at) * numpy.float32(0.7))))
 
+    def test_a_difference_of_sizes_may_be_less_than_none(self):
+        """As an answer, captured by a branch, and as the trips of a loop, of which there are none then."""
+        text = """<ir_version: 8, opset_import: ["" : 17]> g (float[b,n] x) => (int64 d, float[b,n] y, float[b,n] z) <int64 one = {1}, int64 many = {16}, float half = {0.5}> {
+            s = Shape(x) h = Gather(s, one) d = Sub(h, many) go = Constant<value = bool {1}>() c = Greater(d, one)
+            y = Loop(d, go, x) <body = b (int64 i, bool on, float[b,n] v) => (bool again, float[b,n] w) { again = Identity(on) w = Add(v, half) }>
+            z = If(c) <then_branch = t () => (float[b,n] p) { p = Neg(x) }, else_branch = e () => (float[b,n] q) { f = Cast<to = 1>(d) q = Add(x, f) }> }"""
+        onnx.save(parser.parse_model(text), self.folder / "less.onnx")
+        for words in ((), ("--dims", "n=3")):
+            self.ends(0, "build", "less.onnx", "-o", "l.engine", "--no-tune", "--quiet", *words)
+            for n in (3, 18):
+                x = numpy.ones((2, n), numpy.float32)
+                numpy.save(self.folder / "x.npy", x)
+                self.ends(0, "run", "l.engine", "-i", "x=x.npy", "--output-dir", "out", "--quiet")
+                d, y, z = (numpy.load(self.folder / f"out/{k}.npy") for k in "dyz")
+                self.assertEqual(d, n - 16)
+                numpy.testing.assert_array_equal(y, x + 0.5 * max(n - 16, 0))
+                numpy.testing.assert_array_equal(z, -x if n == 18 else x + d)
+
     def test_how_many_there_are_may_hang_on_a_rounding(self):
         """Such an output is held value by value like any other behind a rounding; one whose shape is wrong is outside."""
         text = """<ir_version: 8, opset_import: ["" : 17]> g (float[n] x) => (int64[one,m] y) <float k = {255.0}, float th = {0.2}>
