@@ -102,7 +102,10 @@ void give_attention(Composed& c, const ir::Node& node, Heads h, DType type) {
 
 Result<int64_t> heads_of(const ir::Node& node, const Dim& hidden) {
   const int64_t heads = node.i("num_heads");
-  if (heads < 1 || !hidden.is_const() || hidden.value() % heads != 0)
+  if (!hidden.is_const())
+    return unsupported("how long a head is follows from the hidden size, '%s', which must be a number",
+                       hidden.text().c_str());
+  if (heads < 1 || hidden.value() % heads != 0)
     return invalid("num_heads does not divide the hidden size")
         .expecting("a divisor of " + hidden.text())
         .but_found(std::to_string(heads));

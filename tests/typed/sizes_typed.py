@@ -174,6 +174,19 @@ class Sizes(Typed):
                 at = 10 if axis == "10" else int(dims.rsplit("=")[-1])
                 self.assertEqual(json.loads((self.folder / "v.json").read_text())["outputs"][0]["count"], int(numpy.floor(numpy.float32(at) * numpy.float32(0.7))))
 
+    def test_a_hidden_size_that_is_a_name_may_be_given(self):
+        """How long a head is follows from it: the form of the model hangs on it."""
+        value = lambda name, *dims, kind=TensorProto.FLOAT: helper.make_tensor_value_info(name, kind, dims)
+        ends = [value("sl", "b", kind=TensorProto.INT32), value("tot", kind=TensorProto.INT32)]
+        for op, names, keys, inputs, more in (("MultiHeadAttention", ["q", "k", "v"], "h", [], {}), ("GroupQueryAttention", ["q", "k", "v", "", "", "sl", "tot"], "k", ends, {"kv_num_heads": 2})):
+            node = helper.make_node(op, names, ["y"], domain="com.microsoft", num_heads=4, **more)
+            graph = helper.make_graph([node], "g", [value("q", "b", "s", "h"), value("k", "b", "s", keys), value("v", "b", "s", keys), *inputs], [helper.make_empty_tensor_value_info("y")])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=8), self.folder / "hidden.onnx")
+            r = self.peri("build", "hidden.onnx", "-o", "h.engine", "--no-tune", "--force", "--dims", "h=32" + (",k=16" if more else ""))
+            self.assertEqual((r.returncode, "are fixed: h=32" in (r.stdout + r.stderr).decode()), (0, True), r)
+            if more:
+                self.assertIn("give the sizes that it has: --dims NAME=N", self.ends(1, "build", "hidden.onnx", "-o", "h.engine", "--no-tune"))
+
     def test_a_difference_of_sizes_may_be_less_than_none(self):
         """As an answer, captured by a branch, and as the trips of a loop, of which there are none then."""
         text = """<ir_version: 8, opset_import: ["" : 17]> g (float[b,n] x) => (int64 d, float[b,n] y, float[b,n] z) <int64 one = {1}, int64 many = {16}, float half = {0.5}> {
