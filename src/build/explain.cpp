@@ -36,12 +36,8 @@ std::vector<std::string> proof_words(const Json& object, std::string_view key) {
 Result<Json> proof_of(const Request& request, const std::string& file) {
   if (!file.empty()) return read_proof_file(file);
   if (is_engine(request.model)) return read_proof(request.model);
-  PERI_ASSIGN(const compile::Options options, options_of(request));
-  Built built;
-  PERI_ASSIGN(built.compiled, compile_model(request));
-  if (std::string none = unused_limit(request.max_iterations, built.compiled.program); !none.empty())
-    built.compiled.notes.push_back(std::move(none));
-  return parse_json(proof_json(built, options));
+  PERI_ASSIGN(const Made made, make_whole_engine(request));  // as peri build makes it
+  return parse_json(proof_json(made.built, made.options));
 }
 
 namespace {

@@ -310,12 +310,4 @@ Result<Made> make_whole_engine(const Request& request) {
   return out;
 }
 
-Result<compile::Compiled> compile_model(const Request& request) {
-  PERI_ASSIGN(compile::Options options, options_of(request));
-  auto compiled = compile::compile(std::move(options));
-  if (!compiled.ok()) return std::move(compiled).error().in_file(request.model);
-  if (is_stopped(request)) return cancelled(request);
-  return compiled;
-}
-
 }  // namespace peri::build

