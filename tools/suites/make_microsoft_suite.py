@@ -268,8 +268,8 @@ def quantised():
         yield c.weight(F(0.04)).weight(kind(9))
     c = Case("QLinearConcat", "u8", axis=1)
     yield c.weight(F(0.05)).weight(B(100)).quantised(c.bytes(2, 3, 4), 0.031, 7).quantised(c.bytes(2, 5, 4), 0.05, 100)
-    for transposed in (0, 1):
-        c = Case("QGemm", f"bias_{transposed}", transB=transposed)
+    for transposed, words in ((0, {}), (1, {}), (0, {"alpha": 0.6})):
+        c = Case("QGemm", f"bias_{transposed}" + ("_scaled" if words else ""), transB=transposed, **words)
         c.quantised(c.bytes(5, 24), 0.031, 120).weight(c.bytes(*((9, 24) if transposed else (24, 9)), kind=np.int8)).weight(F(0.02)).weight(np.int8(0))
         yield c.weight(c.rng.integers(-900, 900, 9).astype(np.int32)).weight(F(0.2)).weight(B(100))
 
