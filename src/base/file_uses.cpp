@@ -60,7 +60,7 @@ Status check_replaces(const std::string& path, const FileKind& kind, bool force)
   const auto mapped = MappedFile::open(path);
   if (!mapped.ok()) return refuse("a file that cannot be read");
   const std::string_view head = mapped->text().substr(0, kFileHead);
-  if (kind.begins(head)) return Ok{};
+  if (kind.is(head)) return Ok{};
   return refuse("another file");
 }
 

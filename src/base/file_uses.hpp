@@ -20,6 +20,8 @@ struct FileKind {
   bool streams = true;               // it can be written to a device such as /dev/null
   // What "-" means instead of a file of that name; kNone: nothing, it is refused.
   enum class Dash : uint8_t { kNone, kOutput, kError } dash = Dash::kNone;
+  std::string_view beginning = {};  // what a file of this kind begins with, where `begins` is null
+  bool is(std::string_view head) const { return begins ? begins(head) : head.starts_with(beginning); }
 };
 constexpr size_t kFileHead = 4096;
 

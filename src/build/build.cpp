@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/byte_text.hpp"
 #include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "build/in_run.hpp"
@@ -211,6 +212,27 @@ Status run_once(const compile::Compilation& compilation, const runtime::EngineOp
   return does_not_run(sizes, ran.error().text());
 }
 
+// Values that a step makes in memory of their own, and that no plan holds at these sizes: known before anything is
+// tried. What is element-wise or moves may be part of a step.
+Status check_values(const ir::Graph& graph, const DimBinding& sizes) {
+  for (const ir::Node* n : graph.nodes) {
+    const ops::OpDef* const op = ops::find(n->op);
+    if (!op || op->elementwise || op->moves || ops::control_of(*n) != ops::Control::kNone) continue;
+    for (const ir::Value* v : n->outputs) {
+      const auto dims = v->type.shape ? eval(*v->type.shape, sizes) : Result<std::vector<int64_t>>(invalid("unknown"));
+      if (!dims.ok()) continue;
+      double bytes = dtype_bits(v->type.dtype) / 8.0;
+      for (const int64_t d : *dims) bytes *= static_cast<double>(d);
+      if (bytes <= static_cast<double>(plan::kMaxBufferBytes)) continue;
+      return Error(ErrorKind::kMemory, "a value would take " + bytes_text(bytes))
+          .at_node(v->name)
+          .expecting("at most " + bytes_text(static_cast<double>(plan::kMaxBufferBytes)))
+          .advise(sizes.empty() ? "make it smaller in the model, whose sizes are fixed" : "give smaller sizes");
+    }
+  }
+  return Ok{};
+}
+
 Result<Built> choose_and_judge(compile::Compilation* compilation, const Options& options,
                                runtime::EngineOptions* opened) {
   const auto& stop = options.compile.tune.stop;
@@ -219,6 +241,7 @@ Result<Built> choose_and_judge(compile::Compilation* compilation, const Options&
   Built out;
   // What the judge would find at the end is told before anything is tried.
   const DimBinding& sizes = compilation->tuned_for();
+  PERI_TRY(check_values(compilation->graph(), sizes));
   if (options.judge && judge::flops_at(compilation->graph(), sizes) <= judge::kMaxRunFlops)
     if (const auto lack = judge::lacks_memory(compilation->graph(), sizes); !lack.empty())
       return no_memory(sizes, lack);

@@ -36,10 +36,8 @@ std::vector<std::string> proof_words(const Json& object, std::string_view key) {
 Result<Json> proof_of(const Request& request, const std::string& file) {
   if (!file.empty()) return read_proof_file(file);
   if (is_engine(request.model)) return read_proof(request.model);
-  PERI_ASSIGN(const compile::Options options, options_of(request));
-  Built built;
-  PERI_ASSIGN(built.compiled, compile_model(request));
-  return parse_json(proof_json(built, options));
+  PERI_ASSIGN(const Made made, make_whole_engine(request));  // as peri build makes it
+  return parse_json(proof_json(made.built, made.options));
 }
 
 namespace {
@@ -80,13 +78,16 @@ Status take_claims(const Json& proof, Explanation* e) {
   PERI_ASSIGN(const int64_t verified, claims->get_int("steps_verified"));
   PERI_ASSIGN(const int64_t earlier, claims->get_int("steps_of_earlier_builds"));
   e->untimed_because = proof_word(*claims, "not_measured");
-  if (verified < steps)
+  const Json* const whole = proof.find("engine");
+  const auto judged = whole ? whole->get_bool("judged", false) : false;
+  if (verified == 0 && steps > 0 && judged.ok() && *judged)
+    e->proven = "; " + judged_whole_text(steps, e->in_bodies);
+  else if (verified < steps)
     e->proven =
         "; " + std::to_string(verified) + " of " + all_steps_text(steps, e->in_bodies) + " verified individually";
   if (earlier > 0) e->proven += "; " + counted(earlier, "step") + " verified and timed by an earlier build";
-  if (const Json* engine = proof.find("engine"))
-    if (proof_word(*engine, "when").starts_with("in an earlier build"))
-      e->proven += "; the engine as a whole judged by an earlier build";
+  if (whole && proof_word(*whole, "when").starts_with("in an earlier build"))
+    e->proven += "; the engine as a whole judged by an earlier build";
   return Ok{};
 }
 }  // namespace

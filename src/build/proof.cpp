@@ -98,7 +98,10 @@ void write_sizes(JsonWriter& w, const DimBinding& sizes) {
 // What was done to the engine as a whole, at each size, and which choices that cost.
 void write_engine_verdict(JsonWriter& w, const build::Built& built) {
   const judge::EngineVerdict& v = built.verdict;
-  w.begin_object().field("judged", !v.sizes.empty()).field("when", judged_when(v)).field("seconds", v.seconds);
+  w.begin_object()
+      .field("judged", judged_when(v) != kNotJudged)
+      .field("when", judged_when(v))
+      .field("seconds", v.seconds);
   if (!v.incomplete.empty()) w.field("incomplete", v.incomplete);
   w.key("sizes").begin_array();
   for (const judge::SizeEvidence& e : v.sizes) {
@@ -157,7 +160,8 @@ std::string measured_when(const lower::StepReport& s, int64_t begun) {
 }
 
 std::string judged_when(const judge::EngineVerdict& v) {
-  if (v.sizes.empty()) return "no";
+  const bool none = std::none_of(v.sizes.begin(), v.sizes.end(), [](const auto& e) { return e.limit.empty(); });
+  if (none) return kNotJudged;
   return v.earlier ? of_earlier(v.since) : "in this build";
 }
 
@@ -191,6 +195,10 @@ std::string steps_text(int64_t of_run, int64_t in_bodies) {
 
 std::string all_steps_text(int64_t steps, int64_t in_bodies) {
   return counted(steps, "step") + (in_bodies > 0 ? " (" + std::to_string(in_bodies) + " in bodies)" : "");
+}
+
+std::string judged_whole_text(int64_t steps, int64_t in_bodies) {
+  return all_steps_text(steps, in_bodies) + " verified in runs of the whole engine, none alone";
 }
 
 void write_step(JsonWriter& w, const lower::StepReport& s, const Grounds& grounds) {

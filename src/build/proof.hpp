@@ -38,7 +38,8 @@ Grounds grounds_of(const Built& built);
 // A step's object in the proof.
 void write_step(JsonWriter& w, const lower::StepReport& step, const Grounds& grounds);
 
-// When the whole engine was judged, in words.
+// When the whole engine was judged, in words; at a limit of the model, or of this machine, it was not.
+constexpr const char* kNotJudged = "no";
 std::string judged_when(const judge::EngineVerdict& verdict);
 // The kind of verification: in words for one step, counted for all. Copies between devices are not choices.
 std::string verified_when(const lower::StepReport& step, const Grounds& grounds);
@@ -57,5 +58,7 @@ int64_t body_steps(const compile::Compiled& compiled);
 std::string steps_text(int64_t of_run, int64_t in_bodies);
 // Both together: "5 steps (3 in bodies)".
 std::string all_steps_text(int64_t steps, int64_t in_bodies);
+// "16 steps verified in runs of the whole engine, none alone": where the judge of the engine alone verified them.
+std::string judged_whole_text(int64_t steps, int64_t in_bodies);
 
 }  // namespace peri::build

@@ -91,9 +91,8 @@ Result<Made> make(const Request& request) {
     out.built.compiled.notes.push_back(
         "there is no timing cache, since neither XDG_CACHE_HOME nor HOME names a folder; the build goes on without it: "
         "set PERI_CACHE to a folder, or to nothing if none is wanted");
-  if (request.max_iterations > 0 && !plan::has_loop(out.built.compiled.program))
-    out.built.compiled.notes.push_back(format("the limit of %lld iterations has no effect: no step is a loop",
-                                              static_cast<long long>(request.max_iterations)));
+  if (std::string none = unused_limit(request.max_iterations, out.built.compiled.program); !none.empty())
+    out.built.compiled.notes.push_back(std::move(none));
   plan::set_iterations(&out.built.compiled.program, limit);
   out.built.compiled.lock.max_iterations = limit;
   out.stopped = is_stopped(request);
@@ -105,6 +104,12 @@ Result<Made> make(const Request& request) {
   return out;
 }
 }  // namespace
+
+std::string unused_limit(int64_t max_iterations, const plan::Program& program) {
+  if (max_iterations == 0 || plan::has_loop(program)) return "";
+  return format("the limit of %lld iterations has no effect: no step is a loop",
+                static_cast<long long>(max_iterations));
+}
 
 Status check_folder_of(const std::string& file) {
   std::error_code unknown;
@@ -227,6 +232,12 @@ std::string verified_before(const Built& built) {
   return format("; %lld of %s verified individually in an earlier build, and the engine as a whole is not",
                 static_cast<long long>(verified), all_steps_text(done.steps, done.in_bodies).c_str());
 }
+
+// What is to be done where a model refuses the inputs that a build makes up.
+std::string made_up(const judge::SizeEvidence& e) {
+  const bool own = e.no_memory || e.limit.find("--") != std::string::npos;  // it has a remedy
+  return own ? "" : "; the inputs are made up: peri verify ENGINE --input NAME=FILE judges it on your own";
+}
 }  // namespace
 
 std::string Made::verdict() const {
@@ -239,7 +250,7 @@ std::string Made::verdict() const {
     }
   const std::string at = built.compiled.program.tuned_for.empty() ? "" : " at its tuned size";  // else it has one only
   if (sizes == 0 && !built.verdict.sizes.empty())
-    return "the engine was not run" + at + ": " + built.verdict.sizes[0].limit;
+    return "the engine was not run" + at + ": " + built.verdict.sizes[0].limit + made_up(built.verdict.sizes[0]);
   if (const std::string& why = built.verdict.incomplete; sizes == 0 && !why.empty() && built.unjudged_run == "")
     return "it runs" + at + "; its answer was not judged: " + why.substr(why.rfind(": ") + 2);
   if (sizes == 0 && built.unjudged_run && built.verdict.incomplete.empty())
@@ -298,14 +309,6 @@ Result<Made> make_whole_engine(const Request& request) {
   PERI_ASSIGN(Made out, make_engine(request));
   if (out.stopped) return cancelled(request);
   return out;
-}
-
-Result<compile::Compiled> compile_model(const Request& request) {
-  PERI_ASSIGN(compile::Options options, options_of(request));
-  auto compiled = compile::compile(std::move(options));
-  if (!compiled.ok()) return std::move(compiled).error().in_file(request.model);
-  if (is_stopped(request)) return cancelled(request);
-  return compiled;
 }
 
 }  // namespace peri::build

@@ -46,6 +46,8 @@ struct Request {
 
 // Threads of a request: the given number, else the CPUs this process may use. kUsage unless it is 0 to 1024.
 Result<int> threads_of(int asked);
+// That a limit of loops, 0 for none, has no effect on this program; "" where it has one.
+std::string unused_limit(int64_t max_iterations, const plan::Program& program);
 // Checks before the work that the file can be written. An empty path is ignored.
 Status check_folder_of(const std::string& file);
 // The request as options of the compiler, defaults filled in. Errors: kUsage and kUnsupported name the member; those of
@@ -70,7 +72,5 @@ struct Made {
 Result<Made> make_engine(const Request& request);
 // The same for an engine that stays in memory: an incomplete build is an error (kCancelled).
 Result<Made> make_whole_engine(const Request& request);
-// Compiles without judging the engine, for callers that judge it themselves. kCancelled where it was stopped.
-Result<compile::Compiled> compile_model(const Request& request);
 
 }  // namespace peri::build

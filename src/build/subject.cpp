@@ -46,8 +46,9 @@ Result<judge::Subject> open_subject(const Request& request, bool reference, bool
     if (const auto sizes = compile::possible_dims(s.reference, dims, request.at_hand); sizes.ok())
       if (Status few = judge::check_affordable(s.reference, *sizes); !few.ok())
         return std::move(few).error().in_file(request.model);
-  PERI_ASSIGN(compile::Compiled compiled, compile_model(request));
-  s.notes = std::move(compiled.notes);
+  PERI_ASSIGN(Made made, make_whole_engine(request));  // without the choices that its judge refuses
+  compile::Compiled& compiled = made.built.compiled;
+  s.notes = compiled.notes;
   runtime::EngineOptions options = run_options_of(compiled.program, threads, request.device);
   options.max_iterations = request.max_iterations;
   PERI_ASSIGN(s.engine, assemble(&compiled, std::move(options)));

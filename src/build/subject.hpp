@@ -8,7 +8,7 @@
 
 namespace peri::build {
 
-// request.model is a model or an engine. A model is compiled without judging it; its graph is the one before any pass,
+// request.model is a model or an engine. A model is built as peri build does; its graph is the one before any pass,
 // so that the passes are judged too; kRefused, before anything is built, where its reference would take hours and
 // `affordable` is set. The graph of an engine is its source; omitted where `reference` is false.
 Result<judge::Subject> open_subject(const Request& request, bool reference, bool affordable = false);

@@ -78,8 +78,8 @@ void print_head(const Page& page, const build::Explanation& e, const std::string
   if (std::any_of(e.steps.begin(), e.steps.end(),
                   [](const build::ExplainedStep& s) { return s.timed() && s.of_engine; }))
     page.line(
-        "steps whose sizes the data decide, loops, branches and steps on the reference: in the fastest of some runs of "
-        "the engine on made-up inputs");
+        "steps whose sizes the data decide, loops, branches and steps on the reference: the median of some runs of "
+        "the engine on the inputs that peri bench makes up");
   page.line("ms: %s; floor: hardware minimum (roofline); peak: at sustained rates; effic.: peak ms / ms",
             std::string(tune::kTimeInWords).c_str());
 }

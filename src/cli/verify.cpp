@@ -132,6 +132,7 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
   progress.clear();
   if (!subject.ok()) return with_files(std::move(subject).error());
   for (const std::string& note : subject->notes) say("note: " + note);
+  note_no_loop(arguments, subject->engine->program());
   terms.given = arguments.has("--input") && arguments.all("--input").size() == subject->engine->program().inputs.size();
   if (arguments.has("--seed") && terms.given)
     return usage("--seed is for random inputs: all are given").advise("leave it out");

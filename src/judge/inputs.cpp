@@ -7,6 +7,7 @@
 
 #include "base/rng.hpp"
 #include "ir/bodies.hpp"
+#include "judge/told_sizes.hpp"
 #include "ops/entry.hpp"
 #include "tune/arguments.hpp"
 #include "tune/categories.hpp"
@@ -144,6 +145,11 @@ Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding
       const bool numbers = are_numbers(held);
       for (std::string& s : t.mutable_strings()) s = numbers ? std::to_string(rng.below(100)) : random_text(rng);
     } else {
+      if (const auto told = how == Integers::kIndices ? told_size(graph, v, sizes) : std::nullopt) {
+        t.set_i64(0, *told);
+        out.push_back(std::move(t));
+        continue;
+      }
       const std::optional<int64_t> rows = v->type.dtype == DType::kBool ? std::nullopt : indexed_rows(v, sizes);
       for (int64_t k = 0; k < t.numel(); ++k) t.set_i64(k, integer(rng, how, rows));
     }

@@ -10,7 +10,8 @@ namespace peri::judge {
 
 // How integer inputs are filled.
 enum class Integers {
-  kIndices,  // below the rows of every table they index, masks mostly one; others zero or one
+  kIndices,  // below the rows of every table they index, the size that another input has where they tell it, masks
+             // mostly one; others zero or one
   kZero,
   kOne,
 };

@@ -47,29 +47,30 @@ compile::ImportSizes sizes_of(const plan::Program& program, const std::map<std::
 std::string identity_of(const ir::Graph& graph) { return hex64(hash_text(ir::print(graph))); }
 }  // namespace
 
-Status check_made_of(const plan::Program& program, const std::string& model) {
+Result<std::optional<ir::Graph>> model_made_of(const plan::Program& program, const std::string& model) {
   const std::string own = plan::identity_of(program);
-  if (own.empty() || program.builder != "peri " + std::string(version())) return Ok{};
-  if (program.section(plan::kFolderSection)) return Ok{};
+  if (own.empty() || program.builder != "peri " + std::string(version())) return std::optional<ir::Graph>();
+  if (program.section(plan::kFolderSection)) return std::optional<ir::Graph>();
   const auto fixed = values_of(program, compile::kFixedSection), pinned = values_of(program, plan::kPinnedSection);
-  if (!fixed || !pinned) return Ok{};
+  if (!fixed || !pinned) return std::optional<ir::Graph>();
   const auto another = [&](const std::string& found) {
     return usage("the engine was not made from this model")
         .expecting("a model of identity " + own)
         .but_found(found)
         .advise("give the model that it was made from");
   };
-  const auto imported = compile::import_any(model, *fixed, sizes_of(program, *pinned));
+  auto imported = compile::import_any(model, *fixed, sizes_of(program, *pinned));
   if (!imported.ok()) {  // no engine is made so of what peri, or this model, does not support
     const ErrorKind kind = imported.error().kind;
     const bool differs = kind == ErrorKind::kUsage || kind == ErrorKind::kUnsupported;
     return differs ? another("one that cannot be built so: " + imported.error().message) : imported.error();
   }
   const std::string other = identity_of(imported->graph);
-  if (other == own) return Ok{};
+  if (other == own) return std::optional(std::move(imported->graph));
   for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
     ir::Graph graph = imported->graph.clone();
-    if (compile::set_interface_types(graph, type).ok() && identity_of(graph) == own) return Ok{};
+    if (compile::set_interface_types(graph, type).ok() && identity_of(graph) == own)
+      return std::optional(std::move(graph));
   }
   return another("identity " + other);
 }

@@ -9,6 +9,7 @@
 #include "exec/region/region_payload.hpp"
 #include "judge/inputs.hpp"
 #include "judge/sizes.hpp"
+#include "judge/told_sizes.hpp"
 #include "ops/entry.hpp"
 #include "tune/categories.hpp"
 
@@ -102,14 +103,16 @@ Status check_room(const plan::Program& program, const plan::Port& port, const Di
       .advise(dims.empty() ? "give the process more memory" : "give smaller sizes, or the process more memory");
 }
 
-// The graph that the program was made from, with weights of zeros; none where it has no encoders.
-std::optional<ir::Graph> graph_with_encoders(const plan::Program& program) {
+// The graph that the program was made from, with weights of any values; none where its text is not `wanted`.
+template <class Wanted>
+std::optional<ir::Graph> graph_of(const plan::Program& program, const Wanted& wanted) {
   const plan::Section* text = program.section("source");
-  if (!text || !tune::names_categories(text->bytes)) return std::nullopt;
+  if (!text || !wanted(text->bytes)) return std::nullopt;
   auto graph = ir::parse_graph(text->bytes, [&](std::string_view, uint64_t hash) -> std::optional<Tensor> {
     for (const plan::Weight& w : program.weights) {
       if (w.content_hash != hash) continue;
-      auto zeros = Tensor::zeros(w.dtype, w.dims);
+      // The elements of a float are not read: pages that nothing touches take no memory.
+      auto zeros = is_float(w.dtype) ? Tensor::uninitialized(w.dtype, w.dims) : Tensor::zeros(w.dtype, w.dims);
       return zeros.ok() ? std::optional(std::move(*zeros)) : std::nullopt;
     }
     return std::nullopt;
@@ -120,7 +123,7 @@ std::optional<ir::Graph> graph_with_encoders(const plan::Program& program) {
 
 // Elements of this input become categories where an encoder compares them.
 void choose_categories(const plan::Program& program, size_t index, const DimBinding& dims, uint64_t seed, Tensor* t) {
-  const std::optional<ir::Graph> graph = graph_with_encoders(program);
+  const std::optional<ir::Graph> graph = graph_of(program, tune::names_categories);
   if (!graph || graph->inputs.size() != program.inputs.size()) return;
   std::vector<Tensor> inputs;
   for (const ir::Value* v : graph->inputs) {
@@ -133,6 +136,27 @@ void choose_categories(const plan::Program& program, size_t index, const DimBind
   tune::choose_categories(*graph, seed, &inputs);
   *t = std::move(inputs[index]);
 }
+
+// Of an input that tells a size or places in a cache; none of others.
+Result<std::optional<Tensor>> told_input(const plan::Program& program, size_t index, const DimBinding& dims,
+                                         uint64_t seed) {
+  constexpr int64_t kPlaces = 2;  // 0 and 1: in range where any place is
+  const plan::Port& port = program.inputs[index];
+  if (!is_integer(port.dtype)) return std::optional<Tensor>();
+  const bool one = std::all_of(port.shape.begin(), port.shape.end(), [](const Dim& d) { return d.is_const(1); });
+  const auto graph = graph_of(program, [&](std::string_view text) { return one || has_places(text); });
+  if (!graph || graph->inputs.size() != program.inputs.size()) return std::optional<Tensor>();
+  const ir::Value* const input = graph->inputs[index];
+  if (const auto told = told_size(*graph, input, dims)) {
+    PERI_ASSIGN(const std::vector<int64_t> sizes, eval(port.shape, dims));
+    PERI_ASSIGN(Tensor t, Tensor::zeros(port.dtype, sizes));
+    t.set_i64(0, *told);
+    return std::optional(std::move(t));
+  }
+  if (!tells_places(input)) return std::optional<Tensor>();
+  PERI_ASSIGN(Tensor t, random_input(port, dims, seed, kPlaces));
+  return std::optional(std::move(t));
+}
 }  // namespace
 
 Result<Tensor> random_input(const plan::Program& program, size_t index, const DimBinding& dims, uint64_t seed) {
@@ -143,6 +167,10 @@ Result<Tensor> random_input(const plan::Program& program, size_t index, const Di
     Follower reads{program, dims};
     rows = reads.rows(port.buffer);
     if (reads.numbers) rows = kNumbers;
+  }
+  if (!rows) {
+    PERI_ASSIGN(std::optional<Tensor> told, told_input(program, index, dims, seed));
+    if (told) return *std::move(told);
   }
   PERI_ASSIGN(Tensor t, random_input(port, dims, seed, rows));
   choose_categories(program, index, dims, seed, &t);

@@ -10,8 +10,9 @@ namespace peri::judge {
 // for names of segment ids, and below `rows` if given; ones for names of masks.
 Result<Tensor> random_input(const plan::Port& port, const DimBinding& dims, uint64_t seed,
                             std::optional<int64_t> rows = std::nullopt);
-// Input `index` of the program: `rows` of the smallest table that a step indexes with it, and categories where an
-// encoder compares its elements. Errors: kMemory where a large one is asked for and a run at these sizes takes more
+// Input `index` of the program: `rows` of the smallest table that a step indexes with it, the size that another input
+// has where it tells it, 0 and 1 where places of a cache are computed from it, and categories where an encoder compares
+// its elements. Errors: kMemory where a large one is asked for and a run at these sizes takes more
 // memory than is free.
 Result<Tensor> random_input(const plan::Program& program, size_t index, const DimBinding& dims, uint64_t seed);
 // One for each of the program's inputs, with consecutive seeds starting at this one.

@@ -27,6 +27,8 @@ std::string peer_moved(const std::vector<OutputVerdict>& outputs) {
 
 std::string Verification::text() const {
   std::string out = outside;
+  const std::string held =
+      against + (rounded && against == kFloat64 ? " of its weights in " + std::string(dtype_name(precision)) : "");
   const std::string nan =
       both_nan ? format(", and %lld of their elements are NaN", static_cast<long long>(both_nan)) : "";
   if (bisect && bisect->empty() && outputs.empty()) return "the engine has no step: nothing was judged";
@@ -37,10 +39,10 @@ std::string Verification::text() const {
                  counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str(),
                  empty_shapes.empty() ? " and shapes" : "");
   else if (out.empty() && by_rounding > 0 && by_rounding == outputs.size())
-    out = format("%s against %s", counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str());
+    out = format("%s against %s", counted(static_cast<int64_t>(runs), "run").c_str(), held.c_str());
   else if (out.empty())
     out = format("%s against %s, largest error %.3g of the output's range, allowed %.3g",
-                 counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str(), worst, allowed);
+                 counted(static_cast<int64_t>(runs), "run").c_str(), held.c_str(), worst, allowed);
   if (both_nan && outside.empty())
     out += format("; %lld elements are NaN on both sides and were taken for equal", static_cast<long long>(both_nan));
   if (followed && outside.empty())
@@ -68,6 +70,14 @@ std::string Verification::text() const {
   if (peer_off && outside.empty())
     out += format("; of %s ONNX Runtime's is the inexact one: ours is within the budget against the float64 reference",
                   counted(static_cast<int64_t>(peer_off), "output").c_str());
+  if (stored && outside.empty()) {
+    double most = 0;
+    for (const OutputVerdict& o : outputs) most = std::max(most, o.stored_moves);
+    out += format("; %s right by the model with its weights rounded to %s, which moves its answer by up to %.3g%s",
+                  stored == 1 ? "one answer is" : format("%zu answers are", stored).c_str(),
+                  std::string(dtype_name(precision)).c_str(), most,
+                  against == kOnnxRuntime ? ", and ONNX Runtime's by the model's own" : "");
+  }
   if (!empty_shapes.empty() && outside.empty()) out += "; " + empty_shapes;
   if (!draws.empty())
     out += "; '" + draws + "' draws random numbers, the same in every run and in the float64 reference" +
@@ -84,6 +94,7 @@ std::string verification_json(const Verification& v) {
       .field("against", v.against)
       .field("max_error", v.max_error)
       .field("precision", std::string(dtype_name(v.precision)))
+      .field("rounded_weights", v.rounded)
       .field("weights_checked", v.weights_checked)
       .field("compared", v.compared)
       .field("both_nan", v.both_nan);
@@ -98,8 +109,9 @@ std::string verification_json(const Verification& v) {
     if (o.peer_moves > 0) w.field("peer_moves", o.peer_moves);
     if (o.peer_near) w.field("peer_near", true);
     if (o.reference_moves > 0) w.field("reference_moves", o.reference_moves);
-    if (o.own_error) w.field("own_error", *o.own_error).field("peer_error", *o.peer_error);
-    if (o.own_error) w.field("peer_is_off", o.peer_is_off);
+    if (o.own_error) w.field("own_error", *o.own_error);
+    if (o.peer_error) w.field("peer_error", *o.peer_error).field("peer_is_off", o.peer_is_off);
+    if (o.stored_moves > 0) w.field("stored_moves", o.stored_moves);
     w.end_object();
   }
   w.end_array();

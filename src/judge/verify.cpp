@@ -15,7 +15,7 @@
 #include "judge/nudged.hpp"
 #include "judge/parted.hpp"
 #include "judge/peer.hpp"
-#include "judge/pieces.hpp"
+#include "judge/rounded.hpp"
 #include "judge/seeded.hpp"
 #include "judge/whole.hpp"
 #include "plan/program.hpp"
@@ -23,8 +23,6 @@
 namespace peri::judge {
 
 namespace {
-bool narrow(DType type) { return unit_roundoff(type) > unit_roundoff(DType::kF32); }
-
 std::vector<std::vector<int64_t>> dims_of(std::span<const Tensor> tensors) {
   std::vector<std::vector<int64_t>> dims;
   for (const Tensor& t : tensors) dims.push_back(t.dims());
@@ -60,7 +58,14 @@ Error of_made_up(Error e) {
 // One run for each seed: inputs, our answers, and those they are held against.
 struct Runs {
   std::vector<std::vector<Tensor>> inputs, got, want;
+  std::optional<ir::Graph> model =
+      std::nullopt;  // ONNX Runtime's, as imported, where an engine's own is known to be it
 };
+
+// The share of the change between two seeds, of another difference of the same output.
+void scale_change(const OutputVerdict& o, OutputVerdict* held) {
+  if (o.of_change && o.difference.linf > 0) held->of_change = *o.of_change * held->difference.linf / o.difference.linf;
+}
 
 // An empty output of another shape has no element that could differ: a loop that runs no iteration says no sizes of
 // what its body gives. "": there is none, else the first.
@@ -104,7 +109,9 @@ Result<Runs> make_runs(const Subject& s, const VerifyTerms& terms, runtime::Sess
   }
   if (peer) {
     terms.tell(kOnnxRuntime);
-    PERI_ASSIGN(r.want, onnxruntime_outputs(terms.peer_model, program, r.inputs, terms.threads));
+    auto want = onnxruntime_outputs(terms.peer_model, program, r.inputs, terms.threads);
+    if (!want.ok()) return terms.given ? want.error() : of_made_up(want.error());
+    r.want = std::move(*want);
   }
   return r;
 }
@@ -118,24 +125,47 @@ std::optional<double> change_of(const Runs& r, size_t n, size_t k) {
   return d->linf;
 }
 
-// By how much of its range rounding every value moves output k of run n, for an engine that keeps values in 16 bits, or
-// rounding its weights for one that keeps these; 0 for another.
-Result<double> narrow_rounding(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
-                               std::vector<ops::RefTensor>* rounded) {
-  const DType type = plan::values_type(s.engine->program()), weights = s.engine->program().precision;
-  if ((!narrow(type) && !narrow(weights)) || !is_float(r.got[n][k].dtype())) return 0.0;
-  if (rounded->empty()) {  // once a run
-    std::vector<ops::RefTensor> in;
-    for (const Tensor& t : r.inputs[n]) in.push_back(ops::to_ref(t));
-    if (narrow(type)) {
-      PERI_ASSIGN(*rounded, narrow_reference(s.reference, in, type, terms.threads));
-    } else {
-      PERI_ASSIGN(const ir::Graph model, with_stored_weights(s.reference, weights, terms.threads));
-      PERI_ASSIGN(*rounded, ops::run_reference(model, in, {0, terms.threads, false, {}}));
+// Holds an output that is outside against the model with its weights rounded, as the engine keeps them, and gives it
+// the room of what rounding moves it by; `beyond`: what it does not keep then.
+Status hold_rounded(References& references, const Runs& r, size_t n, size_t k, const Budget& budget, double* allowed,
+                    std::string* beyond, OutputVerdict* o) {
+  const Tensor &want = r.want[n][k], &got = r.got[n][k];
+  if (!is_float(got.dtype())) return Ok{};
+  PERI_ASSIGN(double moved, references.moved_by_values(want, k));
+  PERI_ASSIGN(const std::vector<Tensor>* stored, references.stored());
+  PERI_ASSIGN(const Difference by_weights, difference(want, (*stored)[k], {}));
+  if (std::isfinite(by_weights.relative) && by_weights.relative > 0) {
+    OutputVerdict held = *o;
+    PERI_ASSIGN(held.difference, difference((*stored)[k], got, budget.tolerance));
+    scale_change(*o, &held);
+    if (breach(held, budget.allowed(got.dtype()), budget, got.dtype()).empty()) {
+      o->inside = true;
+      o->own_error = held.difference.relative;
+      o->stored_moves = by_weights.relative;
+      return Ok{};
     }
+    moved = std::max(moved, by_weights.relative);
   }
-  PERI_ASSIGN(const Difference d, difference(r.want[n][k], ops::from_ref((*rounded)[k]), {}));
-  return std::isfinite(d.relative) ? d.relative : 0;  // a type that does not hold the answer gives no room
+  *allowed = std::max(*allowed, room_for_rounding(moved));
+  *beyond = breach(*o, *allowed, budget, got.dtype());
+  o->inside = beyond->empty();
+  return Ok{};
+}
+
+// That two tensors of one type have other shapes; "" where they have not. How many elements there are may hang on a
+// rounding, too.
+std::string other_shape(const Tensor& want, const Tensor& got) {
+  if (want.dtype() != got.dtype() || want.dims() == got.dims()) return "";
+  return "its shape is another one: expected " + tensor_type_text(want) + ", found " + tensor_type_text(got);
+}
+Result<Difference> nothing_alike(const Tensor& want, const std::string& shape) {
+  Difference d;
+  d.count = want.numel();
+  d.l0 = 1;
+  d.l1 = d.l2 = d.linf = d.relative = INFINITY;
+  d.cosine = 0;
+  d.first = shape;
+  return d;
 }
 
 // Output k of run n and what the engine keeps on the way to it, against the model.
@@ -187,7 +217,7 @@ Status weigh_moves(const Subject& s, const VerifyTerms& terms, const Runs& r, si
   if (!moves.ok() || *moves < kTold * o->difference.relative) return Ok{};
   o->model_moves = *moves;
   const plan::Program& program = s.engine->program();
-  const bool float32 = !narrow(plan::values_type(program)) && !narrow(program.precision);
+  const bool float32 = !is_narrow(plan::values_type(program)) && !is_narrow(program.precision);
   // Behind a jump the answer was followed before, in vain.
   if (o->difference.relative <= kTimesMoves * *moves && *moves <= kMaxShareOfSpread && float32 &&
       !kept_budget(terms.budget, false, *o, got.dtype()) && !behind_jump(s.reference, s.reference.outputs[k])) {
@@ -204,39 +234,49 @@ Status weigh_moves(const Subject& s, const VerifyTerms& terms, const Runs& r, si
   return Ok{};
 }
 
-// Which of two answers that differ is off, if one is: both are held against the float64 reference, within the same
-// budget. The reference reads the model as the engine does: only an answer that means the same by its cosine is called
-// inexact. A budget that was given stays one of their difference.
+// Which of two answers that differ is off, if one is: each is held against the float64 reference of its own weights,
+// within the same budget. The reference reads the model as the engine does: only an answer that means the same by its
+// cosine is called inexact. A budget that was given stays one of their difference.
 Status ask_reference(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
-                     const Budget& budget, std::vector<Tensor>* exact, OutputVerdict* o, std::string* why) {
+                     const Budget& budget, References& references, OutputVerdict* o, std::string* why) {
   if (terms.peer_model.empty() || k >= s.reference.outputs.size() || !affordable(s, r.inputs[n]).ok()) return Ok{};
-  if (exact->empty()) {  // once a run
-    terms.tell("the float64 reference");
-    auto made = reference_outputs(s, r.inputs[n], terms.threads);
-    if (!made.ok() && made.error().kind == ErrorKind::kCancelled) return std::move(made).error();
-    if (!made.ok()) return Ok{};  // it judges nothing
-    *exact = std::move(made).value();
+  terms.tell("the float64 reference");
+  const auto ours = references.stored();
+  const auto theirs = ours.ok() ? references.own() : ours;
+  for (const auto* made : {&ours, &theirs}) {
+    if (!made->ok() && made->error().kind == ErrorKind::kCancelled) return made->error();
+    if (!made->ok()) return Ok{};  // it judges nothing
   }
+  const DType type = r.got[n][k].dtype();
+  PERI_ASSIGN(const double moved, references.moved_by_values((**ours)[k], k));
   std::string beyond[2];
   double error[2] = {}, cosine = -1;
   for (const bool peer : {false, true}) {
-    const auto d = difference((*exact)[k], peer ? r.want[n][k] : r.got[n][k], budget.tolerance);
+    const auto d = difference((peer ? **theirs : **ours)[k], peer ? r.want[n][k] : r.got[n][k], budget.tolerance);
     if (!d.ok()) return Ok{};
     OutputVerdict held = *o;
     held.difference = *d;
-    if (o->of_change && o->difference.linf > 0) held.of_change = *o->of_change * d->linf / o->difference.linf;
-    beyond[peer] = breach(held, budget.allowed(r.got[n][k].dtype()), budget, r.got[n][k].dtype());
+    scale_change(*o, &held);
+    const double allowed = budget.allowed(type);
+    beyond[peer] =
+        breach(held, peer || budget.given ? allowed : std::max(allowed, room_for_rounding(moved)), budget, type);
     error[peer] = d->relative;
     cosine = d->cosine;  // of the peer's at last
   }
   o->own_error = error[0];
   o->peer_error = error[1];
+  const auto by_weights = difference((**theirs)[k], (**ours)[k], {});
+  if (by_weights.ok() && std::isfinite(by_weights->relative)) o->stored_moves = by_weights->relative;
+  // An engine's own weights are all that is known of it where the model's are not.
+  const bool known = references.parts() || !is_narrow(s.engine->program().precision);
   o->peer_is_off =
-      is_float(r.got[n][k].dtype()) && beyond[0].empty() && !beyond[1].empty() && cosine >= peer_budget().min_cosine;
+      known && is_float(type) && beyond[0].empty() && !beyond[1].empty() && cosine >= peer_budget().min_cosine;
   // Two right answers may lie on either side of the exact one.
-  const bool both_right = is_float(r.got[n][k].dtype()) && beyond[0].empty() && beyond[1].empty();
-  o->inside =
-      (o->peer_is_off || both_right) && !kept_budget(terms.budget, !terms.peer_model.empty(), *o, r.got[n][k].dtype());
+  const bool both_right = is_float(type) && beyond[0].empty() && beyond[1].empty();
+  o->inside = (o->peer_is_off || both_right) && !kept_budget(terms.budget, !terms.peer_model.empty(), *o, type);
+  if (o->stored_moves > 0)
+    *why += format("; rounding the weights to %s moves the answer by %.3g of the range, and each is held by its own",
+                   std::string(dtype_name(budget.precision)).c_str(), o->stored_moves);
   *why += format("; against the float64 reference ours is off by %.3g of the range, ONNX Runtime's by %.3g%s", error[0],
                  error[1], o->peer_is_off ? ": ONNX Runtime's is the inexact one" : "");
   return Ok{};
@@ -249,43 +289,45 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
   Budget budget = terms.budget;
   budget.precision = program.precision;
   for (size_t n = 0; n < r.got.size(); ++n) {
-    std::vector<ops::RefTensor> rounded;
-    std::vector<Tensor> exact;
+    References references(s, r.model ? &*r.model : nullptr, r.inputs[n], terms.threads);
     for (size_t k = 0; k < r.got[n].size(); ++k) {
       const Tensor& got = r.got[n][k];
       OutputVerdict o{terms.given ? 0 : terms.seeds[n], program.outputs[k].name, tensor_type_text(got), {}, {}, false};
-      auto d = difference(r.want[n][k], got, budget.tolerance);
+      const std::string shape = other_shape(r.want[n][k], got);
+      auto d = shape.empty() ? difference(r.want[n][k], got, budget.tolerance) : nothing_alike(r.want[n][k], shape);
       if (!d.ok()) return std::move(d).error().at_node(o.output);
       o.difference = std::move(d).value();
       if (const std::optional<double> change = change_of(r, n, k))
         o.of_change = o.difference.linf == 0 ? 0 : o.difference.linf / *change;
       double allowed = budget.allowed(got.dtype());
       const bool nan = o.difference.both_nan > 0 && !budget.nan_equal;
-      std::string beyond = breach(o, allowed, budget, got.dtype());
+      std::string beyond = shape.empty() ? breach(o, allowed, budget, got.dtype()) : shape;
       o.inside = !nan && beyond.empty();
       v->compared += o.difference.count;
       v->both_nan += o.difference.both_nan;
       if (nan && v->outside.empty())
         v->outside = proves_nothing(terms, n, o.output, o.difference.both_nan, o.difference.count);
-      if (!o.inside && !nan && !budget.given && terms.peer_model.empty() && terms.reference_dir.empty()) {
-        PERI_ASSIGN(const double rounding, narrow_rounding(s, terms, r, n, k, &rounded));
-        allowed = std::max(allowed, room_for_rounding(rounding));
-        beyond = breach(o, allowed, budget, got.dtype());
-        o.inside = beyond.empty();
+      if (!o.inside && !nan && shape.empty() && !budget.given && terms.peer_model.empty() &&
+          terms.reference_dir.empty()) {
+        PERI_TRY(hold_rounded(references, r, n, k, budget, &allowed, &beyond, &o));
       }
       v->allowed = std::max(v->allowed, allowed);
       std::string why;
-      if (!o.inside && !nan) PERI_TRY(follow_answer(s, terms, r, n, k, budget, session, &exact, &o, &why));
-      if (!o.inside && !nan) PERI_TRY(ask_reference(s, terms, r, n, k, budget, &exact, &o, &why));
+      if (!o.inside && !nan)
+        PERI_TRY(follow_answer(s, terms, r, n, k, budget, session, references.kept_plain(), &o, &why));
+      if (!o.inside && !nan) PERI_TRY(ask_reference(s, terms, r, n, k, budget, references, &o, &why));
       const size_t followed = o.followed > 0;
       if (!o.inside && !nan && !budget.given) PERI_TRY(weigh_moves(s, terms, r, n, k, session, &o, &why));
       v->followed += followed;
       v->moved += o.inside && o.model_moves > 0;
       v->peer_off += o.inside && o.peer_is_off;
+      const bool by_own_weights = o.inside && !o.peer_is_off && o.followed == 0 && o.stored_moves > 0;
+      v->stored += by_own_weights;
       if (o.inside && by_rounding(o.difference, budget, got.dtype()) && o.difference.relative > allowed)
         v->by_rounding += 1;
       else if (!o.followed)
-        v->worst = std::max(v->worst, o.inside && o.peer_is_off ? *o.own_error : o.difference.relative);
+        v->worst =
+            std::max(v->worst, o.inside && (o.peer_is_off || by_own_weights) ? *o.own_error : o.difference.relative);
       if (!o.inside && v->outside.empty())
         v->outside = "output '" + o.output + "' is outside its budget" + at_seed(terms, n) + ": " + beyond + why;
       v->outputs.push_back(std::move(o));
@@ -313,16 +355,19 @@ Result<Verification> verify(const Subject& subject, const VerifyTerms& terms) {
   v.against = terms.steps_only               ? "each step alone"
               : !terms.peer_model.empty()    ? kOnnxRuntime
               : !terms.reference_dir.empty() ? terms.reference_dir
-                                             : "float64 reference";
+                                             : kFloat64;
   v.max_error = terms.budget.max_error;
   v.precision = subject.engine->program().precision;
   v.weights_checked = subject.weights_checked;
   v.draws = drawing_node(subject.reference);
+  v.rounded = subject.source && is_narrow(v.precision);
   const StopScope scope(terms.stop);
+  std::optional<ir::Graph> model;
   if (!terms.peer_model.empty() && terms.peer_model != subject.path) {
     terms.tell("import " + terms.peer_model);
-    if (Status made = check_made_of(subject.engine->program(), terms.peer_model); !made.ok())
-      return std::move(made).error().in_file(terms.peer_model);
+    auto made = model_made_of(subject.engine->program(), terms.peer_model);
+    if (!made.ok()) return std::move(made).error().in_file(terms.peer_model);
+    if (is_narrow(v.precision)) model = std::move(*made);
   }
   PERI_ASSIGN(const auto session, runtime::Session::create(subject.engine));
   if (terms.steps_only) {
@@ -333,6 +378,7 @@ Result<Verification> verify(const Subject& subject, const VerifyTerms& terms) {
     return v;
   }
   PERI_ASSIGN(Runs runs, make_runs(subject, terms, *session));
+  runs.model = std::move(model);
   if (!terms.peer_model.empty()) v.empty_shapes = take_empty_shapes(subject.engine->program(), &runs);
   v.runs = runs.got.size();
   if (Status s = compare_runs(subject, terms, runs, *session, &v); !s.ok())

@@ -13,8 +13,8 @@
 
 namespace peri::judge {
 
-// Verification::against where it is the peer.
-constexpr const char* kOnnxRuntime = "ONNX Runtime";
+// Verification::against where it is the peer, or the reference.
+constexpr const char *kOnnxRuntime = "ONNX Runtime", *kFloat64 = "float64 reference";
 
 // How far an output may lie from the expected one.
 struct Budget {
@@ -91,6 +91,9 @@ struct OutputVerdict {
   // Against ONNX Runtime, of an output outside its budget: the largest errors of both against the float64 reference, as
   // shares of its range. `peer_is_off`: ours is within the budget there, and ONNX Runtime's means the same and is not.
   std::optional<double> own_error = {}, peer_error = {};
+  // Where that was of the model with its weights rounded, as the engine keeps them: how far rounding them moves the
+  // model's answer, as a share of its range. `own_error` is then set without ONNX Runtime, too.
+  double stored_moves = 0;
   bool peer_is_off = false;
 };
 
@@ -109,6 +112,8 @@ struct Verification {
   size_t moved = 0;          // outputs that are as far off as the model's own answer moves by one rounding
   std::string empty_shapes;  // an output without elements whose shape is another in ONNX Runtime; "": none
   size_t peer_off = 0;       // outputs of which ONNX Runtime's is the inexact one
+  size_t stored = 0;         // outputs that are right by the model with its weights rounded
+  bool rounded = false;      // the reference is an engine's source, whose weights are those that it keeps in 16 bits
   std::vector<OutputVerdict> outputs;
   std::string draws;                               // a node that draws random numbers; "": none
   std::string outside;                             // the first output outside its budget, in words; empty: none

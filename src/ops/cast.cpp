@@ -44,12 +44,13 @@ double float_cast(DType t, double v, const CastRules& rules) {
 }
 
 namespace {
-std::string float_text(DType t, double v) {
+constexpr int kTextDigits = 8;  // of a float of any type, as ONNX Runtime writes it
+
+std::string float_text(double v) {
   if (std::isnan(v)) return "NaN";
   if (std::isinf(v)) return v < 0 ? "-INF" : "INF";
   char text[48];
-  const auto end = t == DType::kF64 ? std::to_chars(text, text + sizeof text, v).ptr
-                                    : std::to_chars(text, text + sizeof text, static_cast<float>(v)).ptr;
+  const auto end = std::to_chars(text, text + sizeof text, v, std::chars_format::general, kTextDigits).ptr;
   return {text, end};
 }
 std::string int_text(DType t, int64_t v) {
@@ -75,6 +76,7 @@ Result<double> parse_float(const std::string& text) {
     return invalid("cast of a string that is not a number").but_found("'" + text.substr(0, 32) + "'");
   return v;
 }
+// Decimals are cut off; what no integer of 64 bits is is refused, as it would become another number.
 Result<int64_t> parse_int(DType t, const std::string& text) {
   const std::string_view s = trimmed(text);
   int64_t v = 0;
@@ -83,9 +85,13 @@ Result<int64_t> parse_int(DType t, const std::string& text) {
       code == std::errc() && end == s.data() + s.size() && !s.empty())
     return wrap(t, v);
   if (const auto [end, code] = std::from_chars(s.data(), s.data() + s.size(), u);
-      code == std::errc() && end == s.data() + s.size() && !s.empty())
+      t == DType::kU64 && code == std::errc() && end == s.data() + s.size() && !s.empty())
     return wrap(t, static_cast<int64_t>(u));
   PERI_ASSIGN(const double d, parse_float(text));
+  if (!(d >= -0x1p63 && d < (t == DType::kU64 ? 0x1p64 : 0x1p63)))
+    return invalid("cast of a string to an integer that it does not fit")
+        .expecting("a whole number of 64 bits")
+        .but_found("'" + text.substr(0, 32) + "'");
   return int_from(t, d);
 }
 
@@ -104,9 +110,7 @@ Status cast_elements(RefCall& call, const CastRules& rules) {
     const int64_t p = call.position(n);
     const size_t at = static_cast<size_t>(p);
     if (y.dtype == DType::kString) {
-      y.s[at] = x.dtype == DType::kString ? x.s[at]
-                : x.floating()            ? float_text(x.dtype, x.f[at])
-                                          : int_text(x.dtype, x.i[at]);
+      y.s[at] = x.dtype == DType::kString ? x.s[at] : x.floating() ? float_text(x.f[at]) : int_text(x.dtype, x.i[at]);
     } else if (y.floating()) {
       double v = 0;
       if (x.dtype == DType::kString) {

@@ -1,6 +1,7 @@
 // Attention, QAttention, MultiHeadAttention and RotaryEmbedding of com.microsoft, expanded to products, a softmax and
 // views, which a pass fuses again.
 #include <cmath>
+#include <limits>
 
 #include "ops/reference/quantized.hpp"
 #include "ops/shape/composed.hpp"
@@ -11,7 +12,9 @@ namespace {
 // What both have: queries, keys and values as [batch, heads, places, depth], and what is added to the scores.
 struct Heads {
   ir::Value *q = nullptr, *k = nullptr, *v = nullptr, *add = nullptr;
-  int64_t depth = 0;  // of a head of q
+  int64_t depth = 0;          // of a head of q
+  ir::Value* past = nullptr;  // i64[], the number of keys before those of q; null: none
+  bool own = true;            // the new keys are as many as the queries
 };
 
 ir::Value* split_heads(Composed& c, ir::Value* x, int64_t heads) {
@@ -63,12 +66,26 @@ Result<ir::Value*> mask_of(Composed& c, ir::Value* mask, size_t rank, DType to, 
   return c.op("mul", {c.op("sub", {c.scalar(to, 1), kept}), c.scalar(to, filter)});
 }
 
-// A query sees keys up to its own place, which is counted from the last.
-ir::Value* causal_mask(Composed& c, ir::Value* q, ir::Value* k, DType to) {
-  ir::Value *const queries = size_of(c, q, 2), *const keys = size_of(c, k, 2);
-  ir::Value* const own = c.op("add", {places(c, queries), c.op("sub", {keys, queries})});
-  ir::Value* const seen = c.op("less_or_equal", {unsqueezed(c, places(c, keys), {0}), unsqueezed(c, own, {1})});
-  return c.op("where", {seen, c.scalar(to, 0), c.scalar(to, -10000)});
+// The least finite value of a type, with which ONNX Runtime hides what is not to be seen.
+double lowest(DType type) {
+  return type == DType::kF16    ? -65504
+         : type == DType::kBF16 ? -0x1.fep127
+         : type == DType::kF64  ? std::numeric_limits<double>::lowest()
+                                : static_cast<double>(std::numeric_limits<float>::lowest());
+}
+
+// A query sees keys up to its own place behind the past, whatever else is added to the others. As for ONNX Runtime, the
+// last one sees all where there are more keys than these.
+ir::Value* causal_mask(Composed& c, const Heads& h, DType to) {
+  ir::Value *const queries = size_of(c, h.q, 2), *const counted = places(c, queries);
+  ir::Value* const own = unsqueezed(c, h.past ? c.op("add", {counted, h.past}) : counted, {1});
+  ir::Value* seen = c.op("less_or_equal", {unsqueezed(c, places(c, size_of(c, h.k, 2)), {0}), own});
+  if (!h.own) {
+    ir::Value* const last = c.op("equal", {counted, c.op("sub", {queries, c.scalar(DType::kI64, 1)})});
+    seen = c.op("or", {seen, unsqueezed(c, last, {1})});
+  }
+  if (!h.add) return c.op("where", {seen, c.scalar(to, 0), c.scalar(to, -INFINITY)});
+  return c.op("where", {seen, h.add, c.scalar(to, lowest(to))});
 }
 
 // softmax(q k' scale + what is added) v, by heads, as output 0.
@@ -76,7 +93,7 @@ void give_attention(Composed& c, const ir::Node& node, Heads h, DType type) {
   const double said = node.f("scale", 0), scale = said != 0 ? said : 1 / std::sqrt(static_cast<double>(h.depth));
   ir::Value* scores = c.op("matmul", {h.q, c.op("transpose", {h.k}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}})});
   scores = c.op("mul", {scores, c.scalar(type, scale)});
-  if (node.i("unidirectional") != 0) add_to(c, &h.add, causal_mask(c, h.q, h.k, type));
+  if (node.i("unidirectional") != 0) h.add = causal_mask(c, h, type);
   if (h.add) scores = c.op("add", {scores, h.add});
   ir::Value* const y = c.op("matmul", {c.op("softmax", {scores}, {{"axis", int64_t{-1}}}), h.v});
   c.give(0,
@@ -85,7 +102,10 @@ void give_attention(Composed& c, const ir::Node& node, Heads h, DType type) {
 
 Result<int64_t> heads_of(const ir::Node& node, const Dim& hidden) {
   const int64_t heads = node.i("num_heads");
-  if (heads < 1 || !hidden.is_const() || hidden.value() % heads != 0)
+  if (!hidden.is_const())
+    return unsupported("how long a head is follows from the hidden size, '%s', which must be a number",
+                       hidden.text().c_str());
+  if (heads < 1 || hidden.value() % heads != 0)
     return invalid("num_heads does not divide the hidden size")
         .expecting("a divisor of " + hidden.text())
         .but_found(std::to_string(heads));
@@ -126,6 +146,7 @@ Status give_packed(Composed& c, const ir::Node& node, const Packed& p, DType typ
     const auto before = [&](int64_t which) {
       return c.op("squeeze", {c.slice(p.past, 0, which, which + 1), c.ints({0})});
     };
+    h.past = size_of(c, p.past, 3);
     h.k = c.op("concat", {before(0), h.k}, {{"axis", int64_t{2}}});
     h.v = c.op("concat", {before(1), h.v}, {{"axis", int64_t{2}}});
   }
@@ -191,7 +212,10 @@ Status multi_head(ir::Graph& graph, ir::Node& node, int) {
   h.q = side(kQ, 0, width);
   h.k = side(kK, width, 2 * width);
   h.v = side(kV, 2 * width, 2 * width + (values.is_const() ? values.value() : width));
+  const auto places_of = [&](size_t port) { return (*c.in(port)->type.shape)[c.in(port)->type.rank() == 4 ? 2 : 1]; };
+  h.own = places_of(kK) == places_of(kQ);
   if (c.has(kPastK) && c.has(kPastV)) {
+    h.past = size_of(c, c.in(kPastK), 2);
     h.k = c.op("concat", {c.in(kPastK), h.k}, {{"axis", int64_t{2}}});
     h.v = c.op("concat", {c.in(kPastV), h.v}, {{"axis", int64_t{2}}});
   }

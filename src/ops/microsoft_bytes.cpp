@@ -122,7 +122,6 @@ ir::Value* unit(Composed& c, ir::Value* a, ir::Value* b) {
 
 Status gemm(ir::Graph& graph, ir::Node& node, int) {
   enum : size_t { kA, kAScale, kAZero, kB, kBScale, kBZero, kC, kYScale, kYZero };
-  if (node.f("alpha", 1) != 1) return unsupported("an alpha other than 1 is not supported");
   Composed c(graph, node);
   const bool transposed = node.i("transB") != 0;
   std::vector<ir::Value*> right = {c.in(kB), c.in(kBScale)};
@@ -132,7 +131,9 @@ Status gemm(ir::Graph& graph, ir::Node& node, int) {
   if (c.has(kC))
     inputs.push_back(
         c.op("dequantize_linear", {c.in(kC), unit(c, c.in(kAScale), c.in(kBScale))}, {{"axis", int64_t{0}}}));
-  ir::Value* const y = c.op("gemm", inputs, {{"transA", node.i("transA")}, {"transB", int64_t{transposed ? 1 : 0}}});
+  ir::Attrs attrs = {{"transA", node.i("transA")}, {"transB", int64_t{transposed ? 1 : 0}}};
+  if (const double alpha = node.f("alpha", 1); alpha != 1) attrs["alpha"] = attrs["beta"] = alpha;  // of C's scale too
+  ir::Value* const y = c.op("gemm", inputs, attrs);
   c.give(0, c.has(kYScale) ? bytes(c, y, kYScale, c.in(kA)) : y);
   return c.done();
 }

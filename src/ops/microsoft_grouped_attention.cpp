@@ -34,6 +34,9 @@ Result<Sizes> sizes_of(const Composed& c, const ir::Node& node) {
   const Shape& q = *c.in(kQuery)->type.shape;
   const bool packed = !c.has(kKey);
   const int64_t rows = packed ? s.heads + 2 * s.shared : s.heads;
+  if (q.size() == 3 && !q[2].is_const())
+    return unsupported("how long a head is follows from the hidden size, '%s', which must be a number",
+                       q[2].text().c_str());
   if (q.size() != 3 || !q[2].is_const() || s.shared < 1 || s.heads % s.shared != 0 || q[2].value() % rows != 0)
     return invalid("num_heads and kv_num_heads do not fit the query")
         .expecting("[batch, places, heads * depth]")

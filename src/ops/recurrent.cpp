@@ -29,6 +29,7 @@ Status infer_lstm(InferContext& c) {
 // h = f(x W + h R + biases)
 Status rnn(RefCall& call) {
   PERI_ASSIGN(const CellNode cell, read_cell(call.node, 1, kRnn));
+  PERI_TRY(check_lengths(call, cell));
   CellRun run(call, cell);
   std::vector<Near> products;
   for (int64_t d = 0; d < cell.directions; ++d)
@@ -45,6 +46,7 @@ Status rnn(RefCall& call) {
 // Gates z, r, h. h = (1 - z) g(...) + z h, where r scales the state before its product, or the product.
 Status gru(RefCall& call) {
   PERI_ASSIGN(const CellNode cell, read_cell(call.node, 3, kGru));
+  PERI_TRY(check_lengths(call, cell));
   CellRun run(call, cell);
   const bool after = call.node.i("linear_before_reset") != 0;
   const int64_t n = cell.hidden;

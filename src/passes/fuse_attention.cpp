@@ -112,6 +112,7 @@ struct Match {
   ir::Node *scores = nullptr, *softmax = nullptr;
   ir::Value* mask = nullptr;
   double scale = 1;
+  double cap = 0;  // 0: none
   bool guarded = false;
   std::vector<const ir::Node*> nodes;
 };
@@ -135,7 +136,8 @@ bool read_softmax(Rewriter& w, ir::Value* p, Match* m) {
   return true;
 }
 
-// What stands between the product of q and kᵀ and the softmax: scalings, then at most one mask.
+// What stands between the product of q and kᵀ and the softmax: scalings, a soft cap c tanh(x / c) at most, whose two
+// factors are scalings like others, then at most one mask.
 bool read_scores(Rewriter& w, Match* m) {
   ir::Value* v = m->softmax->in(0);
   bool scaled = false;
@@ -150,8 +152,13 @@ bool read_scores(Rewriter& w, Match* m) {
       m->scale *= s->scalar;
       scaled = true;
       v = s->x;
+    } else if (n->op == "tanh" && m->cap == 0 && m->scale > 0) {
+      m->cap = m->scale;  // what is scaled by s / c within is then scaled by s
+      scaled = true;      // a mask within is no mask
+      v = n->in(0);
     } else if (n->op == "add" && !m->mask && !scaled) {
-      const size_t k = made_by(n->in(0), "matmul") || scaling(n->in(0)) ? 0 : 1;
+      ir::Value* const first = n->in(0);
+      const size_t k = made_by(first, "matmul") || made_by(first, "tanh") || scaling(first) ? 0 : 1;
       if (!same_shape(n->in(k), n->out())) return false;
       m->mask = plain_mask(n->in(1 - k));
       v = n->in(k);
@@ -213,6 +220,7 @@ Result<bool> rule(Rewriter& w, ir::Node* product) {
   layout("v_layout", from_v.word);
   layout("y_layout", word);
   attrs["scale"] = m.scale * from_q.scale * from_k.scale;
+  if (m.cap > 0) attrs["softcap"] = m.cap;
   if (m.guarded) attrs["zero_hidden_rows"] = int64_t{1};
   const Shape& scores = *m.scores->out()->type.shape;
   if (m.mask && take_causal(&m.mask, rank, scores[rank - 2], scores[rank - 1])) attrs["causal"] = int64_t{1};
@@ -237,7 +245,8 @@ const Entry fuse_attention_entry{{
     .contract =
         "Every softmax(scale * q kᵀ + mask) v whose scores nobody else reads is one attention node. Transposes of q, "
         "k, v and of "
-        "the result go into its layouts, scalings of q, k and scores into its scale, zeros for rows of NaN into "
+        "the result go into its layouts, scalings of q, k and scores into its scale, c * tanh(scores / c) before the "
+        "mask into its softcap, zeros for rows of NaN into "
         "zero_hidden_rows, where(b, 0, -inf) into a boolean mask, triangles (constant, or computed as key <= query) "
         "into causal. It stands after the clean-up "
         "of transposes, so that heads are split by reshapes alone, and before other fusions may take its softmax.",
@@ -269,6 +278,17 @@ const Entry fuse_attention_entry{{
           "y }",
           "graph { input q: f32[2,3,4,8]; input k: f32[2,3,8,5]; input v: f32[2,3,5,8]; input m: bool[2,1,4,5]; y = "
           "attention(q, k, v, m) {k_layout=\"bhds\", scale=0.25, zero_hidden_rows=1}; output y }"},
+         {"a soft cap before the mask",
+          "graph { input q: f32[2,3,4,8]; input k: f32[2,3,8,5]; input v: f32[2,3,5,8]; input m: f32[2,1,4,5]; const "
+          "h: f32[] = [0.5]; const c: f32[] = [2.0]; s = matmul(q, k); a = mul(s, h); b = div(a, c); t = tanh(b); x = "
+          "mul(t, c); d = add(x, m); e = softmax(d) {axis=3}; y = matmul(e, v); output y }",
+          "graph { input q: f32[2,3,4,8]; input k: f32[2,3,8,5]; input v: f32[2,3,5,8]; input m: f32[2,1,4,5]; y = "
+          "attention(q, k, v, m) {k_layout=\"bhds\", scale=0.5, softcap=2.0}; output y }"},
+         {"what a tanh bounds together with its mask stays",
+          "graph { input q: f32[3,4,8]; input k: f32[3,8,5]; input v: f32[3,5,8]; input m: f32[4,5]; s = matmul(q, k); "
+          "a = add(s, m); t = tanh(a); e = softmax(t) {axis=2}; y = matmul(e, v); output y }",
+          "graph { input q: f32[3,4,8]; input k: f32[3,8,5]; input v: f32[3,5,8]; input m: f32[4,5]; s = matmul(q, k); "
+          "a = add(s, m); t = tanh(a); e = softmax(t) {axis=2}; y = matmul(e, v); output y }"},
          {"scores that are read elsewhere stay",
           "graph { input q: f32[3,4,8]; input k: f32[3,8,5]; input v: f32[3,5,8]; s = matmul(q, k); e = softmax(s) "
           "{axis=2}; y = "

@@ -326,7 +326,11 @@ TEST(Followed, WhatRoundingTheWeightsMovesIsNoErrorOfTheEngine) {
   };
   const judge::Verification right = verified(7, DType::kF16);
   EXPECT_TRUE(right.passed) << right.text();
-  EXPECT_GT(right.worst, 8 * unit_roundoff(DType::kF16)) << "rounding moves too little: this test shows nothing";
+  ASSERT_EQ(right.outputs.size(), 1u);
+  EXPECT_GT(right.outputs[0].difference.relative, 8 * unit_roundoff(DType::kF16))
+      << "rounding moves too little: this test shows nothing";
+  EXPECT_GT(right.outputs[0].stored_moves, 8 * unit_roundoff(DType::kF16));
+  EXPECT_LT(right.worst, unit_roundoff(DType::kF16)) << "it is that against the model with its weights rounded";
   EXPECT_FALSE(verified(6, DType::kF16).passed);
   EXPECT_FALSE(verified(6, DType::kF32).passed);
 }

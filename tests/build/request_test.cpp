@@ -59,7 +59,19 @@ TEST(Request, AnInterruptedEngineIsNoWholeOne) {
   EXPECT_TRUE(best->stopped);
   EXPECT_EQ(best->verdict(), "the engine was not run");
   EXPECT_EQ(make_whole_engine(r).error().kind, ErrorKind::kCancelled);
-  EXPECT_EQ(compile_model(r).error().kind, ErrorKind::kCancelled);
+  EXPECT_EQ(make_whole_engine(r).error().kind, ErrorKind::kCancelled);
+}
+
+TEST(Request, AValueThatNoPlanHoldsIsToldBeforeAnythingIsTried) {
+  Request r = untuned();
+  r.dims = {{"batch", 2'000'000'000}};
+  size_t tried = 0;
+  r.progress = [&](size_t, size_t total, const std::string&) { tried += total > 0; };
+  const auto made = make_engine(r);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().kind, ErrorKind::kMemory);
+  EXPECT_NE(made.error().text().find("a value would take"), std::string::npos) << made.error().text();
+  EXPECT_EQ(tried, 0U) << "candidates";
 }
 
 // An engine too large to be judged is run once all the same, if that is known to take no longer than a minute.

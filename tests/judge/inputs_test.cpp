@@ -65,6 +65,40 @@ TEST(Inputs, TextsThatAreReadAsNumbersAreNumbers) {
   EXPECT_FALSE(std::all_of(w.begin(), w.end(), number));
 }
 
+// A number that says where a slice of a cache ends is the length of what is added to the slice's scores; so is one that
+// says how many there are. What says none stays a number of its own, and a place in the cache that is computed lies in
+// it.
+TEST(Inputs, TellTheSizeThatAnotherInputHas) {
+  auto g = ir::parse_graph(
+      "graph { input cache: f32[b,16,8]; input q: f32[b,s,8]; input more: f32[b,s,8]; input bias: f32[s,t]; "
+      "input total: i32[]; input count: i64[1]; input last: i32[b]; input free: i64[]; input row: f32[n]; "
+      "const zero: i64[1] = [0]; const none: i64[] = [0]; const one: i64[] = [1]; const axis: i64[1] = [1]; "
+      "w = cast(last) {to=14}; i = add(w, none); c = tensor_scatter(cache, more, i) {axis=1}; "
+      "l = cast(total) {to=14}; e = unsqueeze(l, zero); k = slice(c, zero, e, axis); "
+      "kt = transpose(k) {perm=[0,2,1]}; p = matmul(q, kt); y = add(p, bias); "
+      "m = squeeze(count, zero); r = range(none, m, one); f = cast(r) {to=1}; z = mul(f, row); "
+      "o = identity(free); output y; output z; output o }");
+  ASSERT_TRUE(g.ok()) << g.error().text();
+  ASSERT_TRUE(ops::infer_graph(*g).ok());
+  plan::Program program;
+  program.sections.push_back({"source", ir::print(*g)});
+  for (const ir::Value* v : g->inputs) program.inputs.push_back({v->name, -1, v->type.dtype, *v->type.shape});
+  const DimBinding sizes = {{"b", 3}, {"s", 2}, {"t", 13}, {"n", 7}};
+  const auto made = make_inputs(*g, sizes, 7);
+  const auto seeded = random_inputs(program, sizes, 7);
+  ASSERT_TRUE(made.ok()) << made.error().text();
+  ASSERT_TRUE(seeded.ok()) << seeded.error().text();
+  for (const std::vector<Tensor>* inputs : {&*made, &*seeded}) {
+    EXPECT_EQ((*inputs)[4].i64(0), 13);
+    EXPECT_EQ((*inputs)[5].i64(0), 7);
+    for (int64_t k = 0; k < 3; ++k) EXPECT_LE((*inputs)[6].i64(k), 1);
+    std::vector<ops::RefTensor> in;
+    for (const Tensor& t : *inputs) in.push_back(ops::to_ref(t));
+    const auto out = ops::run_reference(*g, in);
+    ASSERT_TRUE(out.ok()) << out.error().text();
+  }
+}
+
 // Columns of one input with encoders of their own, and numbers that are cast before they are looked up.
 TEST(Inputs, AreCategoriesWhereAnEncoderComparesThem) {
   auto g = ir::parse_graph(

@@ -64,6 +64,24 @@ class Exported(Typed):
             onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), self.folder / "m.onnx")
             self.assertEqual(self.answer(x).ravel().tolist(), wanted)
 
+    def test_lengths_of_sequences_that_are_none_are_refused(self):
+        """By each kernel and by the reference: what is longer than the input, or less than 0."""
+        rng, value = numpy.random.default_rng(5), helper.make_tensor_value_info
+        for kind, dtype in ((TensorProto.FLOAT, numpy.float32), (TensorProto.DOUBLE, numpy.float64)):
+            for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+                weights = [numpy_helper.from_array(rng.standard_normal(shape).astype(dtype), n) for n, shape in (("w", (1, 4 * gates, 3)), ("r", (1, 4 * gates, 4)))]
+                node = helper.make_node(op, ["x", "w", "r", "", "lens"], ["", "y"], hidden_size=4)
+                graph = helper.make_graph([node], "g", [value("x", kind, [3, 2, 3]), value("lens", TensorProto.INT32, [2])], [value("y", kind, None)], weights)
+                onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "cell.onnx")
+                numpy.save(self.folder / "x.npy", rng.standard_normal((3, 2, 3)).astype(dtype))
+                for words in ((), ("--provider", "reference")):
+                    self.ends(0, "build", "cell.onnx", "-o", "cell.engine", *QUICK, *words)
+                    for lens, code in (((3, 0), 0), ((1, 4), 1), ((-1, 2), 1)):
+                        with self.subTest(op=op, kind=kind, words=words, lens=lens):
+                            numpy.save(self.folder / "l.npy", numpy.int32(lens))
+                            said = self.ends(code, "run", "cell.engine", "-i", "x=x.npy", "-i", "lens=l.npy", "--quiet")
+                            self.assertEqual("an element of sequence_lens is out of range: expected 0 to 3, found " in said, code == 1, said)
+
     def test_votes_for_one_class_of_two(self):
         """As LightGBM and XGBoost are written; all of a tree's leaves may be above 0."""
         x, value = numpy.float32([[-1], [1]]), helper.make_tensor_value_info

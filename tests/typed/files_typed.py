@@ -71,7 +71,11 @@ class Files(Typed):
         for _ in range(2):
             self.ends(0, *words)
         self.assertEqual(json.loads((self.folder / "a.json").read_text())["command"], "build")
-        self.ends(0, "run", "a.engine", "-i", "image=random:1", "--json", "a.json", "--quiet")
+        for words in (("run", "a.engine", "-i", "image=random:1"), ("inspect", "a.engine"), ("doctor",)):  # results of another command
+            self.assertIn("expected a result of peri " + words[0], self.ends(1, *words, "--json", "a.json", "--quiet"))
+        self.assertEqual(json.loads((self.folder / "a.json").read_text())["command"], "build")
+        self.ends(0, "run", "a.engine", "-i", "image=random:1", "--json", "a.json", "--quiet", "--force")
+        self.ends(0, "run", "a.engine", "-i", "image=random:2", "--json", "a.json", "--quiet")
         self.ends(1, "run", "a.engine", "-i", "image=random:1", "--json", "a.lock", "--quiet")
         self.ends(0, "build", "m.onnx", "-o", "b.engine", "--locked", "a.lock", "--quiet")
 
@@ -198,6 +202,25 @@ class Files(Typed):
                 with self.subTest(words=words, flag=flag, more=more):
                     self.assertRegex(self.ends(2, *words, flag, file, *more), f"{file}: .* and {flag} are one file")
                     self.assertEqual((self.folder / file).read_bytes(), before)
+
+    def test_files_that_the_environment_names_are_kept(self):
+        """The cache, also before it is there, and kernels from outside with their sources, by whatever name."""
+        self.environment["PERI_CACHE"] = str(self.folder / "cache")
+        for file in ("cache/timings.sqlite", "cache/timings.sqlite-wal"):
+            self.assertIn("the timing cache and --json are one file", self.ends(2, "inspect", "m.onnx", "--json", file, "--force"))
+        self.ends(0, "build", "m.onnx", "-o", "a.engine", "--no-verify", "--quiet", "--budget", "1")
+        self.kept_by("cache/timings.sqlite", "inspect", "m.onnx", "--quiet")
+        packed = self.folder / "cache/packed"
+        packed.mkdir(exist_ok=True)
+        (packed / "kept").write_bytes(b"made before")
+        self.kept_by("cache/packed/kept", "inspect", "m.onnx", "--quiet")
+        shutil.copy(SOURCE / "examples/triton/softmax_f16.json", self.folder / "k.json")
+        source = json.loads((self.folder / "k.json").read_text())["source"]["ptx"]
+        shutil.copy(SOURCE / "examples/triton" / source, self.folder)
+        self.environment["PERI_KERNELS"] = str(self.folder / "k.json")
+        for file in ("k.json", source):
+            self.kept_by(file, "inspect", "m.onnx", "--quiet")
+        self.ends(0, "inspect", "m.onnx", "--json", "i.json")
 
     def test_files_in_the_folders_of_a_model_are_kept(self):
         shutil.copytree(SOURCE / "tests/hf/data/tiny_bert", self.folder / "bert")

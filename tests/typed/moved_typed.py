@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """Elements that a model moves: slices from before the first element, scattered integers, sizes of 0 that change their axis."""
+import json
+
 import numpy
 import onnx
 from onnx import parser
@@ -54,7 +56,10 @@ class Moved(Typed):
         { same = Equal(x, end)  places = NonZero(same)  y = Gather<axis = 1>(places, first) }"""
         model = self.save("end", text)
         for words in ((), ("--no-verify",)):
-            self.assertIn("was not run", self.ends(0, "build", model, "-o", "e.engine", *QUICK, *words))
+            said = self.ends(0, "build", model, "-o", "e.engine", "--json", "e.json", "--force", *QUICK, *words)
+            self.assertIn("was not run", said)
+            self.assertEqual("the inputs are made up: peri verify ENGINE --input NAME=FILE" in said, not words, said)
+            self.assertEqual(json.loads((self.folder / "e.json").read_text())["engine_judged"], "no")
             numpy.testing.assert_array_equal(self.answer("e.engine", numpy.array([[1, 2, 3], [4, 49407, 0]])), [1, 1])
         for command in ("verify", "bench"):
             self.assertIn("the inputs are made up: give your own", self.ends(1, command, "e.engine"))

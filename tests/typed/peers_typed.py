@@ -126,6 +126,37 @@ class Peers(Typed):
         self.assertIn("against the float64 reference ours is off by", verify(3, -1))  # another meaning
         self.assertNotIn("inexact", verify(3, -1))
 
+    def test_weights_that_an_engine_rounds(self):
+        """Sums that cancel move by a fifth of their range where their weights are rounded: each answer is held by its own weights."""
+        rng, model = np.random.default_rng(4), parser.parse_model(SUMS)
+        model.graph.initializer.append(onnx.numpy_helper.from_array((1 + 0.01 * rng.standard_normal((120, 8))).astype(np.float32), "w"))
+        onnx.save(model, self.folder / "sums.onnx")
+        np.save(self.folder / "s.npy", np.where(np.arange(480) % 2, 1, -1).reshape(4, 120).astype(np.float32) + 1e-3 * rng.standard_normal((4, 120)).astype(np.float32))
+        self.ends(0, "build", "sums.onnx", "-o", "sums.engine", "--dtype", "bf16", *QUICK)
+        moved = "one answer is right by the model with its weights rounded to bf16, which moves its answer by up to 0."
+        model_words = ("sums.onnx", "--dtype", "bf16", *QUICK)
+
+        def verify(code, *words):
+            said = self.ends(code, "verify", *words, "--input", "x=s.npy", "--json", "v.json", "--force")
+            return said, json.loads((self.folder / "v.json").read_text())
+
+        said, told = verify(0, *model_words)
+        self.assertIn(moved, said)
+        self.assertTrue(told["outputs"][0]["own_error"] < 1e-3 < 0.04 < told["outputs"][0]["stored_moves"] and not told["rounded_weights"], told)
+        self.assertNotIn("peer_error", told["outputs"][0])
+        said, told = verify(0, "sums.engine")
+        self.assertIn("against float64 reference of its weights in bf16, largest error", said)
+        self.assertTrue(told["rounded_weights"], told)
+        for words in (model_words, ("sums.engine", "--model", "sums.onnx")):
+            for code, factor, want in ((0, 1, moved), (0, 1.2, "ONNX Runtime's is the inexact one"), (3, -1, "rounding the weights to bf16 moves the answer by 0.")):
+                with self.subTest(words=words, factor=factor):
+                    (self.folder / "onnxruntime.py").write_text(INEXACT.replace("{factor}", str(factor)))
+                    said, told = verify(code, *words, "--onnxruntime")
+                    self.assertIn(want, said)
+                    self.assertEqual("inexact" in said, factor == 1.2, said)
+                    self.assertEqual(told["outputs"][0]["own_error"] < 1e-3, True, told)
+            verify(3, *words, "--onnxruntime", "--max-error", "1e-4")  # a budget that is given is kept
+
     def test_answers_that_hardly_change_with_the_inputs(self):
         """Their change is of the size of two roundings, which is no error; what passes a few of them is."""
         model = parser.parse_model(SUMS.replace("y = MatMul(x, w)", "m = MatMul(x, w)\n  y = Add(m, b)"))

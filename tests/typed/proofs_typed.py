@@ -3,8 +3,9 @@
 import json
 import shutil
 
+import numpy
 import onnx
-from onnx import TensorProto, helper, parser
+from onnx import TensorProto, helper, numpy_helper, parser
 
 from typed import DIGITS, Typed, main
 
@@ -41,7 +42,11 @@ class Proofs(Typed):
         self.assertEqual({s["verified"] for s in locked["steps"] if s["key"]} - {"by definition"}, {"no"})
         self.assertIn("lock", locked["verification"]["how"])
         self.assertTrue(locked["engine"]["judged"])
+        page = self.peri("build", DIGITS, "-o", "d.engine", "--locked", "a.lock").stdout.decode()
+        self.assertRegex(page, r"errors +at most 0\.\d+ of their bound, [1-9]\d* steps verified in runs of the whole engine, none alone")
         r = self.peri("explain", "c.engine")
+        self.assertIn(b"steps verified in runs of the whole engine, none alone", r.stderr)
+        self.assertNotIn(b" 0 of ", r.stderr)
         self.assertIn(b"lock file's choices are not timed", r.stderr)
         for line in r.stdout.decode().split("ms  share")[1].strip().split("\n")[1:]:
             self.assertEqual(line.split()[:2], ["-", "-"], "a step without a time has no share of it")
@@ -164,7 +169,7 @@ class Proofs(Typed):
         self.assertAlmostEqual(proof["predicted_ms"], sum(s["evidence"].get("time_ms", 0) or s["in_run"]["ms"] for s in proof["steps"]) + proof["conversion_ms"], 9)
         told = self.explained("part.engine")
         self.assertEqual(told["steps_timed"], 2)
-        self.assertIn("steps on the reference: in the fastest of some runs of the engine", self.peri("explain", "part.engine").stdout.decode())
+        self.assertIn("steps on the reference: the median of some runs of the engine on the inputs that peri bench makes up", self.peri("explain", "part.engine").stdout.decode())
         self.assertNotIn("in_run", json.dumps(self.explained("part.engine", "--proof", self.without_counts("part.engine"))))
 
     def without_counts(self, engine):
@@ -214,6 +219,34 @@ class Proofs(Typed):
         proof["steps"][0]["in_run"] = {"runs": "many"}
         (self.folder / "bad.proof").write_text(json.dumps(proof))
         self.ends(1, "explain", "loop.engine", "--proof", "bad.proof")
+
+    def test_a_model_is_explained_and_verified_as_it_is_built(self):
+        """Choices that the judge of the whole engine refuses are in none of the three."""
+        nodes = [helper.make_node("Expand", ["x", "s"], ["e"]), helper.make_node("ReduceSum", ["e"], ["y"], keepdims=0)]
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                                  [numpy_helper.from_array(numpy.int64([16_000_000]), "s")])  # fmt: skip
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "sum.onnx")
+        r = self.peri("build", "sum.onnx", "-o", "s.engine", "--no-tune", "--json", "s.json", "--quiet")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        built, told = json.loads((self.folder / "s.json").read_text()), json.loads(self.peri("explain", "sum.onnx", "--no-tune", "--quiet", "--json", "-").stdout.decode().splitlines()[-1])
+        self.assertGreater(built["reference_steps"], 0, "no choice is refused: this test shows nothing")
+        self.assertEqual([s["chosen"] for s in built["steps_in_order"]], [layer["step"]["chosen"] for layer in sorted(told["layers"], key=lambda layer: layer["step"]["name"])])
+        numpy.save(self.folder / "x.npy", numpy.float32([4000]))
+        self.ends(0, "verify", "sum.onnx", "-i", "x=x.npy", "--no-tune", "--quiet")
+
+    def test_runs_are_those_of_the_inputs_that_bench_makes_up(self):
+        """A count that is an input is as large in both: a body runs as often as its answer says of the input of that seed."""
+        text = parser.parse_model('''<ir_version: 9, opset_import: ["" : 19]> g (int64 n, float[8] x) => (float[8] y) {
+            go = Constant<value = bool {1}>() one = Constant<value = float {1.0}>()
+            y = Loop(n, go, x) <body = b (int64 i, bool on, float[8] c) => (bool again, float[8] d) { again = Identity(on) d = Add(c, one) }> }''')
+        onnx.save(text, self.folder / "count.onnx")
+        self.build("count.engine", "--no-cache", model="count.onnx")
+        numpy.save(self.folder / "x.npy", numpy.zeros(8, numpy.float32))
+        self.ends(0, "run", "count.engine", "-i", "n=random:1", "-i", "x=x.npy", "--output-dir", "out", "--quiet")
+        times = int(numpy.load(self.folder / "out/y.npy")[0])
+        self.assertGreater(times, 1)
+        body = next(s["bodies"][0] for s in self.proof("count.engine")["steps"] if s.get("bodies"))
+        self.assertEqual({s["in_run"]["runs"] for s in body}, {times})
 
     def test_bodies_of_an_engine_on_a_device(self):
         """They are on the host, whichever device is named for the whole; a build whose choices are known counts their steps too."""

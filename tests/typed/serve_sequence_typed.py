@@ -257,6 +257,31 @@ class Sequences(Served):
             said = json.loads(self.peri("bench", "-u", url, "-m", "plain", "--request-count", "5", "--json", "-").stdout)
             self.assertEqual((said["points"][0]["ok"], "sequence_length" in said), (5, False))
 
+    def test_bench_compares_the_sequences_of_a_file(self):
+        """Each is sent from its start, however many are live: the answers wanted are those of one state per sequence."""
+        self.put("cell", graph=cell(), config=config(OLDEST))
+        self.serve("--canary-secs", 0)
+        c = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}")
+        self.addCleanup(c.close)
+        lists, wanted = [self.steps(seed, n) for seed, n in ((1, 3), (2, 2), (3, 1))], []
+        for k, xs in enumerate(lists):
+            got = [c.infer("cell", self.given(x), sequence_id=90 + k, sequence_start=n == 0, sequence_end=n == len(xs) - 1) for n, x in enumerate(xs)]
+            wanted.append([{"y": g.as_numpy("y").ravel().tolist()} for g in got])
+        data = [[{"x": x.ravel().tolist()} for x in xs] for xs in lists]
+        for given, want, length in ((data, wanted, 2), (data[0], wanted[0], 3)):
+            (self.folder / "data.json").write_text(json.dumps({"data": given, "validation_data": want}))
+            for url in (f"http://127.0.0.1:{self.port}", f"grpc://127.0.0.1:{self.grpc_port}"):
+                words = ("bench", "-u", url, "-m", "cell", "--input-data", "data.json", "--request-count", "25", "--warmup-request-count", "4", "--concurrency-range", "3")
+                r = self.peri(*words, "--json", "-")
+                said = json.loads(r.stdout)
+                self.assertEqual((r.returncode, said["mismatches"], said["points"][0]["ok"], said["sequence_length"]), (0, 0, 25, length), r.stderr)
+                said = json.loads(self.peri(*words, "--sequence-length", "7", "--json", "-").stdout)  # the cell sees its end
+                self.assertEqual((said["mismatches"] + said["points"][0]["ok"], said["sequence_length"]), (25, 7))
+                self.assertIn("have their own", self.ends(2, *words, "--sequence-length-variation", "5"))
+        data[0][0], data[0][2] = data[0][2], data[0][0]
+        (self.folder / "data.json").write_text(json.dumps({"data": data, "validation_data": wanted}))
+        self.assertIn("differ from 'validation_data'", self.ends(3, "bench", "-u", f"http://127.0.0.1:{self.port}", "-m", "cell", "--input-data", "data.json", "--request-count", "25"))
+
 
 if __name__ == "__main__":
     main()

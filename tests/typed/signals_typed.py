@@ -165,8 +165,9 @@ class Signals(Typed):
         slow = self.slow()
         cancelled = {"kind": "cancelled", "message": "interrupted", "file": "", "node": "", "expected": "", "found": "", "remedy": ""}
         (self.folder / "old.json").write_text('{"command":"verify","interrupted":false}\n')
+        (self.folder / "run.json").write_text('{"command":"run","interrupted":false}\n')
         (self.folder / "link.json").symlink_to("old.json")
-        for command, to, file in (("verify", "-", None), ("verify", "new.json", "new.json"), ("verify", "link.json", "old.json"), ("run", "old.json", "old.json")):
+        for command, to, file in (("verify", "-", None), ("verify", "new.json", "new.json"), ("verify", "link.json", "old.json"), ("run", "run.json", "run.json")):
             with self.subTest(command=command, to=to):
                 child = self.start(command, slow, "-i", "x=random:1", "--no-cache", "--json", to)
                 self.at_work(child)

@@ -145,6 +145,79 @@ class Sizes(Typed):
         self.assertEqual(have, {"n": 1, "c": 3, "h": 20, "w": 24})
         self.assertIn("expected 3 channels", self.ends(2, "build", model, "-o", "a.engine", "--no-tune", "--dims", "c=4", "--quiet"))
 
+    def test_a_number_of_keys_that_is_an_input_fits_the_bias(self):
+        """total_sequence_length, made up, is what the bias says: the engine is run and judged, and bench and verify need no files."""
+        value = lambda name, *dims, kind=TensorProto.FLOAT: helper.make_tensor_value_info(name, kind, dims)
+        inputs = [value(name, "b", "s", 16) for name in ("q", "k", "v")] + [value(name, "b", 2, "p", 8) for name in ("pk", "pv")]
+        inputs += [value("sl", "b", kind=TensorProto.INT32), value("tot", kind=TensorProto.INT32), value("ab", 1, 1, "s", "tt")]
+        node = helper.make_node("GroupQueryAttention", ["q", "k", "v", "pk", "pv", "sl", "tot", "", "", "", "ab"], ["y", "nk", "nv"], domain="com.microsoft", num_heads=2, kv_num_heads=2)
+        graph = helper.make_graph([node], "g", inputs, [helper.make_empty_tensor_value_info(name) for name in ("y", "nk", "nv")])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=8), self.folder / "total.onnx")
+        for words in ([], ["--dims", "s=1,p=16,tt=17"], ["--dims", "b=2,s=4,p=4,tt=8"]):
+            with self.subTest(words=words):
+                said = self.ends(0, "build", "total.onnx", "-o", "t.engine", "--no-tune", "--no-cache", "--force", "--json", "t.json", *words)
+                self.assertIn("right at", said)
+                self.assertEqual(json.loads((self.folder / "t.json").read_text())["engine_judged"], "in this build")
+                self.ends(0, "verify", "t.engine")
+                self.ends(0, "bench", "t.engine", "--seconds", "0.01", "--tolerance", "1e6", "--quiet")
+
+    def test_sizes_that_a_model_computes_in_float32(self):
+        """10 * 0.7 is 7 there, also for the reference; its floor in float64 were 6. What interpolation by a scale writes."""
+        text = """<ir_version: 8, opset_import: ["" : 17]> g (float[b,%s] x) => (float y) <float f = {0.7}, int64 one = {1}, int64[1] zero = {0}> {
+            s = Shape(x) h = Gather(s, one) hf = Cast<to = 1>(h) m = Mul(hf, f) fl = Floor(m) n = Cast<to = 7>(fl) list = Unsqueeze(n, zero)
+            z = ConstantOfShape(list) r = Reciprocal(x) t = ReduceSum<keepdims = 0>(r) y = Add(z, t) }"""
+        for axis, sizes in (("10", ("b=1",)), ("h", ("b=1,h=10", "b=1,h=20", "b=1,h=7"))):
+            onnx.save(parser.parse_model(text % axis), self.folder / "scaled.onnx")
+            for dims in sizes:
+                self.ends(0, "build", "scaled.onnx", "-o", "a.engine", "--no-tune", "--dims", dims, "--quiet")
+                self.ends(0, "verify", "scaled.onnx", "--no-tune", "--dims", dims, "--json", "v.json", "--force")
+                at = 10 if axis == "10" else int(dims.rsplit("=")[-1])
+                self.assertEqual(json.loads((self.folder / "v.json").read_text())["outputs"][0]["count"], int(numpy.floor(numpy.float32(at) * numpy.float32(0.7))))
+
+    def test_a_hidden_size_that_is_a_name_may_be_given(self):
+        """How long a head is follows from it: the form of the model hangs on it."""
+        value = lambda name, *dims, kind=TensorProto.FLOAT: helper.make_tensor_value_info(name, kind, dims)
+        ends = [value("sl", "b", kind=TensorProto.INT32), value("tot", kind=TensorProto.INT32)]
+        for op, names, keys, inputs, more in (("MultiHeadAttention", ["q", "k", "v"], "h", [], {}), ("GroupQueryAttention", ["q", "k", "v", "", "", "sl", "tot"], "k", ends, {"kv_num_heads": 2})):
+            node = helper.make_node(op, names, ["y"], domain="com.microsoft", num_heads=4, **more)
+            graph = helper.make_graph([node], "g", [value("q", "b", "s", "h"), value("k", "b", "s", keys), value("v", "b", "s", keys), *inputs], [helper.make_empty_tensor_value_info("y")])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=8), self.folder / "hidden.onnx")
+            r = self.peri("build", "hidden.onnx", "-o", "h.engine", "--no-tune", "--force", "--dims", "h=32" + (",k=16" if more else ""))
+            self.assertEqual((r.returncode, "are fixed: h=32" in (r.stdout + r.stderr).decode()), (0, True), r)
+            if more:
+                self.assertIn("give the sizes that it has: --dims NAME=N", self.ends(1, "build", "hidden.onnx", "-o", "h.engine", "--no-tune"))
+
+    def test_a_difference_of_sizes_may_be_less_than_none(self):
+        """As an answer, captured by a branch, and as the trips of a loop, of which there are none then."""
+        text = """<ir_version: 8, opset_import: ["" : 17]> g (float[b,n] x) => (int64 d, float[b,n] y, float[b,n] z) <int64 one = {1}, int64 many = {16}, float half = {0.5}> {
+            s = Shape(x) h = Gather(s, one) d = Sub(h, many) go = Constant<value = bool {1}>() c = Greater(d, one)
+            y = Loop(d, go, x) <body = b (int64 i, bool on, float[b,n] v) => (bool again, float[b,n] w) { again = Identity(on) w = Add(v, half) }>
+            z = If(c) <then_branch = t () => (float[b,n] p) { p = Neg(x) }, else_branch = e () => (float[b,n] q) { f = Cast<to = 1>(d) q = Add(x, f) }> }"""
+        onnx.save(parser.parse_model(text), self.folder / "less.onnx")
+        for words in ((), ("--dims", "n=3")):
+            self.ends(0, "build", "less.onnx", "-o", "l.engine", "--no-tune", "--quiet", *words)
+            for n in (3, 18):
+                x = numpy.ones((2, n), numpy.float32)
+                numpy.save(self.folder / "x.npy", x)
+                self.ends(0, "run", "l.engine", "-i", "x=x.npy", "--output-dir", "out", "--quiet")
+                d, y, z = (numpy.load(self.folder / f"out/{k}.npy") for k in "dyz")
+                self.assertEqual(d, n - 16)
+                numpy.testing.assert_array_equal(y, x + 0.5 * max(n - 16, 0))
+                numpy.testing.assert_array_equal(z, -x if n == 18 else x + d)
+
+    def test_how_many_there_are_may_hang_on_a_rounding(self):
+        """Such an output is held value by value like any other behind a rounding; one whose shape is wrong is outside."""
+        text = """<ir_version: 8, opset_import: ["" : 17]> g (float[n] x) => (int64[one,m] y) <float k = {255.0}, float th = {0.2}>
+            { q = Div(x, k) c = GreaterOrEqual(q, th) y = NonZero(c) }"""
+        onnx.save(parser.parse_model(text), self.folder / "ties.onnx")
+        numpy.save(self.folder / "x.npy", numpy.float32([51, 52, 50, 51, 0, 200]))
+        for more in ((), ("--bisect",)):
+            said = self.ends(0, "verify", "ties.onnx", "-i", "x=x.npy", "--no-tune", *more)
+            self.assertIn("one answer parts from it at roundings that float32 does not decide", said)
+        numpy.save(self.folder / "y.npy", numpy.zeros((1, 5), numpy.int64))
+        said = self.ends(3, "verify", "ties.onnx", "-i", "x=x.npy", "--no-tune", "--reference-dir", ".")
+        self.assertRegex(said, r"its shape is another one: expected i64\[1,5\], found i64\[1,[24]\]")
+
     def test_seeded_inputs_are_such_as_the_model_takes(self):
         """Counts and indices lie within what they count: what `inspect` says runs is run by run, bench and verify without a file."""
         models = {"largest": "g (float[n,4] x, int64[1] k) => (int64[2] s) { q, i = TopK(x, k) y = Sin(q) s = Shape(y) }",

@@ -81,9 +81,12 @@ class Words(Typed):
         self.assertIn("that of a peri inspect", self.ends(1, "compare", "b.json", "i.json"))
 
     def test_a_limit_of_loops_without_a_loop_is_told(self):
-        for words in (("build", DIGITS, "-o", "n.engine", "--no-tune", "--no-cache", "--no-verify"), ("run", "n.engine", "-i", "image=random:1")):
-            said = self.peri(*words, "--max-iterations", "4").stderr.decode()
-            self.assertIn("has no effect: no step is a loop", said)
+        for words in (("build", DIGITS, "-o", "n.engine", "--no-tune", "--no-cache", "--no-verify"), ("run", "n.engine", "-i", "image=random:1"),
+                      ("verify", "n.engine"), ("verify", DIGITS, "--no-tune", "--no-cache"), ("explain", DIGITS, "--no-tune", "--no-cache"),
+                      ("run", DIGITS, "-i", "image=random:1", "--no-tune", "--no-cache"), ("bench", "n.engine", "--seconds", "0.01", "--tolerance", "1e6")):
+            with self.subTest(words=words):
+                r = self.peri(*words, "--max-iterations", "4")
+                self.assertEqual((r.stdout + r.stderr).decode().count("has no effect: no step is a loop"), 1, r)
 
     def test_files_may_be_pipes(self):
         """As <(command) of a shell is one."""

@@ -150,12 +150,13 @@ def fused():
 
 def attention():
     for name, mask, causal, past in (("plain", None, 0, False), ("mask", (2, 6), 0, False), ("mask_3d", (2, 6, 6), 0, False), ("mask_counts", (2, 6), 0, False), ("causal", None, 1, False),
-                                     ("past", None, 1, True)):
-        c = Case("Attention", name, outputs=2 if past else 1, num_heads=2, unidirectional=causal)
+                                     ("past", None, 1, True), ("causal_padded", (2, 6), 1, False), ("causal_lowest", (2, 6), 1, False)):
+        words = {"mask_filter_value": float(np.finfo(np.float32).min)} if name == "causal_lowest" else {}
+        c = Case("Attention", name, outputs=2 if past else 1, num_heads=2, unidirectional=causal, **words)
         c.feed(c.normal(2, 6, 8)).weight(c.normal(8, 24, spread=0.4)).weight(c.normal(24, spread=0.3))
         if mask:
             m = np.ones(mask, np.int32)
-            m[0, ..., 4:] = 0
+            m[0, ..., slice(0, 3) if causal else slice(4, 6)] = 0  # what stands first is padding as texts of a decoder have it
             c.feed(c.rng.integers(-2, 4, mask).astype(np.int32) if name == "mask_counts" else m)
         if past:
             c.none().feed(c.normal(2, 2, 2, 3, 4))
@@ -176,9 +177,9 @@ def attention():
             else:
                 c.feed(c.bytes(2, 6, 8)).weight(c.bytes(8, 24, kind=np.int8)).weight(c.normal(24, spread=0.3)).weight(F(0.008)).weight(F(0.004))
             yield c.feed(np.array(ends, np.int32))
-    for name in ("plain", "bias", "mask", "counts", "ends", "lists", "scores", "causal", "past"):
-        c = Case("MultiHeadAttention", name, outputs=3 if name == "past" else 1, num_heads=2, unidirectional=int(name == "causal"))
-        keys = 6 if name in ("causal", "past") else 7
+    for name in ("plain", "bias", "mask", "counts", "ends", "lists", "scores", "causal", "causal_longer", "causal_shorter", "past"):
+        c = Case("MultiHeadAttention", name, outputs=3 if name == "past" else 1, num_heads=2, unidirectional=int(name.startswith("causal")))
+        keys = {"causal": 6, "past": 6, "causal_longer": 9, "causal_shorter": 3}.get(name, 7)
         c.feed(c.normal(2, 6, 8)).feed(c.normal(2, keys, 8)).feed(c.normal(2, keys, 8))
         c.weight(c.normal(24)) if name == "bias" else c.none()
         if name == "mask":
@@ -267,8 +268,8 @@ def quantised():
         yield c.weight(F(0.04)).weight(kind(9))
     c = Case("QLinearConcat", "u8", axis=1)
     yield c.weight(F(0.05)).weight(B(100)).quantised(c.bytes(2, 3, 4), 0.031, 7).quantised(c.bytes(2, 5, 4), 0.05, 100)
-    for transposed in (0, 1):
-        c = Case("QGemm", f"bias_{transposed}", transB=transposed)
+    for transposed, words in ((0, {}), (1, {}), (0, {"alpha": 0.6})):
+        c = Case("QGemm", f"bias_{transposed}" + ("_scaled" if words else ""), transB=transposed, **words)
         c.quantised(c.bytes(5, 24), 0.031, 120).weight(c.bytes(*((9, 24) if transposed else (24, 9)), kind=np.int8)).weight(F(0.02)).weight(np.int8(0))
         yield c.weight(c.rng.integers(-900, 900, 9).astype(np.int32)).weight(F(0.2)).weight(B(100))
 

@@ -7,9 +7,13 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <map>
 
 #include "base/fault.hpp"
+#include "base/kept_files.hpp"
+#include "base/knobs.hpp"
 #include "base/spelling.hpp"
+#include "base/system_text.hpp"
 #include "build/model_files.hpp"
 #include "build/open.hpp"
 #include "build/proof.hpp"
@@ -17,6 +21,7 @@
 #include "cli/console/spellings.hpp"
 #include "cli/console/terminal.hpp"
 #include "plan/engine_file.hpp"
+#include "tune/cache_files.hpp"
 
 namespace peri::cli {
 
@@ -214,10 +219,41 @@ void add_read(const std::string& what, const std::string& path, FileUses* uses) 
   uses->reads_parts("a file of " + what, [path] { return build::files_behind(path); });
   if (build::is_engine(path)) uses->reads("the proof of '" + path + "'", build::proof_path(path));
 }
+
+// A result gives way to one of the same command: what another measured may have taken hours.
+const FileKind& answer_of(const Command& command) {
+  struct Kind {
+    std::string name, beginning;
+    FileKind kind;
+  };
+  static std::map<std::string_view, Kind> all;
+  const auto [at, made] = all.try_emplace(command.name);
+  Kind& k = at->second;
+  if (made) {
+    k.name = "a result of peri " + std::string(command.name);
+    k.beginning = "{\"command\":\"" + std::string(command.name) + "\"";
+    k.kind = {k.name, nullptr, kAnswerFile.streams, kAnswerFile.dash, k.beginning};
+  }
+  return k.kind;
+}
+
+// What the environment names: the files of the cache, and kernels from outside.
+void add_environment(FileUses* uses) {
+  if (const std::string cache = cache_folder(); !cache.empty()) {
+    for (const char* tail : {"", "-wal", "-shm"})  // of SQLite
+      uses->reads("the timing cache", cache + tune::kTimingsFile + tail);
+    for (const KeptKind* kind : kept_kinds())
+      uses->reads_parts("a file of the cache",
+                        [folder = kept_folder(*kind, cache)] { return build::files_behind(folder); });
+  }
+  for (const std::string& manifest : parts_of(knob(Knob::kKernels).value_or(""), ":"))
+    if (!manifest.empty()) add_read("a kernel of PERI_KERNELS", manifest, uses);
+}
 }  // namespace
 
 FileUses file_uses(const Command& command, const Arguments& arguments) {
   FileUses out;
+  add_environment(&out);
   for (const std::string& word : arguments.positional) add_read("the input '" + word + "'", word, &out);
   for (const auto& [name, values] : arguments.values) {
     const Flag* f = find_flag(command, name);
@@ -225,7 +261,7 @@ FileUses file_uses(const Command& command, const Arguments& arguments) {
     const bool names_file = f->value.ends_with("FILE") || f->value == "ENGINE" || f->value.starts_with("MODEL") ||
                             (f->value == "DIR" && !f->fills);
     for (const std::string& value : values) {
-      if (f->writes) out.writes(name, value, *f->writes);
+      if (f->writes) out.writes(name, value, f->writes == &kAnswerFile ? answer_of(command) : *f->writes);
       if (f->writes == &plan::kEngineFile)
         out.writes("the engine's proof", build::proof_path(value), build::kProofFile);
       if (f->writes || !names_file) continue;

@@ -132,10 +132,16 @@ void show_steps(const Page& page, const compile::Compiled& c) {
                  of.quick_ms > 0 ? format("all of them take %.2g %% of a run", 100 * of.quick_ms / c.predicted_ms)
                                  : "which are of few elements");
 }
-// "3 of 5 steps verified individually, 1 right by definition, 1 in runs of the engine".
-std::string verified_text(const build::StepsDone& done) {
-  std::string text = format("%lld of %s verified individually",
-                            static_cast<long long>(done.verified - done.by_definition - done.in_runs),
+// "3 of 5 steps verified individually, 1 right by definition, 1 in runs of the engine"; where none was tried alone, as
+// with a lock, what the judge of the whole engine did.
+std::string verified_text(const build::StepsDone& done, bool judged) {
+  const int64_t alone = done.verified - done.by_definition - done.in_runs, others = done.by_definition + done.in_runs;
+  if (judged && alone == 0 && done.steps > others) {
+    std::string text = build::judged_whole_text(done.steps - done.by_definition, done.in_bodies);
+    if (done.by_definition) text += format(", %lld right by definition", static_cast<long long>(done.by_definition));
+    return text;
+  }
+  std::string text = format("%lld of %s verified individually", static_cast<long long>(alone),
                             build::all_steps_text(done.steps, done.in_bodies).c_str());
   if (done.by_definition) text += format(", %lld right by definition", static_cast<long long>(done.by_definition));
   if (done.in_runs) text += format(", %lld in runs of the engine", static_cast<long long>(done.in_runs));
@@ -187,7 +193,8 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
   for (const build::OutsideFate& f : fates) page.line("kernel     %s", f.text().c_str());
   build::write_fates(w, fates);
   if (const double worst = worst_error(made); worst >= 0) {
-    page.line("errors     at most %.3g of their bound, %s", worst, verified_text(done).c_str());
+    page.line("errors     at most %.3g of their bound, %s", worst,
+              verified_text(done, build::judged_when(made.built.verdict) != build::kNotJudged).c_str());
     w.field("worst_error_over_bound", worst);
   }
   if (done.earlier > 0)

@@ -320,7 +320,9 @@ Result<Outcome> bench_endpoint(const Arguments& arguments) {
               subject.endpoint.grpc ? serve::grpc_wire(subject, &facts) : serve::http_wire(subject, &facts));
   PERI_TRY(take_sequences(arguments, subject.sequence, facts, &points));
   const Page page(arguments);
-  if (facts.sequence > 0) page.line("in sequences of about %lld requests", static_cast<long long>(facts.sequence));
+  if (facts.sequence > 0)
+    page.line("in sequences of %s%s", facts.listed ? "the file, about " : "about ",
+              counted(facts.sequence, "request").c_str());
   page.line("%9s %10s %10s %9s %9s %9s %9s %7s", points[0].rate > 0 ? "rate/s" : "at once", "answers/s", "goodput/s",
             "p50 ms", "p90 ms", "p95 ms", "p99 ms", "failed");
   JsonWriter w;

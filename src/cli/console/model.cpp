@@ -177,6 +177,12 @@ Status check_sizes_used(const Arguments& arguments, bool used) {
   return Ok{};
 }
 
+void note_no_loop(const Arguments& arguments, const plan::Program& program) {
+  const auto limit = iteration_limit(arguments);
+  if (!limit.ok()) return;
+  if (const std::string none = build::unused_limit(*limit, program); !none.empty()) say("note: " + none);
+}
+
 Result<build::Request> build_request(const Arguments& arguments, const std::string& model, Progress* progress) {
   build::Request r;
   r.model = model;
@@ -226,11 +232,9 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
     PERI_TRY(check_engine_flags(arguments, kRunFlags));
     runtime::EngineOptions options = build::run_options(threads, {}, arguments.get("--device"));
     PERI_ASSIGN(options.max_iterations, iteration_limit(arguments));
-    const bool limited = options.max_iterations > 0;
     PERI_ASSIGN(out.engine, build::load(path, std::move(options), arguments.has("--check"), &out.file));
     if (const std::string mark = build::interrupted_build(out.engine->program()); !mark.empty()) say("note: " + mark);
     const plan::Program& program = out.engine->program();
-    if (limited && !plan::has_loop(program)) say("note: --max-iterations has no effect: no step is a loop");
     if (const std::string mark = build::tuned_elsewhere(program, build::chip_here(program, arguments.get("--device")));
         !mark.empty())
       say("note: " + mark);
@@ -248,6 +252,7 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
     PERI_ASSIGN(out.engine, build::assemble(&*out.compiled, std::move(options)));
   }
   out.load_ms = seconds_since(start) * 1e3;
+  note_no_loop(arguments, out.engine->program());
   return out;
 }
 

@@ -8,9 +8,8 @@ namespace peri::cli {
 std::vector<Flag> sequence_flags() {
   return {
       {"--sequence-length", "", "N",
-       "with --endpoint: requests of a sequence, one after another (default 20 for a model with sequence_batching, "
-       "else "
-       "no sequences)"},
+       "with --endpoint: requests of a sequence, one after another (default for a model with sequence_batching: those "
+       "of a sequence of --input-data FILE, or 20; else no sequences)"},
       {"--sequence-length-variation", "", "PERCENT",
        "largest difference of a sequence's length from that (default 20)"},
       {"--sequence-id-range", "", "A:B", "correlation ids of sequences, in turn (default 1:4294967295)"},
@@ -42,6 +41,10 @@ Status take_sequences(const Arguments& a, const serve::SequenceTerms& ids, const
       return usage("%s is for sequences, and the model has no sequence_batching", flag)
           .advise("give --sequence-length N too, or leave it out");
   if (facts.sequence == 0) return Ok{};
+  if (facts.listed && a.has("--sequence-length-variation"))
+    return usage(
+               "--sequence-length-variation is of --sequence-length, and the sequences of --input-data have their own")
+        .advise("give --sequence-length N too, or leave it out");
   PERI_ASSIGN(const int64_t at_once, a.number("--num-of-sequences", 1, 60000, 4));
   if (a.has("--num-of-sequences") && !a.has("--request-rate-range"))
     return usage("--num-of-sequences is for loads at a rate").advise("--concurrency-range says how many are at once");

@@ -232,9 +232,13 @@ Status told_by_sizes(const SelectionCall& c) {
   std::copy(values.begin(), values.end(), static_cast<int64_t*>(to));
   return Ok{};
 }
+// What is computed from sizes may be less than 0, as a difference is.
 Status stated_sizes(const SelectionCall& c) {
   const ir::Value& y = *c.node.out();
-  PERI_ASSIGN(const std::vector<int64_t> values, eval(*y.content, {}));
+  std::vector<int64_t> values;
+  for (const Dim& d : *y.content) {
+    PERI_ASSIGN(values.emplace_back(), d.eval({}));
+  }
   PERI_ASSIGN(void* const to, c.result(0, ops::concrete(y)));
   const auto bytes = static_cast<size_t>(dtype_bits(y.type.dtype) / 8);
   for (size_t k = 0; k < values.size(); ++k) {

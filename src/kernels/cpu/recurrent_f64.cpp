@@ -242,6 +242,11 @@ class CellInstance final : public Instance {
     const double* const weights = packed_ ? packed_as<double>(packed_) : made;
     Sequences(c_, isa_, weights, at, task, reinterpret_cast<double*>(args.scratch)).run();
   }
+  Status finish(const Args& args) const override {
+    const auto* lengths = static_cast<const int32_t*>(ports_[cell::kLengths].data(args));
+    for (int64_t b = 0; lengths && b < c_.shape.batch; ++b) PERI_TRY(ops::check_length(lengths[b], c_.shape.steps));
+    return Ok{};
+  }
 
  private:
   bool packs(int phase) const { return !packed_ && phase == 0; }

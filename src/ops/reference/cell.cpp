@@ -165,6 +165,20 @@ Status infer_cell(InferContext& c, const CellNode& cell) {
   return Ok{};
 }
 
+Status check_length(int64_t length, int64_t steps) {
+  if (length >= 0 && length <= steps) return Ok{};
+  return invalid("an element of sequence_lens is out of range")
+      .expecting("0 to " + std::to_string(steps))
+      .but_found(std::to_string(length));
+}
+
+Status check_lengths(const RefCall& call, const CellNode& cell) {
+  const RefTensor* const lengths = call.in.size() > 4 ? call.in[4] : nullptr;
+  for (int64_t b = 0; lengths && b < cell.batch; ++b)
+    PERI_TRY(check_length(lengths->i[static_cast<size_t>(b)], cell.steps));
+  return Ok{};
+}
+
 std::vector<size_t> cell_line_axes(const ir::Node& node, size_t output) {
   const bool batch_first = node.i("layout") != 0;
   if (output == 0) return batch_first ? std::vector<size_t>{0, 2} : std::vector<size_t>{1, 2};

@@ -39,6 +39,10 @@ Result<CellNode> read_cell(const ir::Node& node, int64_t gates, std::span<const 
 // Error unless input `port`, if present, has this shape, compared where both are numbers.
 Status expect_shape(const InferContext& c, size_t port, std::string_view name, const Shape& want);
 
+// Errors: kInvalid: an element of sequence_lens is less than 0, or more than there are steps.
+Status check_length(int64_t length, int64_t steps);
+Status check_lengths(const RefCall& call, const CellNode& cell);
+
 // OpDef::line_axes of a cell's outputs.
 std::vector<size_t> cell_line_axes(const ir::Node& node, size_t output);
 // Checks x, W, R, B, sequence_lens and initial_h against each other; sets y and y_h.

@@ -35,6 +35,7 @@ const Near* as_multiplied(const Near* h, int64_t n, double rounding, double u, s
 
 // Gates i, o, f, c. C = f C + i g(c); h = o h(C). P lets i and f see the old C, o the new one.
 Status walk_lstm(RefCall& call, const CellNode& cell, double rounding) {
+  PERI_TRY(check_lengths(call, cell));
   CellRun run(call, cell);
   const bool coupled = call.node.i("input_forget") != 0;
   const RefTensor* peephole = call.in.size() > 7 ? call.in[7] : nullptr;

@@ -11,6 +11,7 @@
 #include "base/stop.hpp"
 #include "ops/entry.hpp"
 #include "ops/reference/elements.hpp"
+#include "ops/reference/size_chain.hpp"
 #include "ops/shape/broadcast.hpp"
 
 namespace peri::ops {
@@ -203,7 +204,7 @@ Status concrete_types(const ir::Node& node, const Environment& env, const DimBin
     }
     const RefTensor& t = env.at(v);
     ir::Value* in = scratch->add_input(v->name, ir::Type(t.dtype, Shape(t.dims.begin(), t.dims.end())));
-    if (!t.floating() && t.dtype != DType::kString && t.dims.size() <= 1 && t.i.size() <= 1024)
+    if (!t.floating() && t.dtype != DType::kString && t.dims.size() <= 1 && std::ssize(t.i) <= kMaxContent)
       in->content = std::vector<Dim>(t.i.begin(), t.i.end());
     ins.push_back(in);
   }
@@ -285,7 +286,7 @@ RefTensor stored_value(const RefTensor& t) {
 }
 
 Status eval_node(const ir::Graph& graph, const ir::Node& node, Environment& env, DimBinding* binding,
-                 const RefOptions& options, const Wanted& wanted) {
+                 const RefOptions& options, const Wanted& wanted, const std::unordered_set<const ir::Value*>& sizes) {
   ir::Graph scratch;
   ir::Node* shaped = nullptr;
   PERI_TRY(concrete_types(node, env, *binding, &scratch, &shaped));
@@ -324,7 +325,8 @@ Status eval_node(const ir::Graph& graph, const ir::Node& node, Environment& env,
     const bool kept = options.u > 0 && unit_roundoff(t.dtype) > options.u;
     if (options.round_each && kept && t.floating())
       for (double& v : t.f) v = static_cast<double>(static_cast<float>(v));
-    if (options.round_each && !kept) round_values(options.narrowest, &t);
+    const bool size = sizes.contains(node.outputs[k]) && t.numel() <= kMaxContent;
+    if ((options.round_each && !kept) || size) round_values(options.narrowest, &t);
     if (options.shake != 0) shake(options.shake, &t);
     if (options.u == 0 || options.shake != 0) t.radius.clear();
     bind_dims(*node.outputs[k], t, binding);
@@ -362,6 +364,7 @@ Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<c
     }
     bind_dims(*graph.inputs[k], inputs[k], &binding);
   }
+  const std::unordered_set<const ir::Value*> sizes = size_chain(graph);
   for (const ir::Value* v : graph.outputs) ++uses[v];
   for (const ir::Node* n : graph.nodes)
     for (const ir::Value* v : n->inputs)
@@ -369,7 +372,7 @@ Result<std::vector<RefTensor>> run_reference(const ir::Graph& graph, std::span<c
   for (const ir::Node* n : graph.nodes) {
     for (const ir::Value* v : n->inputs)
       if (v && v->constant && !env.contains(v)) put_constant(v);
-    PERI_TRY(eval_node(graph, *n, env, &binding, options, wanted));
+    PERI_TRY(eval_node(graph, *n, env, &binding, options, wanted, sizes));
     if (stop_asked()) return Error(ErrorKind::kCancelled, "the reference was stopped").at_node(n->name);
     for (const ir::Value* v : n->inputs)
       if (v && --uses[v] == 0) env.erase(v);

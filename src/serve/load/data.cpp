@@ -1,4 +1,4 @@
-// A list in the list of items is a sequence of perf_analyzer: its items are requests like the others.
+// A list in the list of items is a sequence of perf_analyzer; a file without such lists is one sequence.
 #include "serve/load/data.hpp"
 
 #include <algorithm>
@@ -120,16 +120,18 @@ Result<std::vector<LoadTensor>> wanted_of_item(const Json* outputs, const Json& 
 struct Item {
   const Json* json;
   std::string place;
-  bool step = false;
+  bool step = false, first = true;
 };
 Result<std::vector<Item>> items_of(const Json& file, const std::string& key) {
   PERI_ASSIGN(const auto* list, file.get_array(key));
   std::vector<Item> out;
+  const bool lists = std::any_of(list->begin(), list->end(), [](const Json& item) { return item.is_array(); });
   for (size_t k = 0; k < list->size(); ++k) {
     const Json& item = (*list)[k];
-    if (!item.is_array()) out.push_back({&item, format("item %zu of '%s'", k, key.c_str())});
+    if (!item.is_array()) out.push_back({&item, format("item %zu of '%s'", k, key.c_str()), false, lists || k == 0});
     for (size_t step = 0; item.is_array() && step < item.items().size(); ++step)
-      out.push_back({&item.items()[step], format("step %zu of item %zu of '%s'", step, k, key.c_str()), true});
+      out.push_back(
+          {&item.items()[step], format("step %zu of item %zu of '%s'", step, k, key.c_str()), true, step == 0});
   }
   if (out.empty()) return invalid("'%s' is empty", key.c_str()).expecting("an object of tensors for each request");
   return out;
@@ -159,7 +161,7 @@ Result<std::vector<LoadRequest>> requests_of_json(const LoadSubject& subject, co
     if (!made.ok()) return placed(std::move(made).error(), items[k]);
     for (const LoadTensor& t : *made) bytes += t.bytes.size() * static_cast<size_t>(subject.batch);
     if (bytes > kMaxBytes) return usage("the requests of --input-data take more than 2 GiB");
-    all.push_back({std::move(*made), {}, items[k].step});
+    all.push_back({std::move(*made), {}, items[k].step, items[k].first});
     if (wanted.empty()) continue;
     auto answer = wanted_of_item(outputs, *wanted[k].json);
     if (!answer.ok()) return placed(std::move(answer).error(), wanted[k]);
@@ -236,10 +238,12 @@ Result<std::vector<LoadRequest>> requests_of_files(const LoadSubject& subject, c
               folder ? request_of_folder(subject, inputs) : requests_of_json(subject, inputs, outputs));
   if (subject.batch == 1) return all;
   const size_t batch = static_cast<size_t>(subject.batch), n = all.size();
-  std::vector<LoadRequest> out;  // each row as often as any other
-  for (size_t k = 0; k < n / std::gcd(n, batch); ++k) {
-    out.push_back(all[k * batch % n]);
-    for (size_t row = 1; row < batch; ++row) PERI_TRY(join_rows(all[(k * batch + row) % n], &out.back()));
+  std::vector<LoadRequest> out;                       // each row as often as any other
+  const size_t apart = subject.in_sequences ? 0 : 1;  // the items of the rows
+  for (size_t k = 0; k < (apart ? n / std::gcd(n, batch) : n); ++k) {
+    const size_t at = apart ? k * batch % n : k;
+    out.push_back(all[at]);
+    for (size_t row = 1; row < batch; ++row) PERI_TRY(join_rows(all[(at + apart * row) % n], &out.back()));
   }
   return out;
 }

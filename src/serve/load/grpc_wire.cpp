@@ -184,7 +184,8 @@ std::string grpc_differs(std::span<const LoadTensor> wanted, std::string_view me
   return differs(wanted, got);
 }
 
-Result<WireMaker> grpc_wire(const LoadSubject& subject, LoadFacts* facts) {
+Result<WireMaker> grpc_wire(const LoadSubject& given, LoadFacts* facts) {
+  LoadSubject subject = given;
   const std::string asked = named_message(subject);
   Http2Wire wire(call_of(subject.endpoint, "ModelMetadata", asked), kMaxMetadata);
   wire.keep_answer();
@@ -198,19 +199,17 @@ Result<WireMaker> grpc_wire(const LoadSubject& subject, LoadFacts* facts) {
   if (wire.answer().size() < kPrefix || wire.answer()[0] != 0)
     return invalid("the server's metadata of the model is not a message of gRPC").in_file(where);
   PERI_ASSIGN(const std::string json, metadata_json(std::string_view(wire.answer()).substr(kPrefix)));
+  subject.in_sequences = subject.sequence.length > 0 || takes_sequences(subject);
   auto all = requests_of(subject, json);
   if (!all.ok() && !all.error().file.empty()) return std::move(all).error();
   if (!all.ok()) return std::move(all).error().in_file(where);
-  LoadFacts known = facts_of(*all);
+  const LoadFacts known = facts_of(*all);
+  if (facts) *facts = known;
   constexpr size_t kMaxMessage = size_t{1} << 31;
   for (const LoadRequest& r : *all)
     if (infer_message(subject, r.inputs).size() > kMaxMessage)
       return usage("a request of more than 2 GiB: gRPC has none");
-  SequenceTerms terms = subject.sequence;
-  if (terms.length == 0 && takes_sequences(subject)) terms.length = SequenceTerms::kDefaultLength;
-  known.sequence = terms.length;
-  if (facts) *facts = known;
-  if (terms.length == 0) {
+  if (!subject.in_sequences) {
     std::vector<std::shared_ptr<const GrpcRequest>> requests;
     for (LoadRequest& r : *all)
       requests.push_back(
@@ -220,14 +219,15 @@ Result<WireMaker> grpc_wire(const LoadSubject& subject, LoadFacts* facts) {
       return wire_of([turning] { return turning->next(); }, known.checked, at);
     });
   }
-  const auto sequences = std::make_shared<LoadSequences>(terms);
-  const auto turning = std::make_shared<Turning<LoadRequest>>(std::move(*all));
+  const auto sequences = sequences_of(subject, *all, facts);
+  const auto requests = std::make_shared<const std::vector<LoadRequest>>(std::move(*all));
   return WireMaker([=]() {
     const auto its = std::make_shared<LoadSequence>(sequences);
     const auto next = [=] {
       const LoadStep step = its->next();
-      const LoadRequest& r = turning->next();
-      return call_of(subject.endpoint, "ModelInfer", infer_message(subject, r.inputs, &step), r.wanted);
+      const LoadRequest& r = (*requests)[step.request];
+      return call_of(subject.endpoint, "ModelInfer", infer_message(subject, r.inputs, &step),
+                     step.repeated ? std::vector<LoadTensor>{} : r.wanted);
     };
     return in_sequence(wire_of(next, known.checked, subject.endpoint), its);
   });

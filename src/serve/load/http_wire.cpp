@@ -104,41 +104,39 @@ static bool takes_sequences(const LoadSubject& subject) {
   return json.ok() && json->find("sequence_batching");
 }
 
-Result<WireMaker> http_wire(const LoadSubject& subject, LoadFacts* facts) {
+Result<WireMaker> http_wire(const LoadSubject& given, LoadFacts* facts) {
+  LoadSubject subject = given;
   PERI_ASSIGN(const HttpAnswer said, http_ask(subject.endpoint, "GET", model_path(subject)));
   if (said.status == 401) return asks_for_key(subject.endpoint);
   if (said.status != 200)
     return invalid("the server knows no model '%s' that is ready: status %d, %s", subject.model.c_str(), said.status,
                    said.body.substr(0, 300).c_str())
         .in_file(subject.endpoint.text());
+  subject.in_sequences = subject.sequence.length > 0 || takes_sequences(subject);
   auto all = requests_of(subject, said.body);
   if (!all.ok() && !all.error().file.empty()) return std::move(all).error();
   if (!all.ok()) return std::move(all).error().in_file(subject.endpoint.text());
-  SequenceTerms terms = subject.sequence;
-  if (terms.length == 0 && takes_sequences(subject)) terms.length = SequenceTerms::kDefaultLength;
-  if (facts) {
-    *facts = facts_of(*all);
-    facts->sequence = terms.length;
-  }
+  if (facts) *facts = facts_of(*all);
   const auto secured = [where = subject.endpoint](std::unique_ptr<Wire> wire) {
     return where.secure ? over_tls(std::move(wire), where, "http/1.1") : std::move(wire);
   };
-  if (terms.length == 0) {
+  if (!subject.in_sequences) {
     std::vector<HttpRequestText> made;
     for (LoadRequest& r : *all) made.push_back({request_with(subject, r.inputs), std::move(r.wanted)});
     const auto requests = std::make_shared<Turning<HttpRequestText>>(std::move(made));
     return WireMaker(
         [requests, secured] { return secured(std::make_unique<HttpWire>([requests] { return &requests->next(); })); });
   }
-  const auto sequences = std::make_shared<LoadSequences>(terms);
-  const auto turning = std::make_shared<Turning<LoadRequest>>(std::move(*all));
+  const auto sequences = sequences_of(subject, *all, facts);
+  const auto requests = std::make_shared<const std::vector<LoadRequest>>(std::move(*all));
   return WireMaker([=]() {
     const auto its = std::make_shared<LoadSequence>(sequences);
     const auto held = std::make_shared<HttpRequestText>();
     return in_sequence(secured(std::make_unique<HttpWire>([=] {
                          const LoadStep step = its->next();
-                         const LoadRequest& r = turning->next();
-                         *held = {request_with(subject, r.inputs, &step), r.wanted};
+                         const LoadRequest& r = (*requests)[step.request];
+                         *held = {request_with(subject, r.inputs, &step)};
+                         if (!step.repeated) held->wanted = r.wanted;
                          return static_cast<const HttpRequestText*>(held.get());
                        })),
                        its);

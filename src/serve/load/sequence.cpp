@@ -2,20 +2,34 @@
 #include "serve/load/sequence.hpp"
 
 #include <cmath>
-#include <tuple>
 
 namespace peri::serve {
 
-LoadSequences::LoadSequences(const SequenceTerms& terms) : terms_(terms), rng_(terms.seed), next_(terms.first_id) {}
+LoadSequences::LoadSequences(const SequenceTerms& terms, const std::vector<LoadRequest>& requests)
+    : terms_(terms), rng_(terms.seed), next_(terms.first_id) {
+  for (size_t k = 0; k < requests.size(); ++k) {
+    if (requests[k].first || lists_.empty()) lists_.emplace_back(k, 0);
+    ++lists_.back().second;
+  }
+}
 
-std::pair<uint64_t, int64_t> LoadSequences::begin() {
+int64_t LoadSequences::length() const {
+  if (terms_.length > 0) return terms_.length;
+  const size_t requests = lists_.back().first + lists_.back().second;
+  return std::llround(static_cast<double>(requests) / static_cast<double>(lists_.size()));
+}
+
+LoadSequences::Begun LoadSequences::begin() {
   const auto after = [&](uint64_t id) { return id == terms_.last_id ? terms_.first_id : id + 1; };
   while (live_.contains(next_)) next_ = after(next_);  // REQUIRES: as many ids as connections
   const uint64_t id = next_;
   next_ = after(id);
   live_.insert(id);
+  const auto [first, count] = lists_[at_];
+  at_ = (at_ + 1) % lists_.size();
+  if (terms_.length == 0) return {id, static_cast<int64_t>(count), first, count};
   const double share = 1 + terms_.variation * (2 * rng_.uniform() - 1);
-  return {id, std::max<int64_t>(1, std::llround(share * static_cast<double>(terms_.length)))};
+  return {id, std::max<int64_t>(1, std::llround(share * static_cast<double>(terms_.length))), first, count};
 }
 
 LoadStep LoadSequence::next() {
@@ -23,8 +37,15 @@ LoadStep LoadSequence::next() {
   asked_ = true;
   LoadStep out;
   out.start = !id_;
-  if (out.start) std::tie(id_.emplace(), left_) = all_->begin();
+  if (out.start) {
+    begun_ = all_->begin();
+    id_ = begun_.id;
+    left_ = begun_.length;
+    sent_ = 0;
+  }
   out.id = *id_;
+  out.request = begun_.first + sent_ % begun_.count;
+  out.repeated = sent_++ >= begun_.count;
   out.end = --left_ <= 0;
   return out;
 }
@@ -61,6 +82,19 @@ class InSequence final : public Wire {
   const std::shared_ptr<LoadSequence> sequence_;
 };
 }  // namespace
+
+std::shared_ptr<LoadSequences> sequences_of(const LoadSubject& subject, const std::vector<LoadRequest>& requests,
+                                            LoadFacts* facts) {
+  SequenceTerms terms = subject.sequence;
+  const bool listed = terms.length == 0 && !subject.data_path.empty();
+  if (terms.length == 0 && !listed) terms.length = SequenceTerms::kDefaultLength;
+  auto out = std::make_shared<LoadSequences>(terms, requests);
+  if (facts) {
+    facts->sequence = out->length();
+    facts->listed = listed;
+  }
+  return out;
+}
 
 std::unique_ptr<Wire> in_sequence(std::unique_ptr<Wire> inner, std::shared_ptr<LoadSequence> sequence) {
   return std::make_unique<InSequence>(std::move(inner), std::move(sequence));

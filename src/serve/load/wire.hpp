@@ -55,7 +55,8 @@ Status talk_once(const Endpoint& where, Wire& wire, int64_t timeout_ms, const st
 
 // Sequences of a stateful model.
 struct SequenceTerms {
-  int64_t length = 0;      // requests of each, about; 0: kDefaultLength if the model takes sequences, else none
+  int64_t length = 0;      // requests of each, about; 0: if the model takes sequences, as many as the file gives of
+                           // each, or kDefaultLength without a file; else none
   double variation = 0.2;  // of the lengths: the share that each may differ
   uint64_t first_id = 1, last_id = UINT32_MAX;  // correlation ids, in turn
   uint64_t seed = 1;                            // of the lengths
@@ -72,13 +73,15 @@ struct LoadSubject {
   bool zeros = false;                                  // inputs are zeros instead of seeded random numbers
   std::string data_path;  // of perf_analyzer's inputs: JSON, or a folder of files; "": seeded, or zeros
   SequenceTerms sequence;
+  bool in_sequences = false;  // each row of a request is of the same step; set by the wires
   uint64_t seed = 1;
 };
 struct LoadFacts {
   int64_t rows = 1;      // of a request
   bool checked = false;  // answers are compared with wanted ones
   bool steps = false;    // of lists in the file, sent request by request
-  int64_t sequence = 0;  // length of the sequences that the requests are of; 0: of none
+  int64_t sequence = 0;  // length of the sequences that the requests are of, about; 0: of none
+  bool listed = false;   // those of a file, each from its start to its end
 };
 // Reads the model's metadata from the server and makes KServe v2 requests with binary tensors, seeded or of files,
 // which take turns; over TLS if the endpoint uses it. Errors: kIo; kInvalid: the server or model refuses, a file that
@@ -96,6 +99,7 @@ struct LoadRequest {
   std::vector<LoadTensor> inputs;
   std::vector<LoadTensor> wanted = {};  // outputs of the answer, in any order; "dims" are not compared
   bool step = false;                    // of a list in the file
+  bool first = true;                    // of a sequence
 };
 Result<std::vector<LoadRequest>> requests_of(const LoadSubject& subject, std::string_view json);
 struct HttpRequestText {

@@ -79,10 +79,27 @@ TEST(LoadData, StepsOfSequencesAreRequestsInTheirOrder) {
     given += r.inputs[0].bytes;
     wanted += r.wanted.empty() ? "-" : r.wanted[0].bytes;
   }
+  const auto first = [](const std::vector<LoadRequest>& list) {
+    std::string out;
+    for (const LoadRequest& r : list) out += r.first ? "<" : "-";
+    return out;
+  };
+  EXPECT_EQ(first(*all), "<-<<");
   EXPECT_EQ(given, "\1\2\3\4");
   EXPECT_EQ(wanted, "\1-\3\4");
   EXPECT_TRUE(facts_of(*all).checked);
   EXPECT_TRUE(facts_of(*all).steps);
+  ASSERT_TRUE(write_file_atomic(s.data_path, R"({"data":[{"x":[1]},{"x":[2]},{"x":[3]}]})").ok());
+  s.batch = 2;  // each row of a request in a sequence is of its step
+  for (const bool in_sequences : {false, true}) {
+    s.in_sequences = in_sequences;
+    const auto flat = requests_of(s, R"({"inputs":[{"name":"x","datatype":"UINT8","shape":[-1]}]})");
+    ASSERT_TRUE(flat.ok()) << flat.error().text();
+    given.clear();
+    for (const LoadRequest& r : *flat) given += r.inputs[0].bytes;
+    EXPECT_EQ(given, in_sequences ? "\1\1\2\2\3\3" : "\1\2\3\1\2\3");
+    if (in_sequences) EXPECT_EQ(first(*flat), "<--");
+  }
 }
 
 TEST(LoadData, AFolderHasAFileForEachInput) {

@@ -341,8 +341,8 @@ std::string step_of(LoadSequence& s) {
 }
 
 TEST(LoadSequences, OfTwoConnections) {
-  const auto all =
-      std::make_shared<LoadSequences>(SequenceTerms{.length = 3, .variation = 0, .first_id = 5, .last_id = 7});
+  const auto all = std::make_shared<LoadSequences>(
+      SequenceTerms{.length = 3, .variation = 0, .first_id = 5, .last_id = 7}, std::vector<LoadRequest>(1));
   LoadSequence a(all), b(all);
   const auto goes_on = [](LoadSequence& s, bool well = true) {
     const std::string out = step_of(s);
@@ -362,6 +362,25 @@ TEST(LoadSequences, OfTwoConnections) {
   b.last();
   EXPECT_EQ(goes_on(b), "6>");
   EXPECT_EQ(goes_on(b), "<5");
+}
+
+TEST(LoadSequences, OfAFileBeginAtTheirFirstRequest) {
+  std::vector<LoadRequest> requests(4);  // sequences of three and of one
+  requests[1].first = requests[2].first = false;
+  const auto steps = [&](int64_t length, size_t count) {
+    LoadSequence a(std::make_shared<LoadSequences>(SequenceTerms{.length = length, .variation = 0}, requests));
+    std::string out;
+    for (size_t k = 0; k < count; ++k) {
+      const LoadStep step = a.next();
+      out +=
+          (step.start ? "<" : "") + std::to_string(step.request) + (step.repeated ? "r" : "") + (step.end ? ">" : "");
+      a.answered(k != 4);  // after a failure the next one begins
+    }
+    return out;
+  };
+  EXPECT_EQ(steps(0, 8), "<012><3><0<3><01");
+  EXPECT_EQ(steps(2, 4), "<01><33r>");
+  EXPECT_EQ(LoadSequences(SequenceTerms{}, requests).length(), 2);
 }
 
 }  // namespace

@@ -167,6 +167,13 @@ void Walk::run_task(int phase, int64_t task, const Args& args) const {
   multiply_inputs(d, task % parts, {first_row(d, first), s_.rows_from(first)}, this->products(d, args), args);
 }
 
+Status Walk::finish(const Args& args) const {
+  const auto* lengths = static_cast<const int32_t*>(ports_[kLengths].data(args));
+  for (int64_t b = 0; lengths && b < s_.batch; ++b) PERI_TRY(ops::check_length(lengths[b], s_.steps));
+  return Ok{};
+}
+
+// Clamped: a run with another ends with an error, and touches no memory but its own.
 int64_t Walk::length(int64_t b, const Args& args) const {
   const auto* lengths = static_cast<const int32_t*>(ports_[kLengths].data(args));
   return lengths ? std::clamp<int64_t>(lengths[b], 0, s_.steps) : s_.steps;

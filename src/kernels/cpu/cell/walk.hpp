@@ -92,6 +92,7 @@ class Walk : public Instance {
         whole_(is_whole(shape, steps)) {}
   static Needs needs_of(const Shape& shape, int64_t steps, const WalkCut& cut);
   void run_task(int phase, int64_t task, const Args& args) const override;
+  Status finish(const Args& args) const override;
 
  protected:
   virtual void pack(int64_t /*task*/, float* /*to*/, const Args&) const {}

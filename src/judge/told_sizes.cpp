@@ -1,0 +1,157 @@
+// Follows the integer to the size that it tells, and that size to one of an input.
+#include "judge/told_sizes.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ops/entry.hpp"
+
+namespace peri::judge {
+namespace {
+
+std::optional<int64_t> elements_of(const ir::Value& v) {
+  int64_t n = 1;
+  for (const Dim& d : *v.type.shape) {
+    if (!d.is_const()) return std::nullopt;
+    n *= d.value();
+  }
+  return n;
+}
+
+// Whether it is left out, or all its elements are constants of this value.
+bool is_all(const ir::Value* v, int64_t value) {
+  if (!v) return true;
+  if (!v->constant || !is_integer(v->constant->dtype())) return false;
+  for (int64_t k = 0; k < v->constant->numel(); ++k)
+    if (v->constant->i64(k) != value) return false;
+  return true;
+}
+
+// Where a list that holds `v` as one of its elements does so; none: it does not, or that is not known.
+std::optional<size_t> place_in(const ir::Node& concat, const ir::Value* v) {
+  size_t at = 0;
+  for (const ir::Value* in : concat.inputs) {
+    if (in == v) return at;
+    const auto n = elements_of(*in);
+    if (!n) return std::nullopt;
+    at += static_cast<size_t>(*n);
+  }
+  return std::nullopt;
+}
+
+const Dim* at_axis(const ir::Value& v, int64_t axis) {
+  const Shape& shape = *v.type.shape;
+  if (axis < 0) axis += std::ssize(shape);
+  return axis >= 0 && axis < std::ssize(shape) ? &shape[static_cast<size_t>(axis)] : nullptr;
+}
+
+class Sizes {
+ public:
+  Sizes(const ir::Graph& graph, const DimBinding& bound) : graph_(graph), bound_(bound) {}
+
+  // Names of dimensions that are as large as `v` says.
+  void follow(const ir::Value* v) {
+    for (const ir::Node* n : v->users) {
+      if (!n->out() || !n->out()->type.shape) continue;
+      const ops::OpDef* const op = ops::find(n->op);
+      if (n->op == "concat") {  // By name: a list of sizes
+        if (const auto place = place_in(*n, v)) follow_list(n->out(), *place);
+      } else if (op && op->moves && n->in(0) == v && elements_of(*n->out()) == 1) {
+        follow(n->out());
+      } else if (n->op == "slice") {  // By name: where it ends
+        const bool ends = n->in(2) == v && is_all(n->in(1), 0) && is_all(n->in(4), 1);
+        const ir::Value* const axes = n->in(3);
+        if (ends && (!axes || (axes->constant && axes->constant->numel() == 1)))
+          add(at_axis(*n->out(), axes ? axes->constant->i64(0) : 0));
+      } else if (n->op == "range") {  // By name: the same
+        if (n->in(1) == v && is_all(n->in(0), 0) && is_all(n->in(2), 1)) add(at_axis(*n->out(), 0));
+      } else {
+        follow_list(v, 0);
+      }
+    }
+  }
+
+  // What the names must be, by values that they stand beside.
+  std::optional<int64_t> value() {
+    for (size_t before = 0; before != names_.size() && !value_;) {
+      before = names_.size();
+      for (const ir::Node* n : graph_.nodes) {
+        if (std::any_of(n->inputs.begin(), n->inputs.end(), [](auto* v) { return v && !v->type.shape; })) continue;
+        if (ops::is(*n, &ops::OpDef::elementwise)) broadcast(*n, 1);
+        if (n->op == "matmul") product(*n);  // By name: its sum
+      }
+    }
+    return value_;
+  }
+
+ private:
+  // `list` says a shape, in which this place is its.
+  void follow_list(const ir::Value* list, size_t place) {
+    for (const ir::Node* n : list->users) {
+      const bool shapes = (n->in(1) == list && (n->op == "expand" || n->op == "reshape")) ||  // By name: a shape
+                          (n->in(0) == list && n->op == "constant_of_shape");
+      if (shapes) add(at_axis(*n->out(), static_cast<int64_t>(place)));
+    }
+  }
+
+  void add(const Dim* d) {
+    if (d && d->is_symbol() && !bound_.contains(d->symbol_name())) names_.insert(d->symbol_name());
+  }
+
+  void equal(const Dim& a, const Dim& b) {
+    for (const auto& [one, other] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
+      if (!one->is_symbol() || !names_.contains(one->symbol_name())) continue;
+      add(other);
+      if (const auto size = other->eval(bound_); size.ok() && *size != 1 && !value_) value_ = *size;  // 1 is broadcast
+    }
+  }
+
+  void broadcast(const ir::Node& n, size_t first) {
+    for (const ir::Value* a : n.inputs)
+      for (const ir::Value* b : n.inputs)
+        for (size_t k = first; a && b && a != b && k <= std::min(a->type.rank(), b->type.rank()); ++k)
+          equal((*a->type.shape)[a->type.rank() - k], (*b->type.shape)[b->type.rank() - k]);
+  }
+
+  void product(const ir::Node& n) {
+    const Shape &a = *n.in(0)->type.shape, &b = *n.in(1)->type.shape;
+    if (!a.empty() && !b.empty()) equal(a.back(), b[b.size() - std::min<size_t>(2, b.size())]);
+    broadcast(n, 3);
+  }
+
+  const ir::Graph& graph_;
+  const DimBinding& bound_;
+  std::set<std::string, std::less<>> names_;
+  std::optional<int64_t> value_;
+};
+}  // namespace
+
+std::optional<int64_t> told_size(const ir::Graph& graph, const ir::Value* input, const DimBinding& sizes) {
+  if (!is_integer(input->type.dtype) || !input->type.shape || elements_of(*input) != 1) return std::nullopt;
+  Sizes told(graph, sizes);
+  told.follow(input);
+  return told.value();
+}
+
+bool tells_places(const ir::Value* input) {
+  if (!is_integer(input->type.dtype)) return false;
+  std::set<const ir::Value*> seen = {input};
+  for (std::vector<const ir::Value*> work = {input}; !work.empty();) {
+    const ir::Value* const v = work.back();
+    work.pop_back();
+    for (const ir::Node* n : v->users) {
+      const ops::OpDef* const op = ops::find(n->op);
+      if (n->op == "tensor_scatter" && n->in(2) == v) return true;  // By name: it writes to a cache
+      if (!op || !(op->elementwise || op->moves)) continue;
+      for (const ir::Value* out : n->outputs)
+        if (is_integer(out->type.dtype) && seen.insert(out).second) work.push_back(out);
+    }
+  }
+  return false;
+}
+
+bool has_places(std::string_view text) { return text.find("= tensor_scatter(") != text.npos; }
+
+}  // namespace peri::judge

@@ -1,0 +1,24 @@
+// Sizes that integers among the inputs tell, as the number of keys of a cache: made-up ones must be what the other
+// inputs have.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "ir/graph.hpp"
+
+namespace peri::judge {
+
+// The value that `input`, of one integer, must have for the sizes that it tells to fit those that `sizes` binds: it
+// says where a slice or a range ends or how large a value is made, along an axis that is joined to one of known size.
+// None: it tells no size, or any fits.
+std::optional<int64_t> told_size(const ir::Graph& graph, const ir::Value* input, const DimBinding& sizes);
+
+// Whether places of a cache are computed from the elements of `input`: such places are in range where it is 0 or 1, if
+// they are for any.
+bool tells_places(const ir::Value* input);
+
+// Whether a graph's text holds what tells_places() looks for.
+bool has_places(std::string_view text);
+
+}  // namespace peri::judge
