@@ -30,8 +30,13 @@ Result<TextModel> TextModel::of(const plan::Program& program) {
 }
 
 Result<std::vector<Tensor>> TextModel::inputs(const plan::Program& program, std::span<const std::string> texts,
-                                              std::optional<std::string_view> prompt) const {
-  PERI_ASSIGN(const auto named, pipeline_.inputs(texts, prompt));
+                                              const Prompt& prompt) const {
+  std::optional<std::string_view> before;
+  if (prompt.text) before = *prompt.text;
+  if (prompt.name) {
+    PERI_ASSIGN(before, pipeline_.prompt_named(*prompt.name));
+  }
+  PERI_ASSIGN(const auto named, pipeline_.inputs(texts, before));
   std::vector<Tensor> out;
   for (const plan::Port& port : program.inputs) {
     for (const auto& [name, tensor] : named)
@@ -69,7 +74,7 @@ Status check_takes_texts(const std::string& model) {
 }
 
 Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<const std::string> texts,
-                                        std::optional<std::string_view> prompt) {
+                                        const Prompt& prompt) {
   PERI_ASSIGN(const TextModel model, TextModel::of(program));
   return model.inputs(program, texts, prompt);
 }

@@ -13,14 +13,19 @@
 
 namespace peri::build {
 
+// What stands before each text, where not the model's default prompt: a text, or the model's prompt of a name.
+struct Prompt {
+  std::optional<std::string> text = {}, name = {};
+};
+
 // The tokenizer in a program's engine, parsed once.
 class TextModel {
  public:
   // kUsage if the program has none.
   static Result<TextModel> of(const plan::Program& program);
-  // Tensors for the program's inputs, in their order. `prompt`: see text::TextPipeline::inputs().
+  // Tensors for the program's inputs, in their order. Errors: kUsage: the model has no prompt of that name.
   Result<std::vector<Tensor>> inputs(const plan::Program& program, std::span<const std::string> texts,
-                                     std::optional<std::string_view> prompt = {}) const;
+                                     const Prompt& prompt = {}) const;
   // The index of the output that is the result for a text. kUnsupported if none is f32[n,m].
   Result<size_t> answer(const plan::Program& program) const;
 
@@ -35,7 +40,7 @@ Status check_takes_texts(const std::string& model);
 
 // Tensors for the program's inputs, in their order, by the tokenizer in its engine. kUsage if it has none.
 Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<const std::string> texts,
-                                        std::optional<std::string_view> prompt = {});
+                                        const Prompt& prompt = {});
 
 // Cosines between the rows of the output that is the result for a text: rows * rows values. Empty if it is not
 // f32[n,m].

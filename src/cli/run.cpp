@@ -1,10 +1,10 @@
 // peri run: one inference of a model or engine on files or seeded inputs.
 #include "base/json.hpp"
-#include "base/utf8.hpp"
 #include "build/text.hpp"
 #include "cli/console/answers.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/pictures.hpp"
+#include "cli/console/texts.hpp"
 #include "plan/class_names.hpp"
 
 namespace peri::cli {
@@ -32,35 +32,6 @@ void write_similarity(JsonWriter& w, const std::vector<double>& cosines, const s
     *summary += format("; text %zu is most like text %zu (%.3f)", a + 1, best + 1, cosines[a * n + best]);
   }
   w.end_array();
-}
-
-// Inputs made from texts; errors name the model.
-Result<std::vector<Tensor>> tokenized(const plan::Program& program, const std::string& path,
-                                      const Arguments& arguments) {
-  std::optional<std::string> prompt;
-  if (arguments.has("--prompt")) prompt = arguments.get("--prompt");
-  auto inputs = build::text_inputs(program, arguments.all("--text"), prompt);
-  if (!inputs.ok()) return std::move(inputs).error().in_file(path);
-  return inputs;
-}
-
-// Checked before a model is built: it takes texts, and no other inputs are given.
-Status check_texts(const Arguments& arguments) {
-  if (arguments.has("--prompt") && !utf8_valid(arguments.get("--prompt")))
-    return usage("the prompt is not valid UTF-8").advise("convert it with iconv");
-  if (arguments.has("--prompt") && !arguments.has("--text"))
-    return usage("--prompt is for texts, and there is none").expecting("--text TEXT").advise("leave it out");
-  if (!arguments.has("--text")) return Ok{};
-  if (arguments.has("--input")) return usage("--text makes all inputs: leave --input out");
-  const std::vector<std::string> texts = arguments.all("--text");
-  for (size_t k = 0; k < texts.size(); ++k)
-    if (!utf8_valid(texts[k]))
-      return usage("text %zu is not valid UTF-8", k + 1)
-          .but_found(texts[k].substr(0, 60))
-          .advise("convert it with iconv");
-  PERI_TRY(check_sizes_used(arguments, false));
-  const std::string& model = arguments.positional[0];
-  return build::is_engine(model) ? Status(Ok{}) : build::check_takes_texts(model);
 }
 
 // The result of --validate: which step or input first contained NaN or Inf, and whether an output contains them, which
@@ -108,8 +79,8 @@ Result<Outcome> run(const Arguments& arguments) {
   progress.clear();
   const plan::Program& program = opened.engine->program();
   PERI_TRY(check_outputs(run_entry.command, arguments, program));
-  PERI_ASSIGN(const std::vector<Tensor> inputs, texts.empty() ? read_inputs(arguments, program, std::nullopt)
-                                                              : tokenized(program, arguments.positional[0], arguments));
+  PERI_ASSIGN(const std::vector<Tensor> inputs,
+              texts.empty() ? read_inputs(arguments, program, std::nullopt) : read_texts(arguments, program));
   std::vector<std::vector<int64_t>> input_dims;
   for (const Tensor& t : inputs) input_dims.push_back(t.dims());
   PERI_ASSIGN(const DimBinding dims, plan::bind_dims(program, input_dims));
@@ -156,23 +127,21 @@ const Entry run_entry{{
     .min_positional = 1,
     .max_positional = 1,
     .flags = build_flags(
-        {{"--input", "-i", "NAME=FILE", "an input: .npy, .npz, .pb, .png, .jpg, raw:TYPE:AxBxC:FILE, or random:SEED",
-          true},
-         {"--text", "", "TEXT", "text for a text model, tokenized by its own tokenizer; several form a batch", true},
-         {"--top-k", "", "K", "show the K largest elements along the last axis of each output, with --quiet too"},
-         {"--print", "", "", "print every element of every output, with --quiet too; with --json also as 'values'"},
-         {"--labels", "", "FILE",
-          "with --top-k: file with a name for each class, one a line (default: the names that the model gives, if "
-          "any)"},
-         {"--cast", "", "",
-          "convert inputs of another element type; floats are rounded, a value that does not fit is an error"},
-         {"--prompt", "", "TEXT",
-          "put this before each text, in place of the model's default prompt; \"\" for nothing"},
-         {"--validate", "", "",
-          "name the first step that produces a NaN or an Inf; exit code 3 if an output contains one"},
-         {"--check", "", "", "engines: recompute the hash of every weight first"},
-         {"--output-dir", "", "DIR", "write every output to DIR/NAME.npy and an index outputs.json", false, nullptr, "",
-          true}},
+        with_texts(
+            {{"--input", "-i", "NAME=FILE",
+              "an input: .npy, .npz, .pb, .png, .jpg, raw:TYPE:AxBxC:FILE, or random:SEED", true},
+             {"--top-k", "", "K", "show the K largest elements along the last axis of each output, with --quiet too"},
+             {"--print", "", "", "print every element of every output, with --quiet too; with --json also as 'values'"},
+             {"--labels", "", "FILE",
+              "with --top-k: file with a name for each class, one a line (default: the names that the model gives, if "
+              "any)"},
+             {"--cast", "", "",
+              "convert inputs of another element type; floats are rounded, a value that does not fit is an error"},
+             {"--validate", "", "",
+              "name the first step that produces a NaN or an Inf; exit code 3 if an output contains one"},
+             {"--check", "", "", "engines: recompute the hash of every weight first"},
+             {"--output-dir", "", "DIR", "write every output to DIR/NAME.npy and an index outputs.json", false, nullptr,
+              "", true}}),
         picture_flags()),
     .details = "example:\n  peri run models/digits_cnn.onnx --input image=random:7 --output-dir build/out",
     .run = run,

@@ -140,18 +140,27 @@ Status read_sentences(Folder& out) {
 }
 
 // {"prompts": {"query": "query: ", ...}, "default_prompt_name": "query" or null}
-Status read_prompt(const Json& config, Folder& out) {
+Status read_prompts(const Json& config, Folder& out) {
+  const Json* prompts = config.find("prompts");
+  if (prompts && !prompts->is_null()) {
+    PERI_ASSIGN(const Json::Object* const all, config.get_object("prompts"));
+    for (const Json::Member& m : *all) {
+      if (m.value.is_null()) continue;
+      PERI_ASSIGN(const std::string_view text, prompts->get_string(m.key));
+      out.prompts.emplace_back(m.key, text);
+    }
+  }
   const Json* name = config.find("default_prompt_name");
   if (!name || name->is_null()) return Ok{};
   PERI_ASSIGN(const std::string_view key, config.get_string("default_prompt_name"));
-  const Json* prompts = config.find("prompts");
-  if (!prompts || !prompts->is_object() || !prompts->find(key))
-    return invalid("the default prompt is not among the prompts")
-        .at_node("default_prompt_name")
-        .but_found(printable(key.substr(0, 60)));
-  PERI_ASSIGN(const std::string_view prompt, prompts->get_string(key));
-  out.prompt = prompt;
-  return Ok{};
+  for (const auto& [of, text] : out.prompts)
+    if (of == key) {
+      out.prompt = text;
+      return Ok{};
+    }
+  return invalid("the default prompt is not among the prompts")
+      .at_node("default_prompt_name")
+      .but_found(printable(key.substr(0, 60)));
 }
 
 Status read_config(Folder& out) {
@@ -217,7 +226,7 @@ Result<Folder> read_folder(const std::string& path) {
   PERI_TRY(read_sentences(out));
   if (out.pooling != Pooling::kNone && stands_in(out.path, "config_sentence_transformers.json")) {
     PERI_ASSIGN(const Json config, read_json(out.path, "config_sentence_transformers.json"));
-    Status read = read_prompt(config, out);
+    Status read = read_prompts(config, out);
     if (!read.ok()) return std::move(read).error().in_file(out.path + "/config_sentence_transformers.json");
   }
   if (stands_in(out.path, "tokenizer.json")) {

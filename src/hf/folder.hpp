@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/json.hpp"
 
@@ -25,8 +27,9 @@ struct Folder {
   std::optional<int64_t> max_sequence;  // sentence_bert_config.json: longest text in tokens, special ones included
   bool lowercase = false;               // the same file: texts are lowercased before the tokenizer
   std::string prompt;                   // config_sentence_transformers.json: stands before each text
-  bool pools_prompt = true;             // the pooling's configuration: the prompt's tokens count
-  std::string tokenizer;                // text of tokenizer.json, empty if there is none
+  std::vector<std::pair<std::string, std::string>> prompts;  // the same file: all, by name
+  bool pools_prompt = true;                                  // the pooling's configuration: the prompt's tokens count
+  std::string tokenizer;                                     // text of tokenizer.json, empty if there is none
 };
 
 // Reads config.json (required), modules.json, the pooling's config.json, sentence_bert_config.json,

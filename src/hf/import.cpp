@@ -31,9 +31,10 @@ int64_t longest_text(const Folder& folder) {
   return std::min(folder.max_sequence.value_or(most), most);
 }
 
-// The default prompt is the model's, unless the pooling leaves its tokens out.
-void note_prompt(ImportedFolder& out, text::PipelineSpec& spec) {
+// The prompts are the model's, the default one before each text, unless the pooling leaves their tokens out.
+void note_prompts(ImportedFolder& out, text::PipelineSpec& spec) {
   const std::string& prompt = out.folder.prompt;
+  if (out.folder.pools_prompt) spec.prompts = out.folder.prompts;
   if (prompt.empty()) return;
   const std::string shown =
       "\"" + printable(prompt.substr(0, 200)) + "\", the default prompt of config_sentence_transformers.json,";
@@ -67,7 +68,7 @@ Status add_tokenizer(ImportedFolder& out) {
   for (const ir::Value* v : out.graph.inputs) spec.has_type_ids |= v->name == "token_type_ids";
   spec.output = out.graph.output_names[0];
   spec.lowercase = out.folder.lowercase;
-  note_prompt(out, spec);
+  note_prompts(out, spec);
   out.pipeline = spec.to_json();
   out.tokenizer = std::move(*tokenizer);
   return Ok{};

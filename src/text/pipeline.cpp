@@ -13,6 +13,11 @@ std::string PipelineSpec::to_json() const {
   if (has_type_ids) w.field("types", types);
   w.field("output", output);
   if (!prompt.empty()) w.field("prompt", prompt);
+  if (!prompts.empty()) {
+    w.key("prompts").begin_object();
+    for (const auto& [name, text] : prompts) w.field(name, text);
+    w.end_object();
+  }
   if (lowercase) w.field("lowercase", true);
   w.end_object();
   return w.take();
@@ -32,6 +37,13 @@ Result<PipelineSpec> PipelineSpec::from_json(std::string_view json) {
   out.output = output;
   PERI_ASSIGN(const std::string_view prompt, v.get_string("prompt", ""));
   out.prompt = prompt;
+  if (const Json* prompts = v.find("prompts")) {
+    PERI_TRY(prompts->as_object());
+    for (const Json::Member& m : prompts->members()) {
+      PERI_ASSIGN(const std::string_view text, prompts->get_string(m.key));
+      out.prompts.emplace_back(m.key, text);
+    }
+  }
   PERI_ASSIGN(out.lowercase, v.get_bool("lowercase", false));
   out.has_type_ids = v.find("types") != nullptr;
   if (out.has_type_ids) {
@@ -45,6 +57,20 @@ Result<TextPipeline> TextPipeline::from_sections(std::string_view tokenizer, std
   PERI_ASSIGN(PipelineSpec read, PipelineSpec::from_json(spec));
   PERI_ASSIGN(Tokenizer made, Tokenizer::from_json(tokenizer));
   return TextPipeline(std::move(made), std::move(read));
+}
+
+Result<std::string_view> TextPipeline::prompt_named(std::string_view name) const {
+  constexpr size_t kMaxListed = 50;
+  std::string known;
+  for (size_t k = 0; k < spec_.prompts.size(); ++k) {
+    const auto& [of, text] = spec_.prompts[k];
+    if (of == name) return std::string_view(text);
+    if (k < kMaxListed) known += (k ? ", " : "") + printable(of);
+    if (k == kMaxListed) known += ", ...";
+  }
+  Error none = usage("the model has no prompt of this name").but_found(printable(name.substr(0, 60)));
+  return known.empty() ? std::move(none).advise("it has no prompts: leave the name out")
+                       : std::move(none).expecting("one of: " + known);
 }
 
 Result<std::vector<std::pair<std::string, Tensor>>> TextPipeline::inputs(std::span<const std::string> texts,

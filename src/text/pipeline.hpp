@@ -22,9 +22,10 @@ struct PipelineSpec {
   int64_t max_length = 512;  // ids of a text, special ones included; longer texts are truncated
   bool has_type_ids = false;
   std::string ids = "input_ids", mask = "attention_mask", types = "token_type_ids";
-  std::string output = "embedding";  // the output that is the result for a text
-  std::string prompt;                // stands before each text
-  bool lowercase = false;            // of prompt and text, before the tokenizer
+  std::string output = "embedding";                          // the output that is the result for a text
+  std::string prompt;                                        // stands before each text
+  std::vector<std::pair<std::string, std::string>> prompts;  // those that a caller may name, by name
+  bool lowercase = false;                                    // of prompt and text, before the tokenizer
 
   std::string to_json() const;
   static Result<PipelineSpec> from_json(std::string_view json);
@@ -37,6 +38,8 @@ class TextPipeline {
 
   const PipelineSpec& spec() const { return spec_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
+  // The prompt of this name. Errors: kUsage: the model has none, with the names that it has.
+  Result<std::string_view> prompt_named(std::string_view name) const;
   // Tensors by input name for a batch of at least one text, padded to the longest. Any number of threads. `prompt`
   // stands before each text; by default it is the model's own.
   Result<std::vector<std::pair<std::string, Tensor>>> inputs(std::span<const std::string> texts,

@@ -160,6 +160,8 @@ TEST_F(FolderTest, TheDefaultPromptIsThatOfItsName) {
   put("1_Pooling/config.json", R"({"embedding_dimension":384,"pooling_mode":"mean"})");
   EXPECT_EQ(read_folder(dir_)->prompt, "query: ");
   EXPECT_TRUE(read_folder(dir_)->pools_prompt);
+  EXPECT_EQ(read_folder(dir_)->prompts,
+            (std::vector<std::pair<std::string, std::string>>{{"query", "query: "}, {"other", "x"}}));
   put("1_Pooling/config.json", R"({"embedding_dimension":384,"pooling_mode":"mean","include_prompt":false})");
   EXPECT_FALSE(read_folder(dir_)->pools_prompt);
   for (const char* none :
@@ -171,6 +173,8 @@ TEST_F(FolderTest, TheDefaultPromptIsThatOfItsName) {
   expect_error("config_sentence_transformers.json: 'default_prompt_name': the default prompt is not among the prompts");
   put(file, R"({"prompts":{"query":7},"default_prompt_name":"query"})");
   expect_error("config_sentence_transformers.json: 'query': wrong kind");
+  put(file, R"({"prompts":["query: "]})");
+  expect_error("config_sentence_transformers.json: 'prompts': wrong kind");
 }
 
 TEST_F(FolderTest, APointerOfGitLfsIsNamed) {

@@ -61,6 +61,19 @@ class Prompts(Typed):
         self.assertTrue((self.embedding(engine, "rests", more=["--prompt", "a "]) == self.embedding(bare, "a rests")).all())
         self.assertIn("--prompt is for texts", self.ends(2, "run", engine, "--prompt", "a"))
 
+    def test_a_prompt_is_named(self):
+        bare, _ = self.build(self.folder_with("bare"), "bare.engine")
+        config = {"prompts": {"query": "the kitten ", "document": "", "it's": "it ", "none": None}, "default_prompt_name": "query"}
+        engine, _ = self.build(self.folder_with("named", config_sentence_transformers=config))
+        for name, before in (("query", "the kitten "), ("document", ""), ("it's", "it ")):
+            self.assertTrue((self.embedding(engine, "rests", more=["--prompt-name", name]) == self.embedding(bare, before + "rests")).all(), name)
+        for name in ("passage", "none"):
+            said = self.ends(2, "run", engine, "--text", "a", "--prompt-name", name)
+            self.assertIn("the model has no prompt of this name: expected one of: query, document, it's", said)
+        self.assertIn("it has no prompts", self.ends(2, "run", bare, "--text", "a", "--prompt-name", "query"))
+        self.assertIn("--prompt-name is for texts", self.ends(2, "run", engine, "--prompt-name", "query"))
+        self.assertIn("exclude each other", self.ends(2, "run", engine, "--text", "a", "--prompt-name", "query", "--prompt", "a"))
+
     def test_a_prompt_that_the_pooling_leaves_out(self):
         folder = self.folder_with("left", config_sentence_transformers={"prompts": {"q": "a "}, "default_prompt_name": "q"})
         pooling = {"word_embedding_dimension": 16, "pooling_mode_mean_tokens": True, "include_prompt": False}
@@ -73,6 +86,7 @@ class Prompts(Typed):
             self.assertIn("is not put before texts", r.stderr.decode(), "a note of the import is told wherever a model is built")
         bare, _ = self.build(self.folder_with("bare"), "bare.engine")
         self.assertTrue((self.embedding(engine, "rests") == self.embedding(bare, "rests")).all())
+        self.assertIn("it has no prompts", self.ends(2, "run", engine, "--text", "a", "--prompt-name", "q"))
 
     def test_a_vocabulary_that_is_not_read(self):
         folder = self.folder_with()

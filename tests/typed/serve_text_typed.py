@@ -84,6 +84,29 @@ class Texts(Served):
         status, said, _ = self.ask("POST", "/v1/embeddings", json.dumps({"model": "tiny", "input": "The cat sits on a mat.", "encoding_format": "base64"}))
         self.assertEqual(base64.b64decode(json.loads(said)["data"][0]["embedding"]), want.astype("<f4").tobytes())
 
+    def test_embeddings_behind_a_prompt_that_is_named(self):
+        config = {"prompts": {"query": "the kitten ", "document": ""}, "default_prompt_name": "query"}
+        folder = self.put_text()
+        (folder / "config_sentence_transformers.json").write_text(json.dumps(config))
+        self.put_text("bare")
+        self.serve()
+
+        def ask(model, text, **more):
+            status, said, _ = self.ask("POST", "/v1/embeddings", json.dumps({"model": model, "input": text, **more}))
+            return status, json.loads(said)
+
+        want = {text: ask("bare", text)[1]["data"] for text in ("rests", "the kitten rests")}
+        self.assertEqual(ask("tiny", "rests")[1]["data"], want["the kitten rests"])
+        self.assertEqual(ask("tiny", "rests", prompt_name=None)[1]["data"], want["the kitten rests"])
+        self.assertEqual(ask("tiny", "rests", prompt_name="query")[1]["data"], want["the kitten rests"])
+        self.assertEqual(ask("tiny", "rests", prompt_name="document")[1]["data"], want["rests"])
+        for model, more, words in (("tiny", {"prompt_name": "passage"}, "expected one of: query, document"), ("tiny", {"prompt_name": ""}, "no prompt of this name"),
+                                   ("bare", {"prompt_name": "query"}, "it has no prompts"), ("tiny", {"prompt_name": 5}, "'prompt_name'"),
+                                   ("tiny", {"prompt_name": "query", "input": [4, 5]}, "an input is token ids")):
+            status, said = ask(model, **{"text": "rests", **more}) if "input" not in more else ask(model, more["input"], prompt_name=more["prompt_name"])
+            self.assertEqual((status, said["error"]["type"]), (400, "invalid_request_error"), said)
+            self.assertIn(words, said["error"]["message"])
+
     def test_generate(self):
         folder = self.put_text(config="max_batch_size: 8\ndynamic_batching: {}\nparameters: {threads: 1}\n")
         self.serve()

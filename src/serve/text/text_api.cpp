@@ -100,7 +100,7 @@ void write_model(const Served& served, JsonWriter& w) {
 
 Result<TextRequest> parse_embeddings(std::string_view body, const TextLimits& limits) {
   PERI_ASSIGN(const Json root, parse_json(body, limits.json));
-  PERI_TRY(check_members(root, {"model", "input", "encoding_format", "dimensions", "user"}));
+  PERI_TRY(check_members(root, {"model", "input", "encoding_format", "dimensions", "user", "prompt_name"}));
   TextRequest out;
   PERI_ASSIGN(const std::string_view model, root.get_string("model"));
   out.model = model;
@@ -110,6 +110,8 @@ Result<TextRequest> parse_embeddings(std::string_view body, const TextLimits& li
     return invalid("'encoding_format' is '%s'", shown_name(form).c_str()).expecting("float or base64");
   out.base64 = form == "base64";
   PERI_TRY(root.get_string("user", ""));
+  PERI_ASSIGN(const std::string_view prompt, root.get_string("prompt_name", ""));
+  if (given(root, "prompt_name")) out.prompt_name = prompt;
   PERI_ASSIGN(out.dimensions, root.get_int("dimensions", 0));
   if (out.dimensions < 1 && given(root, "dimensions"))
     return invalid("'dimensions' is %lld", static_cast<long long>(out.dimensions)).expecting("at least 1");
@@ -208,6 +210,7 @@ std::shared_ptr<TextJob> run_texts(TextForm form, ServedPtr served, TextRequest 
                                    std::function<int(const Error&)> status_of, std::function<void(HttpReply)> done) {
   const bool openai = form == TextForm::kEmbeddings;
   auto inputs = std::move(request.inputs);
+  const std::optional<std::string> prompt_name = request.prompt_name;
   const int priority = static_cast<int>(request.priority);
   const int64_t timeout_ns = request.timeout_us * 1000;
   auto finish = [form, openai, served, request = std::move(request), status_of = std::move(status_of),
@@ -231,6 +234,7 @@ std::shared_ptr<TextJob> run_texts(TextForm form, ServedPtr served, TextRequest 
     done(std::move(reply));
   };
   const auto job = std::make_shared<TextJob>(served, std::move(inputs), std::move(finish));
+  if (prompt_name) job->set_prompt(*prompt_name);
   job->set_times(priority, timeout_ns);
   return job;
 }

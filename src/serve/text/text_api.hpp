@@ -17,7 +17,8 @@ struct TextRequest {
   std::vector<TextInput> inputs;
   bool single = false;  // one text, not a list
   bool base64 = false;
-  int64_t dimensions = 0;  // 0: not given
+  int64_t dimensions = 0;                  // 0: not given
+  std::optional<std::string> prompt_name;  // of embeddings: one of the model's prompts, before each text
   int64_t priority = 0, timeout_us = 0;
   std::string id;
 };

@@ -18,6 +18,18 @@ TextJob::TextJob(ServedPtr served, std::vector<TextInput> inputs, Done done)
   result_.rows.resize(inputs_.size());
 }
 
+void TextJob::set_prompt(std::string_view name) {
+  if (error_) return;
+  const bool ids = std::any_of(inputs_.begin(), inputs_.end(), [](const TextInput& t) { return t.is_ids; });
+  const auto prompt = served_->text->prompt_named(name);
+  if (!prompt.ok())
+    error_ = Error(prompt.error()).at_node("prompt_name");
+  else if (ids)
+    error_ = invalid("a prompt stands before texts, and an input is token ids").at_node("prompt_name");
+  else
+    prompt_ = *prompt;
+}
+
 Result<size_t> TextJob::answer_of(const Served& served) {
   if (!served.text)
     return unsupported("the model '%s' has no tokenizer: it takes tensors, by /infer", served.model->name().c_str());
@@ -44,7 +56,7 @@ Result<std::vector<Tensor>> TextJob::encode(const TextInput& input, int64_t* tok
     named.emplace_back(pipeline.spec().mask, Tensor::of_i64(dims, ones));
     named.emplace_back(pipeline.spec().types, Tensor::of_i64(dims, zeros));
   } else {
-    PERI_ASSIGN(named, pipeline.inputs({&input.text, 1}));
+    PERI_ASSIGN(named, pipeline.inputs({&input.text, 1}, prompt_));
   }
   *tokens = named.front().second.numel();
   std::vector<Tensor> out;

@@ -29,6 +29,9 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     priority_ = priority;
     timeout_ns_ = timeout_ns;
   }
+  // One of the model's prompts, in place of its default one; if it has none of this name, or an input is ids, the job
+  // ends with an error. Before start().
+  void set_prompt(std::string_view name);
   // Starts the job, which then continues on the threads that deliver answers.
   void start() { pump(); }
   // Drops texts that have not begun; the job then ends with an error.
@@ -46,6 +49,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   const ServedPtr served_;
   const std::vector<TextInput> inputs_;
   const Done done_;
+  std::optional<std::string_view> prompt_;  // of the model
   int priority_ = 0;
   int64_t timeout_ns_ = 0;
   size_t answer_ = 0, window_ = 1;
