@@ -18,6 +18,7 @@
 #include "cli/console/serving.hpp"
 #include "cli/console/tuning.hpp"
 #include "cli/console/watching.hpp"
+#include "serve/access/refused_clients.hpp"
 #include "serve/grpc/server.hpp"
 #include "serve/observe/pages.hpp"
 
@@ -156,6 +157,9 @@ Result<Plan> plan_of(const Arguments& a) {
   if (plan.http.tls) {
     PERI_ASSIGN(plan.grpc.certificate, read_file(a.get("--tls-certificate"), kMaxPemBytes));
     PERI_ASSIGN(plan.grpc.key, read_file(a.get("--tls-key"), kMaxPemBytes));
+    if (a.has("--tls-client-ca")) {
+      PERI_ASSIGN(plan.grpc.client_ca, read_file(a.get("--tls-client-ca"), kMaxPemBytes));
+    }
   }
   const bool near = nearby(plan.http.address, plan.http.port) && nearby(plan.grpc.address, plan.grpc.port);
   PERI_ASSIGN(plan.management, management_of(a, near, plan.metrics.limits, loads));
@@ -182,6 +186,14 @@ void know_workers(serve::Workers& workers, Plan* plan) {
       if (counts.up) out.push_back({name, counts.pid});
     return out;
   };
+}
+
+// Clients whose certificates are not accepted are logged.
+void tell_refused(serve::RefusedClients& refused, Plan* plan) {
+  plan->http.refused_client = [&](const std::string& client, const std::string& why) { refused.tell(client, why); };
+  plan->metrics.refused_client = plan->http.refused_client;
+  if (!plan->grpc.client_ca.empty())
+    plan->grpc.refused_client = [&](const std::string& why) { refused.tell("a client of gRPC", why); };
 }
 
 // Keys are checked before the body of a request is read; without keys everything is permitted.
@@ -296,6 +308,8 @@ Result<Outcome> run(const Arguments& arguments) {
   };
   serve::Api api(repository, plan.api);
   if (access_keys) ask_for_keys(*access_keys, api, &plan);
+  serve::RefusedClients refused_clients(log);
+  tell_refused(refused_clients, &plan);
   std::unique_ptr<serve::HttpServer> http, metrics;
   if (plan.has_http) {
     PERI_ASSIGN(http, serve::HttpServer::start(plan.http, [&](const auto& exchange) { api.handle(exchange); }));

@@ -85,7 +85,9 @@ const Entry top_entry{{
               {"--key-file", "", "FILE", "send the first line of FILE as the bearer token"},
               {"--ssl-https-ca-certificates-file", "", "FILE",
                "TLS: trusted certificate authorities in PEM (default: the system's)"},
-              {"--ssl-https-verify-peer", "", "0|1", "TLS: 0 accepts any certificate (default 1)"}},
+              {"--ssl-https-verify-peer", "", "0|1", "TLS: 0 accepts any certificate (default 1)"},
+              {"--ssl-https-client-certificate-file", "", "FILE", "TLS: the client's own certificate in PEM"},
+              {"--ssl-https-private-key-file", "", "FILE", "TLS: its private key in PEM"}},
     .details = "URL is where the server has its metrics (default http://127.0.0.1:8002).\n\n"
                "example:\n  peri top http://127.0.0.1:8002 --once",
     .run = run,

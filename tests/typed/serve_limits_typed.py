@@ -84,7 +84,7 @@ class Limits(Served):
                            ("--log-info=1", "/v2/logging"), ("--metrics-config=counter_latencies=false", "/metrics has"), ("--host-policy=0,numa-node=0", "numactl"),
                            ("--http-header-forward-pattern=x", "no header fields"), ("--reuse-http-port=1", "a proxy"), ("--model-load-gpu-limit=0:0.5", "no memory for"),
                            ("--model-namespacing=true", "one repository"), (f"--model-repository={self.repository}", "link the folders of all models into one"), ("--grpc-server-cert=x", "--tls-certificate"), ("--rate-limit=off", "--rate-limit-resource"),
-                           ("--grpc-use-ssl-mutual=true", "--api-keys"), ("--grpc-root-cert=x", "--api-keys"), ("--grpc-keepalive-time=1", "--min-ping-secs"),
+                           ("--grpc-use-ssl-mutual=true", "--tls-client-ca"), ("--grpc-root-cert=x", "--tls-client-ca"), ("--grpc-keepalive-time=1", "--min-ping-secs"),
                            ("--grpc-max-connection-age=1", "no age"), ("--vertex-ai-port=1", "KServe v2"), ("--allow-sagemaker=true", "KServe v2"),
                            ("--min-supported-compute-capability=7.0", "peri doctor"), ("--enable-peer-access=true", "no effect")):
             self.assertIn(want, self.ends(2, "serve", "--model-repository", self.repository, word))

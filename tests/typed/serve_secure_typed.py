@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import random
+import re
 import socket
 import ssl
 import stat
@@ -259,6 +260,82 @@ class Secure(Served):
         self.assertEqual(self.over(connection, "GET", "/v2/health/live")[0], 200)
         connection.close()
 
+    def signed(self, name, by=None):
+        """A certificate and its key, of an authority (no `by`), or signed by one."""
+        key, certificate, request = (self.folder / f"{name}{end}" for end in (".key", ".pem", ".csr"))
+        new = ["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={name}", "-keyout", key]
+        if by is None:
+            subprocess.run([*new, "-x509", "-days", "2", "-out", certificate], check=True, capture_output=True)
+        else:
+            subprocess.run([*new, "-out", request], check=True, capture_output=True)
+            subprocess.run(["openssl", "x509", "-req", "-in", request, "-CA", by[0], "-CAkey", by[1], "-CAcreateserial", "-days", "2", "-out", certificate],
+                           check=True, capture_output=True)
+        key.chmod(0o600)
+        return certificate, key
+
+    def test_clients_have_certificates(self):
+        self.put("add")
+        own, ours, theirs = self.certificate(), self.signed("ours"), self.signed("theirs")
+        right, wrong = self.signed("right", ours), self.signed("wrong", theirs)
+        self.serve_tls("--tls-certificate", own[0], "--tls-key", own[1], "--tls-client-ca", ours[0], "--log-format", "default", metrics="0")
+
+        def asked(who, port, latest=ssl.TLSVersion.TLSv1_3):
+            context = ssl.create_default_context(cafile=own[0])
+            context.maximum_version = latest
+            if who:
+                context.load_cert_chain(*who)
+            connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=120, context=context)
+            self.addCleanup(connection.close)
+            return self.over(connection, "GET", "/metrics" if port == self.metrics_port else "/v2/health/live")[0]
+
+        def lines():
+            return [line for line in self.log.read_text().splitlines() if "refused " in line]
+
+        def told(*how, why):
+            """A refusal is logged, unless another was less than a second before."""
+            before = len(lines())
+            with self.assertRaises((ssl.SSLError, OSError)):
+                asked(*how)
+            return [line for line in lines()[before:] if re.search(r"refused 127\.0\.0\.1:\d+: " + why, line)]
+        for latest in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            for port in (self.port, self.metrics_port):
+                self.assertEqual(asked(right, port, latest), 200)
+                for who, why in ((None, "peer did not return a certificate"), (wrong, "unable to get local issuer certificate")):
+                    self.wait_for(lambda how=(who, port, latest), why=why: told(*how, why=why))
+        quick = ("-m", "add", "-p", "100", "-s", "900", "--concurrency-range", "2", "--ssl-https-ca-certificates-file", own[0])
+        for url in (f"https://127.0.0.1:{self.port}", f"grpcs://127.0.0.1:{self.grpc_port}"):
+            grpc_too = ("--ssl-grpc-certificate-chain-file", "--ssl-grpc-private-key-file") if "grpc" in url else ("--ssl-https-client-certificate-file", "--ssl-https-private-key-file")
+            self.assertEqual(self.peri("bench", "-u", url, *quick, grpc_too[0], right[0], grpc_too[1], right[1]).returncode, 0)
+            self.assertIn("--ssl-https-client-certificate-file", self.ends(1, "bench", "-u", url, *quick))
+            self.assertIn("--ssl-https-client-certificate-file", self.ends(1, "bench", "-u", url, *quick, grpc_too[0], wrong[0], grpc_too[1], wrong[1]))
+            self.assertIn("go together", self.ends(2, "bench", "-u", url, *quick, grpc_too[0], right[0]))
+        top = ("top", f"https://127.0.0.1:{self.metrics_port}", "--once", "--ssl-https-ca-certificates-file", own[0])
+        self.assertEqual(self.peri(*top, "--ssl-https-client-certificate-file", right[0], "--ssl-https-private-key-file", right[1]).returncode, 0)
+        self.assertIn("certificate required", self.ends(1, *top))
+        trusts = {"root_certificates": own[0].read_bytes()}
+
+        def code(who):
+            identity = {"certificate_chain": who[0].read_bytes(), "private_key": who[1].read_bytes()} if who else {}
+            with grpc.secure_channel(f"127.0.0.1:{self.grpc_port}", grpc.ssl_channel_credentials(own[0].read_bytes(), **identity)) as channel:
+                try:
+                    channel.unary_unary("/inference.GRPCInferenceService/ServerLive")(b"", timeout=120)
+                    return "OK"
+                except grpc.RpcError as e:
+                    return e.code().name
+        self.assertEqual(code(right), "OK")
+        for who, why in ((None, "peer did not return a certificate"), (wrong, "certificate verify failed")):
+            self.wait_for(lambda who=who, why=why: self.assertEqual(code(who), "UNAVAILABLE") or "refused a client of gRPC: " + why in "".join(lines()))
+        many = len(lines())
+        for _ in range(50):
+            with self.assertRaises((ssl.SSLError, OSError)):
+                asked(None, self.port)
+        self.assertLess(len(lines()) - many, 50, "a line for each would let anyone fill the disk")
+        self.stop()
+        self.assertIn("--tls-certificate", self.ends(2, "serve", "--model-repository", self.repository, "--tls-client-ca", ours[0]))
+        (self.folder / "empty").write_text("")
+        self.assertIn("no certificates of authorities", self.ends(1, "serve", "--model-repository", self.repository, "--tls-certificate", own[0], "--tls-key", own[1],
+                                                                  "--tls-client-ca", self.folder / "empty"))
+
     def test_a_key_that_is_encrypted(self):
         """Refused with what to do, on a terminal as without one: nobody is asked for a passphrase."""
         self.put("add")
@@ -277,15 +354,17 @@ class Secure(Served):
         for end in (ours, theirs):
             os.close(end)
 
-    def serve_tls(self, *flags):
+    def serve_tls(self, *flags, metrics="-1"):
         """serve() with another word before its address."""
         with open(self.folder / "serve.log", "w") as log:
             self.log = self.folder / "serve.log"
-            self.server = subprocess.Popen([PERI, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", "-1", "--grpc-port", "0", "--no-tune",
+            self.server = subprocess.Popen([PERI, "serve", "--model-repository", self.repository, "--http-port", "0", "--metrics-port", metrics, "--grpc-port", "0", "--no-tune",
                                             *map(str, flags)], cwd=self.folder, env=self.environment, stdout=log, stderr=log)
         said = self.wait_for(lambda: "listening on https://127.0.0.1:" in self.log.read_text() and self.log.read_text())
         self.port = int(said.split("https://127.0.0.1:")[1].split()[0].split(";")[0])
         self.grpc_port = int(said.split("gRPC at 127.0.0.1:")[1].split()[0].split(";")[0])
+        if metrics != "-1":
+            self.metrics_port = int(said.split("metrics at https://127.0.0.1:")[1].split("/")[0])
 
     def over(self, connection, method, path, body=None):
         connection.request(method, path, body)

@@ -49,6 +49,11 @@ std::vector<Flag> endpoint_flags() {
       {"--ssl-https-ca-certificates-file", "", "FILE",
        "TLS: trusted certificate authorities in PEM, for gRPC too (default: the system's)"},
       {"--ssl-https-verify-peer", "", "0|1", "TLS: 0 accepts any certificate (default 1)"},
+      {"--ssl-https-client-certificate-file", "", "FILE",
+       "TLS: the client's own certificate in PEM, for gRPC too, for servers that ask for one", false, nullptr,
+       "--ssl-grpc-certificate-chain-file"},
+      {"--ssl-https-private-key-file", "", "FILE", "TLS: its private key in PEM", false, nullptr,
+       "--ssl-grpc-private-key-file"},
       {"--ssl-grpc-use-ssl", "", "", "with -i grpc: use TLS, like grpcs://"},
       {"--ssl-grpc-root-certifications-file", "", "FILE", "the same as --ssl-https-ca-certificates-file"},
   };
@@ -95,8 +100,14 @@ Status read_trust(const Arguments& a, const std::string& url, serve::Endpoint* o
     return usage("certificates need TLS").advise("https://HOST:PORT or grpcs://HOST:PORT").but_found(url);
   if (a.has("--ssl-https-verify-peer") && !out->secure)
     return usage("--ssl-https-verify-peer needs TLS").advise("https://HOST:PORT or grpcs://HOST:PORT").but_found(url);
+  constexpr const char *kCertificate = "--ssl-https-client-certificate-file", *kKey = "--ssl-https-private-key-file";
+  if (a.has(kCertificate) != a.has(kKey))
+    return usage("%s and %s go together", a.has(kKey) ? kCertificate : a.spelled(kCertificate).c_str(),
+                 a.has(kKey) ? a.spelled(kKey).c_str() : kKey);
+  if (a.has(kKey) && !out->secure)
+    return usage("certificates need TLS").advise("https://HOST:PORT or grpcs://HOST:PORT").but_found(url);
   if (out->secure) {
-    PERI_ASSIGN(out->tls, serve::TlsContext::trust(trusted, verify == "1"));
+    PERI_ASSIGN(out->tls, serve::TlsContext::trust(trusted, verify == "1", {a.get(kCertificate), a.get(kKey)}));
   }
   return Ok{};
 }

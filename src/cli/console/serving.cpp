@@ -36,6 +36,8 @@ std::vector<Flag> worker_flags() {
       {"--api-keys", "", "FILE", "require a key from this file, except for liveness and the page of the dashboard"},
       {"--tls-certificate", "", "FILE", "enable TLS on the HTTP, gRPC and metrics ports: certificate chain in PEM"},
       {"--tls-key", "", "FILE", "private key in PEM"},
+      {"--tls-client-ca", "", "FILE",
+       "with TLS: accept only clients with a certificate of one of these authorities (PEM), on all of these ports"},
       {"--management-socket", "", "PATH", "list, load and unload models only on this Unix socket"},
       {"--open-management", "", "", "allow everyone who can reach the port to load and unload models"},
       {kBatchCheck, "", "S", "maximum seconds to compare a model's batched results with single ones (default 10)"},
@@ -50,10 +52,12 @@ Result<std::unique_ptr<serve::Access>> access_of(const Arguments& arguments) {
 }
 
 Result<std::shared_ptr<serve::TlsContext>> tls_of(const Arguments& arguments) {
-  const std::string certificate = arguments.get("--tls-certificate"), key = arguments.get("--tls-key");
-  if (certificate.empty() != key.empty()) return usage("--tls-certificate and --tls-key go together");
-  if (key.empty()) return std::shared_ptr<serve::TlsContext>();
-  return serve::TlsContext::open(certificate, key);
+  const serve::TlsFiles own = {arguments.get("--tls-certificate"), arguments.get("--tls-key")};
+  if (own.certificate.empty() != own.key.empty()) return usage("--tls-certificate and --tls-key go together");
+  if (own.key.empty() && arguments.has("--tls-client-ca"))
+    return usage("--tls-client-ca is for TLS").expecting("--tls-certificate and --tls-key");
+  if (own.key.empty()) return std::shared_ptr<serve::TlsContext>();
+  return serve::TlsContext::open(own, arguments.get("--tls-client-ca"));
 }
 
 bool nearby(const std::string& address, int port) {

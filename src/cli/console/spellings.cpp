@@ -30,8 +30,7 @@ constexpr std::string_view kOnePort =
     "leave it out: a port is one server's; give each its own, and a proxy that spreads requests before them";
 constexpr std::string_view kNoClouds =
     "leave it out: the server speaks KServe v2; a proxy before it may translate the paths of a cloud's endpoints";
-constexpr std::string_view kNoMutual =
-    "certificates of clients are not asked for: give --api-keys, or a proxy before the server that asks for them";
+constexpr std::string_view kMutual = "give --tls-client-ca, with --tls-certificate and --tls-key";
 constexpr std::string_view kNoPings =
     "leave it out: the server sends no pings; --min-ping-secs is how often clients may send theirs";
 constexpr std::string_view kNoAge = "leave it out: connections have no age; --exit-timeout-secs bounds their end";
@@ -66,11 +65,11 @@ constexpr Elsewhere kOfTriton[] = {
     {"--grpc-max-connection-age", kNoAge},
     {"--grpc-max-connection-age-grace", kNoAge},
     {"--grpc-restricted-protocol", "give --api-keys, and --management-socket"},
-    {"--grpc-root-cert", kNoMutual},
+    {"--grpc-root-cert", kMutual},
     {"--grpc-server-cert", "give --tls-certificate"},
     {"--grpc-server-key", "give --tls-key"},
     {"--grpc-use-ssl", "give --tls-certificate and --tls-key"},
-    {"--grpc-use-ssl-mutual", kNoMutual},
+    {"--grpc-use-ssl-mutual", kMutual},
     {"--host-policy", "leave it out: --threads and numactl bound the server's threads"},
     {"--http-header-forward-pattern", kNoFields},
     {"--http-restricted-api", "give --api-keys, and --management-socket"},

@@ -39,6 +39,29 @@ constexpr double kLookSeconds = 3,
 constexpr size_t kMuch =
     size_t{16} << 20;  // more free memory is returned: a quarter of what slow clients may hold (reliability.py)
 
+std::mutex handshakes_mutex;
+std::function<void(const std::string& why)> handshake_failed;  // of the last server that asks; of handshakes_mutex
+
+// The library tells of handshakes that fail in its log alone: "Handshake failed with fatal error ...: ...::peer did
+// not return a certificate." Other failures are reported by this server itself.
+void read_log(gpr_log_func_args* line) {
+  constexpr std::string_view kFailed = "Handshake failed";
+  const std::string_view text = line->message ? line->message : "";
+  if (!text.starts_with(kFailed)) return;
+  const std::lock_guard<std::mutex> lock(handshakes_mutex);
+  if (!handshake_failed) return;
+  const size_t reason = text.rfind("::");
+  std::string why(reason == text.npos ? text : text.substr(reason + 2));
+  if (why.ends_with('.')) why.pop_back();
+  handshake_failed(why);
+}
+
+void hear_handshakes(std::function<void(const std::string& why)> told) {
+  const std::lock_guard<std::mutex> lock(handshakes_mutex);
+  handshake_failed = std::move(told);
+  gpr_set_log_function(read_log);
+}
+
 class Server final : public GrpcServer {
  public:
   ~Server() override {
@@ -59,6 +82,7 @@ class Server final : public GrpcServer {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     for (const auto& queue : queues_) queue->Shutdown();
     for (std::thread& t : threads_) t.join();
+    if (shared_.options.refused_client) hear_handshakes(nullptr);
   }
   int port() const override { return port_; }
   void changed() override {
@@ -128,13 +152,16 @@ class Server final : public GrpcServer {
 };
 
 std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& options) {
-  grpc::SslServerCredentialsOptions tls;
+  grpc::SslServerCredentialsOptions tls(options.client_ca.empty()
+                                            ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                                            : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  tls.pem_root_certs = options.client_ca;
   tls.pem_key_cert_pairs.push_back({options.key, options.certificate});
   return grpc::SslServerCredentials(tls);
 }
 
 Status Server::open(const GrpcOptions& options, Handler handler) {
-  gpr_set_log_function([](gpr_log_func_args*) {});  // failures are reported by this server itself
+  hear_handshakes(options.refused_client);
 #if GOOGLE_PROTOBUF_VERSION < 4022000
   google::protobuf::SetLogHandler(nullptr);  // it writes a line for each message whose names are no text
 #endif

@@ -11,6 +11,9 @@ struct GrpcOptions {
   int port = 0;                  // 0: any free port; negative: no TCP
   std::string unix_socket;       // a path; empty: none
   std::string certificate, key;  // PEM: TLS on the port, never on the Unix socket; empty: no TLS
+  std::string client_ca;         // PEM of authorities: clients must have a certificate of one; empty: none is asked for
+  // Called for each client whose handshake failed while certificates are asked for, on any thread; may be null.
+  std::function<void(const std::string& why)> refused_client = nullptr;
   int threads = 1;
   HttpLimits limits;      // body_bytes limits a message; the others apply as for HTTP
   MessageLimits message;  // limits of a message without its raw contents

@@ -24,6 +24,7 @@ struct Shared {
   Handler handler;
   std::shared_ptr<ByteBudget> bodies;                             // set before the first connection
   std::function<std::optional<HttpReply>(HttpRequest&)> refusal;  // may be null
+  std::function<void(const std::string& client, const std::string& why)> refused_client;  // may be null
   ReplyBudget replies;
   std::atomic<int64_t> connections{0};
   std::atomic<bool> draining{false};
@@ -98,6 +99,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read();
   void got(bool direct, size_t bytes);
   void read_tls(bool direct, void* to, size_t room);
+  void tell_refusal() const;
   bool write_tls_output();
   void encrypt();
   bool refuse(int status, std::string_view why);

@@ -1,4 +1,8 @@
 // TLS for a connection: received records are passed to the session, whose output is sent before anything else.
+#include <netdb.h>
+
+#include <cstring>
+
 #include <boost/asio/post.hpp>
 
 #include "serve/http/connection.hpp"
@@ -19,6 +23,7 @@ void Connection::read_tls(bool direct, void* to, size_t room) {
     return asio::post(loop_.context, [self, direct, n, told] {
       self->reading_ = false;
       if (self->closed_) return;
+      if (n < 0) self->tell_refusal();
       if (n < 0 || !told) return self->ended();
       self->got(direct, static_cast<size_t>(n));
     });
@@ -30,6 +35,19 @@ void Connection::read_tls(bool direct, void* to, size_t room) {
     if (ec || !self->tls_->feed({self->records_.get(), got})) return self->ended();
     self->read();
   });
+}
+
+// Tells of a client whose certificate was not accepted.
+void Connection::tell_refusal() const {
+  const std::string why = tls_->refusal();
+  if (why.empty() || !shared_.refused_client) return;
+  error_code ec;
+  const auto peer = socket_.remote_endpoint(ec);
+  char host[NI_MAXHOST] = "", port[NI_MAXSERV] = "";
+  if (!ec)
+    (void)getnameinfo(peer.data(), static_cast<socklen_t>(peer.size()), host, sizeof host, port, sizeof port,
+                      NI_NUMERICHOST | NI_NUMERICSERV);
+  shared_.refused_client(*host ? format(strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port) : "", why);
 }
 
 // Handshake and control records are small: if they do not fit into the socket's buffer, the connection is closed.

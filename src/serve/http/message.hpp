@@ -130,7 +130,9 @@ struct HttpOptions {
   int port = 0;                     // 0: any free one; negative: no TCP
   std::string unix_socket;          // a path; empty: none
   std::shared_ptr<TlsContext> tls;  // of TCP; null: none
-  uint32_t unix_mode = 0;           // mode of that file; 0: by the process's umask
+  // Called for each client whose certificate was not accepted, on any thread, with its address; may be null.
+  std::function<void(const std::string& client, const std::string& why)> refused_client = nullptr;
+  uint32_t unix_mode = 0;  // mode of that file; 0: by the process's umask
   int threads = 1;
   HttpLimits limits;
   // The reply to a request that is rejected before the memory of its body is allocated; otherwise sets the request's

@@ -48,6 +48,7 @@ class Server final : public HttpServer {
     shared_.bodies = std::make_shared<ByteBudget>(options.limits.all_body_bytes);
     shared_.handler = std::move(handler);
     shared_.refusal = options.refusal;
+    shared_.refused_client = options.refused_client;
     tls_ = options.tls;
     for (int k = 0; k < std::max(1, options.threads); ++k) loops_.push_back(std::make_unique<Loop>());
     error_code ec;

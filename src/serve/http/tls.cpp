@@ -68,6 +68,7 @@ class Session final : public TlsSession {
     return n == 1 || (went(n) && false);
   }
   std::string failure() const override { return why_; }
+  std::string refusal() const override { return of_client_ ? why_ : ""; }
   ~Session() override { SSL_free(ssl_); }
   bool feed(std::span<const std::byte> bytes) override {
     return !failed_ && BIO_write(in_, bytes.data(), static_cast<int>(bytes.size())) == static_cast<int>(bytes.size());
@@ -110,6 +111,8 @@ class Session final : public TlsSession {
     }
     failed_ = true;
     const long verdict = SSL_get_verify_result(ssl_);
+    of_client_ = SSL_is_server(ssl_) &&
+                 (verdict != X509_V_OK || ERR_GET_REASON(ERR_peek_error()) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE);
     const std::string told = reason();
     why_ = verdict == X509_V_OK ? told : X509_verify_cert_error_string(verdict);
     return false;
@@ -118,54 +121,79 @@ class Session final : public TlsSession {
   SSL* const ssl_;
   BIO* in_ = nullptr;
   BIO* out_ = nullptr;
-  bool failed_ = false;
+  bool failed_ = false, of_client_ = false;
   std::string why_ = {};
 };
+
+Status use_own(SSL_CTX* ctx, const TlsFiles& own) {
+  struct stat status = {};
+  PERI_ASSIGN(const Fd fd, open_file(own.key));
+  if (fstat(fd.get(), &status) != 0) return os_error("open", own.key);
+  if (status.st_mode & S_IRWXO)
+    return refused("others may read the private key").in_file(own.key).advise("chmod 600 it");
+  PERI_ASSIGN(const std::string pem, read_file(own.certificate, kMaxPem));
+  if (pem.empty() || SSL_CTX_use_certificate_chain_file(ctx, own.certificate.c_str()) != 1)
+    return invalid("the certificate cannot be used: %s", reason().c_str()).in_file(own.certificate).expecting("PEM");
+  bool encrypted = false;  // a passphrase was asked for
+  SSL_CTX_set_default_passwd_cb_userdata(ctx, &encrypted);
+  SSL_CTX_set_default_passwd_cb(ctx, [](char*, int, int, void* asked) {
+    *static_cast<bool*>(asked) = true;
+    return -1;
+  });
+  const bool usable = SSL_CTX_use_PrivateKey_file(ctx, own.key.c_str(), SSL_FILETYPE_PEM) == 1;
+  SSL_CTX_set_default_passwd_cb_userdata(ctx, nullptr);
+  if (encrypted) {
+    ERR_clear_error();
+    return refused("the private key is encrypted, and its passphrase is not asked for")
+        .in_file(own.key)
+        .advise("decrypt it into a file that only its owner can read: umask 077; openssl pkey -in " +
+                shell_word(own.key) + " -out PLAIN");
+  }
+  if (!usable || SSL_CTX_check_private_key(ctx) != 1)
+    return invalid("the private key cannot be used: %s", reason().c_str()).in_file(own.key).expecting("PEM");
+  return Ok{};
+}
+
+Status use_authorities(SSL_CTX* ctx, const std::string& file) {
+  PERI_ASSIGN(const std::string pem, read_file(file, kMaxPem));
+  if (pem.empty() || SSL_CTX_load_verify_locations(ctx, file.c_str(), nullptr) != 1)
+    return invalid("no certificates of authorities: %s", reason().c_str()).in_file(file).expecting("PEM");
+  return Ok{};
+}
+
+// Clients are told the names of the authorities. A session that is resumed keeps what its first handshake verified.
+Status ask_clients(SSL_CTX* ctx, const std::string& authorities) {
+  static constexpr unsigned char kSessions[] = "peri";
+  PERI_TRY(use_authorities(ctx, authorities));
+  SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  SSL_CTX_set_client_CA_list(ctx, SSL_load_client_CA_file(authorities.c_str()));
+  if (SSL_CTX_set_session_id_context(ctx, kSessions, sizeof kSessions - 1) != 1)
+    return internal_error("TLS cannot be set up: %s", reason().c_str());
+  return Ok{};
+}
 }  // namespace
 
-Result<std::shared_ptr<TlsContext>> TlsContext::open(const std::string& certificate, const std::string& key) {
+Result<std::shared_ptr<TlsContext>> TlsContext::open(const TlsFiles& own, const std::string& clients) {
   auto out = std::make_shared<Context>(TLS_server_method());
   if (!out->ctx) return internal_error("TLS cannot be set up: %s", reason().c_str());
-  struct stat status = {};
-  PERI_ASSIGN(const Fd fd, open_file(key));
-  if (fstat(fd.get(), &status) != 0) return os_error("open", key);
-  if (status.st_mode & S_IRWXO) return refused("others may read the private key").in_file(key).advise("chmod 600 it");
   SSL_CTX_set_min_proto_version(out->ctx, TLS1_2_VERSION);
   SSL_CTX_set_options(out->ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
   SSL_CTX_set_mode(out->ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_AUTO_RETRY);
   SSL_CTX_set_alpn_select_cb(out->ctx, choose_protocol, nullptr);
-  PERI_ASSIGN(const std::string pem, read_file(certificate, kMaxPem));
-  if (pem.empty() || SSL_CTX_use_certificate_chain_file(out->ctx, certificate.c_str()) != 1)
-    return invalid("the certificate cannot be used: %s", reason().c_str()).in_file(certificate).expecting("PEM");
-  bool encrypted = false;  // a passphrase was asked for
-  SSL_CTX_set_default_passwd_cb_userdata(out->ctx, &encrypted);
-  SSL_CTX_set_default_passwd_cb(out->ctx, [](char*, int, int, void* asked) {
-    *static_cast<bool*>(asked) = true;
-    return -1;
-  });
-  const bool usable = SSL_CTX_use_PrivateKey_file(out->ctx, key.c_str(), SSL_FILETYPE_PEM) == 1;
-  SSL_CTX_set_default_passwd_cb_userdata(out->ctx, nullptr);
-  if (encrypted) {
-    ERR_clear_error();
-    return refused("the private key is encrypted, and a server has nobody to ask for its passphrase")
-        .in_file(key)
-        .advise("decrypt it into a file that only the server can read: umask 077; openssl pkey -in " + shell_word(key) +
-                " -out PLAIN");
-  }
-  if (!usable || SSL_CTX_check_private_key(out->ctx) != 1)
-    return invalid("the private key cannot be used: %s", reason().c_str()).in_file(key).expecting("PEM");
+  PERI_TRY(use_own(out->ctx, own));
+  if (!clients.empty()) PERI_TRY(ask_clients(out->ctx, clients));
   return std::shared_ptr<TlsContext>(std::move(out));
 }
 
-Result<std::shared_ptr<TlsContext>> TlsContext::trust(const std::string& authorities, bool verify) {
+Result<std::shared_ptr<TlsContext>> TlsContext::trust(const std::string& authorities, bool verify,
+                                                      const TlsFiles& own) {
   auto out = std::make_shared<Context>(TLS_client_method());
   if (!out->ctx) return internal_error("TLS cannot be set up: %s", reason().c_str());
   SSL_CTX_set_min_proto_version(out->ctx, TLS1_2_VERSION);
   SSL_CTX_set_verify(out->ctx, verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
+  if (!own.certificate.empty()) PERI_TRY(use_own(out->ctx, own));
   if (!authorities.empty()) {
-    PERI_ASSIGN(const std::string pem, read_file(authorities, kMaxPem));
-    if (pem.empty() || SSL_CTX_load_verify_locations(out->ctx, authorities.c_str(), nullptr) != 1)
-      return invalid("no certificates of authorities: %s", reason().c_str()).in_file(authorities).expecting("PEM");
+    PERI_TRY(use_authorities(out->ctx, authorities));
   } else if (verify && SSL_CTX_set_default_verify_paths(out->ctx) != 1) {
     return invalid("the system's certificates of authorities cannot be read: %s", reason().c_str());
   }

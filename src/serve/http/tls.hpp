@@ -10,15 +10,22 @@
 
 namespace peri::serve {
 
+// PEM files of a certificate, with what leads to its authority, and of its private key; empty: none.
+struct TlsFiles {
+  std::string certificate, key;
+};
+
 // A server's certificate and key, or the authorities that a client trusts. Immutable: threads may begin sessions of one
 // context at the same time. TLS 1.2 and 1.3.
 class TlsContext {
  public:
-  // PEM files; HTTP/1.1. Errors name the file; kRefused if others may read the key.
-  static Result<std::shared_ptr<TlsContext>> open(const std::string& certificate, const std::string& key);
+  // PEM files; HTTP/1.1. With `clients`, a file of authorities, every client must have a certificate of one of them.
+  // Errors name the file; kRefused if others may read the key.
+  static Result<std::shared_ptr<TlsContext>> open(const TlsFiles& own, const std::string& clients = "");
   // For clients: accepts servers with a certificate of one of these authorities (a PEM file; "": those of the system).
-  // Without `verify` every certificate is accepted.
-  static Result<std::shared_ptr<TlsContext>> trust(const std::string& authorities, bool verify);
+  // Without `verify` every certificate is accepted. `own`: for servers that ask for the client's. Errors as of open().
+  static Result<std::shared_ptr<TlsContext>> trust(const std::string& authorities, bool verify,
+                                                   const TlsFiles& own = {});
   virtual ~TlsContext() = default;
 };
 
@@ -40,7 +47,9 @@ class TlsSession {
   virtual bool write(std::span<const std::byte> bytes) = 0;
   virtual bool ready() = 0;                 // the handshake is complete; advances it if possible
   virtual std::string failure() const = 0;  // the reason of a failure
-  virtual void end() = 0;                   // sends close_notify
+  // Of a server session that failed: why the client's certificate was not accepted; "": it failed otherwise.
+  virtual std::string refusal() const = 0;
+  virtual void end() = 0;  // sends close_notify
   // Appends the bytes to be sent on the socket.
   virtual void take_output(std::string* out) = 0;
 };

@@ -117,6 +117,11 @@ Status talk_once(const Endpoint& where, Wire& given, int64_t timeout_ms, const s
     if (heard != Wire::Heard::kBad) continue;
     const std::string why = wire->trouble();
     Error bad = io_error("%s: %s", where.text().c_str(), why.c_str());
+    if (why.find("certificate required") != std::string::npos || why.find("of the client") != std::string::npos ||
+        why.find("alert unknown ca") != std::string::npos)
+      return std::move(bad).advise(
+          "give a certificate that the server trusts by --ssl-https-client-certificate-file FILE, and its key by "
+          "--ssl-https-private-key-file FILE");
     if (why.starts_with("TLS: ") && why.find("certificate") != std::string::npos)
       return std::move(bad).advise("trust who signed it with --ssl-https-ca-certificates-file FILE");
     return bad;

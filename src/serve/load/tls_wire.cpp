@@ -13,6 +13,7 @@ class TlsWire final : public Wire {
     inner_->begin();
     unsent_.clear();
     out_.clear();
+    answered_ = false;
     auto made = TlsSession::call(context_, host_, protocol_);
     session_ = made.ok() ? std::move(*made) : nullptr;
   }
@@ -27,6 +28,7 @@ class TlsWire final : public Wire {
       const int64_t n = session_->read(std::as_writable_bytes(std::span(room_)));
       if (n == 0) break;
       if (n < 0) return out == Heard::kAnswer ? out : ended();
+      answered_ = true;
       const Heard heard = inner_->hear({room_, static_cast<size_t>(n)});
       if (heard == Heard::kBad) return heard;
       if (heard == Heard::kAnswer) out = heard;
@@ -51,7 +53,11 @@ class TlsWire final : public Wire {
   std::string trouble() const override {
     if (!session_) return "TLS cannot be set up";
     const std::string why = session_->failure();
-    return why.empty() ? inner_->trouble() : "TLS: " + why;
+    if (!why.empty()) return "TLS: " + why;
+    // Servers of gRPC may close the connection of a client that they refuse without telling why.
+    return answered_ || !session_->ready()
+               ? inner_->trouble()
+               : "TLS: the server closed the connection at once; it may ask for a certificate of the client";
   }
   bool keep_open() const override { return inner_->keep_open(); }
 
@@ -64,6 +70,7 @@ class TlsWire final : public Wire {
   const std::string host_, protocol_;
   std::unique_ptr<TlsSession> session_;
   std::string unsent_, out_;
+  bool answered_ = false;  // bytes of the server arrived within the session
   char room_[16384];
 };
 }  // namespace
