@@ -1,10 +1,13 @@
 // Opens and uses the sections of a text model's engine.
 #include "build/text.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
+#include "base/plural.hpp"
 #include "hf/import.hpp"
+#include "onnx/import.hpp"
 
 namespace peri::build {
 
@@ -18,6 +21,24 @@ const std::string* section(const plan::Program& program, std::string_view name) 
   for (const plan::Section& s : program.sections)
     if (s.name == name) return &s.bytes;
   return nullptr;
+}
+
+// The texts as the elements of an input, along its first axis that is open or has their number; other open axes are 1.
+Result<Tensor> string_input(const plan::Port& port, std::span<const std::string> texts) {
+  const int64_t count = std::ssize(texts);
+  std::vector<int64_t> dims;
+  bool placed = count == 1;
+  for (const Dim& d : port.shape) {
+    const bool holds = !placed && (!d.is_const() || d.value() == count);
+    dims.push_back(holds ? count : d.is_const() ? d.value() : 1);
+    placed |= holds;
+  }
+  int64_t room = 1;
+  for (const int64_t d : dims) room = d > count || room > count ? 0 : room * d;
+  if (room != count)
+    return usage("input '%s' does not hold %s", port.name.c_str(), counted(count, "text").c_str())
+        .expecting(std::string(dtype_name(port.dtype)) + shape_text(port.shape));
+  return Tensor::strings(std::move(dims), {texts.begin(), texts.end()});
 }
 }  // namespace
 
@@ -58,7 +79,12 @@ Result<size_t> TextModel::answer(const plan::Program& program) const {
 Status check_takes_texts(const std::string& model) {
   std::error_code unknown;
   if (!std::filesystem::exists(model, unknown)) return Ok{};  // whoever opens it says that
-  if (!hf::is_folder(model)) return no_tokenizer().in_file(model);
+  if (!hf::is_folder(model)) {
+    const auto survey = onnx::survey_model(model);
+    const auto strings = [](const onnx::PortInfo& p) { return p.type.dtype == DType::kString; };
+    if (!survey.ok() || std::ranges::any_of(survey->inputs, strings)) return Ok{};  // the build says what is wrong
+    return no_tokenizer().in_file(model);
+  }
   PERI_ASSIGN(const hf::Folder folder, hf::read_folder(model));
   if (const std::optional<Error> unread = hf::unread_vocabulary(folder))
     return usage("this model has no tokenizer that is read")
@@ -75,6 +101,15 @@ Status check_takes_texts(const std::string& model) {
 
 Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<const std::string> texts,
                                         const Prompt& prompt) {
+  const bool strings = program.inputs.size() == 1 && program.inputs[0].dtype == DType::kString;
+  if (strings && !section(program, text::kTokenizerSection)) {
+    if (prompt.text || prompt.name)
+      return usage("a prompt stands before texts of a tokenizer, and this model takes strings").advise("leave it out");
+    PERI_ASSIGN(Tensor t, string_input(program.inputs[0], texts));
+    std::vector<Tensor> out;
+    out.push_back(std::move(t));
+    return out;
+  }
   PERI_ASSIGN(const TextModel model, TextModel::of(program));
   return model.inputs(program, texts, prompt);
 }

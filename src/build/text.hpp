@@ -35,10 +35,11 @@ class TextModel {
 };
 
 // Checks before a build of `model`, an ONNX file or a folder, whether its engine can take texts. kUsage, naming the
-// model: it has no tokenizer, or one that is not supported.
+// model: it has no tokenizer, or one that is not supported, and no input of strings.
 Status check_takes_texts(const std::string& model);
 
-// Tensors for the program's inputs, in their order, by the tokenizer in its engine. kUsage if it has none.
+// Tensors for the program's inputs, in their order, by the tokenizer in its engine; without one, the texts themselves
+// for a program whose only input is strings, along its first axis that can hold them. kUsage for any other.
 Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<const std::string> texts,
                                         const Prompt& prompt = {});
 

@@ -10,6 +10,7 @@
 #include "cli/console/histogram.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
+#include "cli/console/texts.hpp"
 #include "compile/backends.hpp"
 #include "tune/worker.hpp"
 
@@ -61,8 +62,13 @@ Result<build::BenchTerms> asked_of(const Arguments& arguments) {
 
 Result<build::BenchTerms> terms_of(const Arguments& arguments, build::BenchTerms t, const Opened& opened,
                                    Progress* progress) {
-  PERI_ASSIGN(t.dims, program_dims(arguments, opened.engine->program()));
-  PERI_ASSIGN(t.inputs, read_inputs(arguments, opened.engine->program(), 1));
+  if (arguments.has("--text")) {
+    PERI_ASSIGN(t.inputs, read_texts(arguments, opened.engine->program()));
+    t.input_words = text_words(arguments);
+  } else {
+    PERI_ASSIGN(t.dims, program_dims(arguments, opened.engine->program()));
+    PERI_ASSIGN(t.inputs, read_inputs(arguments, opened.engine->program(), 1));
+  }
   t.layers = arguments.has("--layers");
   for (const std::string& input : arguments.all("--input"))
     t.input_words.insert(t.input_words.end(), {"--input", input});
@@ -173,6 +179,7 @@ Result<Outcome> run(const Arguments& arguments) {
     return bench_endpoint(arguments);
   }
   PERI_TRY(check_local(arguments));
+  PERI_TRY(check_texts(arguments));
   PERI_ASSIGN(build::BenchTerms asked, asked_of(arguments));
   PERI_TRY(check_paced(arguments));
   Progress progress(arguments.has("--quiet"));
@@ -193,7 +200,7 @@ Result<Outcome> run(const Arguments& arguments) {
   }
   const bench::Record record = std::move(*measured);
   progress.clear();
-  note_untuned(arguments, opened, terms.dims);
+  note_untuned(arguments, opened, record.dims);
   note_cut(arguments, record, terms);
   const Page page(arguments);
   print_processes(page, record);
@@ -224,17 +231,18 @@ const Entry bench_entry{{
     .min_positional = 0,
     .max_positional = 1,
     .flags = build_flags(
-        {{"--seconds", "", "N", "time to sample for, in each process (default 3)", false, nullptr, "--duration"},
-         {"--repeat", "", "N", "measure in N fresh processes, one after another; compare asks for 5"},
-         {"--layers", "", "", "also time every step"},
-         {"--input", "-i", "NAME=FILE",
-          "an input: .npy, .npz, .pb, .png, .jpg, raw:TYPE:AxBxC:FILE, or random:SEED (default)", true},
-         {"--cast", "", "",
-          "convert inputs of another element type; floats are rounded, a value that does not fit is an error"},
-         {"--warm-up", "", "MS", "warm-up before sampling (default 300)"},
-         {"--iterations", "", "N", "maximum number of samples in each process (default 100000)"},
-         {"--tolerance", "", "PERCENT", "largest allowed disagreement of the samples (default 25)"},
-         {"--paced", "", "", "engine on a device: one round of runs for each line of standard input"}},
+        with_texts(
+            {{"--seconds", "", "N", "time to sample for, in each process (default 3)", false, nullptr, "--duration"},
+             {"--repeat", "", "N", "measure in N fresh processes, one after another; compare asks for 5"},
+             {"--layers", "", "", "also time every step"},
+             {"--input", "-i", "NAME=FILE",
+              "an input: .npy, .npz, .pb, .png, .jpg, raw:TYPE:AxBxC:FILE, or random:SEED (default)", true},
+             {"--cast", "", "",
+              "convert inputs of another element type; floats are rounded, a value that does not fit is an error"},
+             {"--warm-up", "", "MS", "warm-up before sampling (default 300)"},
+             {"--iterations", "", "N", "maximum number of samples in each process (default 100000)"},
+             {"--tolerance", "", "PERCENT", "largest allowed disagreement of the samples (default 25)"},
+             {"--paced", "", "", "engine on a device: one round of runs for each line of standard input"}}),
         endpoint_flags()),
     .details =
         "Throughput is runs done per second of wall clock; items are the batch. Exit code 5 where 10 or more samples "

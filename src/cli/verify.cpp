@@ -13,6 +13,7 @@
 #include "cli/console/columns.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
+#include "cli/console/texts.hpp"
 #include "compile/backends.hpp"
 
 namespace peri::cli {
@@ -29,12 +30,16 @@ Result<std::vector<uint64_t>> seeds(const Arguments& arguments) {
       return usage("--seed %s is given twice", text.c_str()).advise("give each seed once: a run is the same again");
     out.push_back(v);
   }
-  if (arguments.has("--input") && out.size() > 1)
-    return usage("--seed is given more than once, and with --input there is one run").advise("give it once");
+  const bool given = arguments.has("--input") || arguments.has("--text");
+  if (given && out.size() > 1)
+    return usage("--seed is given more than once, and with %s there is one run",
+                 arguments.has("--text") ? "--text" : "--input")
+        .advise("give it once");
   if (out.empty()) out = {1, 2};
-  if (arguments.has("--input")) out.resize(1);
+  if (given) out.resize(1);
   if (out.size() < 2 && arguments.has("--max-change"))
-    return usage("--max-change is a share of the change between two runs").expecting("two --seed and no --input");
+    return usage("--max-change is a share of the change between two runs")
+        .expecting("two --seed, and neither --input nor --text");
   return out;
 }
 
@@ -85,8 +90,8 @@ Result<judge::VerifyTerms> terms_of(const Arguments& arguments, const std::strin
   }
   t.reference_dir = arguments.get("--reference-dir");
   if (arguments.has("--reference-dir")) {
-    if (!arguments.has("--input"))
-      return usage("--reference-dir needs the inputs its files came from").expecting("--input NAME=FILE");
+    if (!arguments.has("--input") && !arguments.has("--text"))
+      return usage("--reference-dir needs the inputs its files came from").expecting("--input NAME=FILE, or --text");
     if (arguments.has("--onnxruntime")) return usage("--reference-dir and --onnxruntime exclude each other");
   }
   if (arguments.has("--model") && !arguments.has("--onnxruntime")) return usage("--model is for --onnxruntime");
@@ -121,7 +126,15 @@ Error with_files(Error e) {
   return e;
 }
 
+Result<DimBinding> sizes_of_texts(const Arguments& arguments, const plan::Program& program) {
+  PERI_ASSIGN(const std::vector<Tensor> inputs, read_texts(arguments, program));
+  std::vector<std::vector<int64_t>> dims;
+  for (const Tensor& t : inputs) dims.push_back(t.dims());
+  return plan::bind_dims(program, dims);
+}
+
 Result<Outcome> verify_model(const Arguments& arguments, const std::string& path) {
+  PERI_TRY(check_texts(arguments));
   PERI_ASSIGN(judge::VerifyTerms terms, terms_of(arguments, path));
   if (build::is_engine(path)) PERI_TRY(check_engine_flags(arguments, kRunFlags));
   Progress progress(arguments.has("--quiet"));
@@ -131,18 +144,23 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
   auto subject = build::open_subject(request, terms.bisect || terms.reference_dir.empty(), against_reference);
   progress.clear();
   if (!subject.ok()) return with_files(std::move(subject).error());
+  const plan::Program& program = subject->engine->program();
   for (const std::string& note : subject->notes) say("note: " + note);
-  note_no_loop(arguments, subject->engine->program());
-  terms.given = arguments.has("--input") && arguments.all("--input").size() == subject->engine->program().inputs.size();
+  note_no_loop(arguments, program);
+  const bool texts = arguments.has("--text");
+  terms.given = texts || (arguments.has("--input") && arguments.all("--input").size() == program.inputs.size());
   if (arguments.has("--seed") && terms.given)
     return usage("--seed is for random inputs: all are given").advise("leave it out");
   terms.progress = request.progress;
   terms.inputs = [&](uint64_t seed) {
-    return read_inputs(arguments, subject->engine->program(),
-                       terms.reference_dir.empty() ? std::optional<uint64_t>(seed * 1000) : std::nullopt);
+    return texts ? read_texts(arguments, program)
+                 : read_inputs(arguments, program,
+                               terms.reference_dir.empty() ? std::optional<uint64_t>(seed * 1000) : std::nullopt);
   };
-  if (!arguments.has("--input")) {
-    PERI_ASSIGN(terms.sizes, program_dims(arguments, subject->engine->program()));
+  if (texts) {
+    PERI_ASSIGN(terms.sizes, sizes_of_texts(arguments, program));
+  } else if (!arguments.has("--input")) {
+    PERI_ASSIGN(terms.sizes, program_dims(arguments, program));
   }
   auto verified = judge::verify(*subject, terms);
   progress.clear();
@@ -292,10 +310,10 @@ Result<Outcome> run(const Arguments& arguments) {
       if (arguments.has(flag))
         return usage("%s is for tuning, and the cases of a suite are not tuned", flag).advise("leave it out");
     for (const char* flag :
-         {"--input",      "--cast",          "--onnxruntime", "--model",      "--bisect",     "--steps-only",
-          "--seed",       "--reference-dir", "--max-error",   "--min-cosine", "--max-change", "--rtol",
-          "--atol",       "--nan-equal",     "--dims",        "--shapes",     "--opt-shapes", "--min-shapes",
-          "--max-shapes", "--fix",           "--io-dtype"})
+         {"--input",      "--text",       "--prompt",     "--prompt-name", "--cast",          "--onnxruntime",
+          "--model",      "--bisect",     "--steps-only", "--seed",        "--reference-dir", "--max-error",
+          "--min-cosine", "--max-change", "--rtol",       "--atol",        "--nan-equal",     "--dims",
+          "--shapes",     "--opt-shapes", "--min-shapes", "--max-shapes",  "--fix",           "--io-dtype"})
       if (arguments.has(flag))
         return usage("%s is for a model: the cases of a suite have inputs, answers and bounds of their own",
                      arguments.spelled(flag).c_str())
@@ -316,7 +334,7 @@ const Entry verify_entry{{
     .positional = "[MODEL|ENGINE]",
     .min_positional = 0,
     .max_positional = 1,
-    .flags = build_flags(
+    .flags = build_flags(with_texts(
         {{"--input", "-i", "NAME=FILE", "an input: .npy, .npz, .pb, .png, .jpg, raw:TYPE:AxBxC:FILE, or random:SEED",
           true},
          {"--onnxruntime", "", "",
@@ -343,7 +361,7 @@ const Entry verify_entry{{
          {"--at-once", "", "N", "with --suite: cases at once (default 1; on a GPU the CPUs)"},
          {"--filter", "", "TEXT", "run only cases whose name contains TEXT"},
          {"--memory", "", "planned|poisoned|separate",
-          "with --suite: planned (default), poisoned (NaN before each run), or separate (poisoned and guarded)"}}),
+          "with --suite: planned (default), poisoned (NaN before each run), or separate (poisoned and guarded)"}})),
     .details = "Exit code 3 when an answer is outside its budget.\n\nexample:\n  peri verify models/digits_cnn.onnx "
                "--dims batch=3 --seed 7 --bisect\n  peri verify models/digits_cnn.onnx --onnxruntime --dims batch=3\n  "
                "peri verify --suite build/suites/node --filter conv",

@@ -1,6 +1,8 @@
 // Texts by the tokenizer of the model, behind the prompt that is given or named.
 #include "cli/console/texts.hpp"
 
+#include <algorithm>
+
 #include "base/utf8.hpp"
 #include "build/text.hpp"
 #include "cli/console/model.hpp"
@@ -9,8 +11,10 @@ namespace peri::cli {
 
 std::vector<Flag> with_texts(std::vector<Flag> flags) {
   flags.insert(
-      flags.begin() + 1,
-      {"--text", "", "TEXT", "text for a text model, tokenized by its own tokenizer; several form a batch", true});
+      std::ranges::find(flags, "--input", &Flag::name) + 1,
+      {"--text", "", "TEXT",
+       "text for a text model, tokenized by its own tokenizer, or for an input of strings; several form a batch",
+       true});
   flags.push_back(
       {"--prompt", "", "TEXT", "put this before each text, in place of the model's default prompt; \"\" for nothing"});
   flags.push_back({"--prompt-name", "", "NAME",
@@ -38,6 +42,13 @@ Status check_texts(const Arguments& arguments) {
   PERI_TRY(check_sizes_used(arguments, false));
   const std::string& model = arguments.positional[0];
   return build::is_engine(model) ? Status(Ok{}) : build::check_takes_texts(model);
+}
+
+std::vector<std::string> text_words(const Arguments& arguments) {
+  std::vector<std::string> out;
+  for (const char* flag : {"--text", "--prompt", "--prompt-name"})
+    for (const std::string& value : arguments.all(flag)) out.push_back(std::string(flag) + "=" + value);
+  return out;
 }
 
 Result<std::vector<Tensor>> read_texts(const Arguments& arguments, const plan::Program& program) {
