@@ -139,6 +139,24 @@ Status read_sentences(Folder& out) {
   return Ok{};
 }
 
+// Where a tokenizer has no limit, its file says a huge number, such as 1e30.
+Status read_model_max(Folder& out) {
+  constexpr const char* kFile = "tokenizer_config.json";
+  if (!stands_in(out.path, kFile)) return Ok{};
+  const auto read = [&]() -> Status {
+    constexpr std::string_view kKey = "model_max_length";
+    PERI_ASSIGN(const Json config, read_json(out.path, kFile));
+    if (const Json* v = config.find(kKey); !v || v->is_null()) return Ok{};
+    PERI_ASSIGN(const double most, config.get_double(kKey));
+    if (most > kMaxSequence) return Ok{};
+    PERI_ASSIGN(out.model_max, config_size(config, kKey, kMaxSequence));
+    return Ok{};
+  };
+  Status done = read();
+  if (!done.ok()) return std::move(done).error().in_file(out.path + "/" + kFile);
+  return Ok{};
+}
+
 // {"prompts": {"query": "query: ", ...}, "default_prompt_name": "query" or null}
 Status read_prompts(const Json& config, Folder& out) {
   const Json* prompts = config.find("prompts");
@@ -229,6 +247,7 @@ Result<Folder> read_folder(const std::string& path) {
     Status read = read_prompts(config, out);
     if (!read.ok()) return std::move(read).error().in_file(out.path + "/config_sentence_transformers.json");
   }
+  PERI_TRY(read_model_max(out));
   if (stands_in(out.path, "tokenizer.json")) {
     PERI_ASSIGN(out.tokenizer, read_text(out.path, "tokenizer.json", kMaxTokenizerBytes));
     if (out.tokenizer.empty())  // which would be a folder that never had one

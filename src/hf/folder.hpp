@@ -25,6 +25,7 @@ struct Folder {
   int64_t pooling_width = 0;            // width of token vectors that the pooling expects; 0: not stated
   bool normalize = false;               // sentence vectors are scaled to length 1
   std::optional<int64_t> max_sequence;  // sentence_bert_config.json: longest text in tokens, special ones included
+  std::optional<int64_t> model_max;     // tokenizer_config.json: the same, of less weight
   bool lowercase = false;               // the same file: texts are lowercased before the tokenizer
   std::string prompt;                   // config_sentence_transformers.json: stands before each text
   std::vector<std::pair<std::string, std::string>> prompts;  // the same file: all, by name
@@ -33,7 +34,7 @@ struct Folder {
 };
 
 // Reads config.json (required), modules.json, the pooling's config.json, sentence_bert_config.json,
-// config_sentence_transformers.json (of a folder with a pooling) and tokenizer.json.
+// config_sentence_transformers.json (of a folder with a pooling), tokenizer_config.json and tokenizer.json.
 // Errors name the file: kInvalid for malformed files, kUnsupported for an unsupported module, pooling, quantisation or
 // custom code. Files in the folder may be symlinks as made by hub caches; nothing else outside is opened.
 Result<Folder> read_folder(const std::string& path);

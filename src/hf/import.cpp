@@ -24,11 +24,16 @@ Error unknown_type(const Folder& folder) {
       .advise("export the model to ONNX and give that file");
 }
 
-// The longest text: what the folder says, else the file's own truncation, within the position table.
-int64_t longest_text(const Folder& folder) {
+// The longest text: what sentence_bert_config.json says, else tokenizer_config.json, within the rows of the position
+// table that a text uses.
+int64_t longest_text(const Folder& folder, const Entry& arch) {
   Result<int64_t> table = config_size(*folder.config, "max_position_embeddings", 1 << 24);
-  const int64_t most = table.ok() ? *table : 512;
-  return std::min(folder.max_sequence.value_or(most), most);
+  int64_t most = table.ok() ? *table : 512;
+  if (arch.positions_behind) {
+    const Result<int64_t> pad = folder.config->get_int("pad_token_id", *arch.positions_behind);
+    most = std::max<int64_t>(most - (pad.ok() ? *pad : *arch.positions_behind) - 1, 1);
+  }
+  return std::min(folder.max_sequence.value_or(folder.model_max.value_or(most)), most);
 }
 
 // The prompts are the model's, the default one before each text, unless the pooling leaves their tokens out.
@@ -49,7 +54,7 @@ void note_prompts(ImportedFolder& out, text::PipelineSpec& spec) {
   }
 }
 
-Status add_tokenizer(ImportedFolder& out) {
+Status add_tokenizer(ImportedFolder& out, const Entry& arch) {
   const std::string file = out.folder.path + "/tokenizer.json";
   Result<text::Tokenizer> tokenizer = text::Tokenizer::from_json(out.folder.tokenizer);
   if (!tokenizer.ok() && tokenizer.error().kind == ErrorKind::kUnsupported) {
@@ -64,7 +69,7 @@ Status add_tokenizer(ImportedFolder& out) {
         .expecting(format("ids below %lld", static_cast<long long>(rows)))
         .but_found(std::to_string(tokenizer->max_id()));
   text::PipelineSpec spec;
-  spec.max_length = longest_text(out.folder);
+  spec.max_length = longest_text(out.folder, arch);
   for (const ir::Value* v : out.graph.inputs) spec.has_type_ids |= v->name == "token_type_ids";
   spec.output = out.graph.output_names[0];
   spec.lowercase = out.folder.lowercase;
@@ -105,7 +110,7 @@ Result<ImportedFolder> import_folder(const std::string& path) {
   PERI_TRY(ops::infer_graph(out.graph));
   PERI_TRY(ir::verify_structure(out.graph));
   if (!out.folder.tokenizer.empty())
-    PERI_TRY(add_tokenizer(out));
+    PERI_TRY(add_tokenizer(out, *arch));
   else if (const std::optional<Error> unread = unread_vocabulary(out.folder))
     out.notes.push_back(unread->text());
   PERI_TRY(out.check_files());

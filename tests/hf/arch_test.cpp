@@ -154,6 +154,43 @@ TEST(Defaults, AreThoseOfTheConfigClass) {
   }
 }
 
+// Of the tiny models' 20 positions, RoBERTa's texts have those behind the padding id's.
+TEST(LongestText, FollowsTheFilesAndThePositions) {
+  const std::string tokenizer = R"({"model":{"type":"WordPiece","unk_token":"[UNK]","max_input_chars_per_word":9,
+    "continuing_subword_prefix":"##","vocab":{"[UNK]":0,"[PAD]":1}}})";
+  const struct {
+    const char *folder, *sentences, *own, *pad;
+    int64_t longest;
+  } cases[] = {
+      {"bert", "", "", "", 20},        {"bert", "", "1e30", "", 20},  {"bert", "", "16", "", 16},
+      {"bert", "18", "16", "", 18},    {"bert", "99", "16", "", 20},  {"roberta", "", "", "", 18},
+      {"roberta", "", "", "4", 15},    {"roberta", "", "", "19", 1},  {"roberta", "20", "", "", 18},
+      {"roberta", "17", "12", "", 17}, {"roberta", "", "12", "", 12}, {"distilbert", "", "", "", 20},
+  };
+  for (const auto& c : cases) {
+    std::string name = (fs::temp_directory_path() / "peri_longest_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    const auto put = [&](const std::string& file, const std::string& text) {
+      ASSERT_TRUE(write_file_atomic(name + "/" + file, text).ok());
+    };
+    fs::copy(kData + "tiny_" + c.folder, name, fs::copy_options::recursive);
+    std::string config = read_file(name + "/config.json", 1 << 20).value();
+    ASSERT_NE(config.find("\"max_position_embeddings\": 20"), config.npos) << c.folder;
+    leave_out(&config, "pad_token_id");
+    const std::string pad = c.pad;
+    put("config.json", pad.empty() ? config : "{\"pad_token_id\": " + pad + "," + config.substr(1));
+    put("tokenizer.json", tokenizer);
+    if (*c.sentences) put("sentence_bert_config.json", format(R"({"max_seq_length":%s})", c.sentences));
+    if (*c.own) put("tokenizer_config.json", format(R"({"model_max_length":%s})", c.own));
+    Result<ImportedFolder> model = import_folder(name);
+    ASSERT_TRUE(model.ok()) << model.error().text();
+    ASSERT_TRUE(model->tokenizer);
+    EXPECT_EQ(text::PipelineSpec::from_json(model->pipeline)->max_length, c.longest)
+        << c.folder << " " << c.sentences << " " << c.own << " " << c.pad;
+    fs::remove_all(name);
+  }
+}
+
 // A copy of the tiny BERT to be spoilt.
 class HostileFolder : public ::testing::Test {
  protected:

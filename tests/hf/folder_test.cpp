@@ -152,6 +152,22 @@ TEST_F(FolderTest, TextsAreLowercasedAsTheFolderSays) {
   expect_error("sentence_bert_config.json: 'do_lower_case'");
 }
 
+TEST_F(FolderTest, TheTokenizersOwnLimit) {
+  const std::string file = "tokenizer_config.json";
+  EXPECT_FALSE(read_folder(dir_)->model_max);
+  put(file, R"({"model_max_length":512,"added_tokens_decoder":{"0":{"content":"[PAD]"}}})");
+  EXPECT_EQ(read_folder(dir_)->model_max, 512);
+  for (const char* none : {R"({})", R"({"model_max_length":null})", R"({"model_max_length":1e30})",
+                           R"({"model_max_length":1000000000000000019884624838656})"}) {
+    put(file, none);
+    EXPECT_FALSE(read_folder(dir_)->model_max) << none;
+  }
+  for (const char* bad : {"0", "-1", "\"512\"", "1.5"}) {
+    put(file, format(R"({"model_max_length":%s})", bad));
+    expect_error("tokenizer_config.json: 'model_max_length'");
+  }
+}
+
 TEST_F(FolderTest, TheDefaultPromptIsThatOfItsName) {
   const std::string file = "config_sentence_transformers.json";
   put(file, R"({"prompts":{"query":"query: ","other":"x"},"default_prompt_name":"query"})");

@@ -4,12 +4,14 @@
 
 namespace peri::hf {
 namespace {
+constexpr int64_t kPad = 1;
+
 Result<ir::Graph> build(const Folder& folder, const Weights& weights, std::vector<std::string>* notes) {
-  return build_bert({"roberta", "roberta.", false, true, 1}, folder, weights, notes);
+  return build_bert({"roberta", "roberta.", false, true, kPad}, folder, weights, notes);
 }
 }  // namespace
 
 extern const Entry roberta_entry;
-const Entry roberta_entry{.model_type = "roberta", .build = build};
+const Entry roberta_entry{.model_type = "roberta", .build = build, .positions_behind = kPad};
 
 }  // namespace peri::hf

@@ -4,12 +4,14 @@
 
 namespace peri::hf {
 namespace {
+constexpr int64_t kPad = 1;
+
 Result<ir::Graph> build(const Folder& folder, const Weights& weights, std::vector<std::string>* notes) {
-  return build_bert({"xlm-roberta", "roberta.", false, true, 1}, folder, weights, notes);
+  return build_bert({"xlm-roberta", "roberta.", false, true, kPad}, folder, weights, notes);
 }
 }  // namespace
 
 extern const Entry xlm_roberta_entry;
-const Entry xlm_roberta_entry{.model_type = "xlm-roberta", .build = build};
+const Entry xlm_roberta_entry{.model_type = "xlm-roberta", .build = build, .positions_behind = kPad};
 
 }  // namespace peri::hf
