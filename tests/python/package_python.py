@@ -323,6 +323,15 @@ class Interruptions(Package):
             said = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True).stdout
             self.assertEqual(said.strip(), want)
 
+    def test_the_package_uses_this_python(self):
+        """Not the python3 on PATH, whose folders have other NVIDIA libraries; a program that is no Python is not asked."""
+        program = "import os, sys; sys.executable = {}; import peri; print(os.environ.get('PERI_PYTHON'))"
+        for executable, given, want in (("sys.executable", {}, sys.executable), ("sys.executable", {"PERI_PYTHON": "/another"}, "/another"),
+                                        ("'/usr/bin/uwsgi'", {}, "None"), ("''", {}, "None"), ("None", {}, "None")):
+            environment = {k: v for k, v in os.environ.items() if k != "PERI_PYTHON"} | given
+            said = subprocess.run([sys.executable, "-c", program.format(executable)], env=environment, capture_output=True, text=True, check=True).stdout
+            self.assertEqual(said.strip(), want)
+
     def test_notes_go_to_the_logger(self):
         with self.assertLogs("peri", "INFO") as logs:
             peri.build(DIGITS, **QUICK)

@@ -1,5 +1,5 @@
 """`peri ...` and `python -m peri ...`: the command line of the package, i.e. the program beside its library, with this Python as the
-one whose ONNX Runtime and NVIDIA libraries it uses, unless PERI_PYTHON names another."""
+one whose ONNX Runtime and NVIDIA libraries it uses, unless PERI_PYTHON names another (the package's __init__.py says so)."""
 import os
 import pathlib
 import sys
@@ -7,8 +7,6 @@ import sys
 
 def main() -> None:
     program = pathlib.Path(__file__).resolve().parent / "bin" / "peri"
-    if sys.executable:
-        os.environ.setdefault("PERI_PYTHON", sys.executable)
     os.execv(program, [str(program), *sys.argv[1:]])
 
 

@@ -5,8 +5,6 @@ import asyncio
 import json
 import logging
 import math
-import os
-import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -258,8 +256,6 @@ class Engine:
             "nan_equal": nan_equal, "against": b"" if against is None else arguments.path(against, "against"),
         }  # fmt: skip
         taken = self._taken(inputs)
-        if against is not None and sys.executable:
-            os.environ.setdefault("PERI_PYTHON", sys.executable)  # the Python whose onnxruntime is used: this one
         passed, outside, text = self._native.verify(options, [array for array, _ in taken], progress, stop)
         return Verification(json.loads(text), passed, outside)
 
