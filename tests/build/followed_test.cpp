@@ -9,39 +9,13 @@
 #include <functional>
 
 #include "base/rng.hpp"
-#include "build/open.hpp"
 #include "judge/engine.hpp"
-#include "judge/verify.hpp"
+#include "tests/build/held_subject.hpp"
 
 namespace peri::build {
 namespace {
 
 constexpr int64_t kWidth = 120;
-
-ir::Graph parsed(const std::string& text) {
-  auto g = ir::parse_graph(text);
-  EXPECT_TRUE(g.ok() && g->sort().ok() && ops::infer_graph(*g).ok()) << text;
-  return std::move(*g);
-}
-
-// The engine of one graph, to be held against another.
-judge::Subject subject(const std::string& engine, const std::string& model, DType dtype = DType::kInvalid) {
-  compile::Options options;
-  options.dtype = dtype;
-  options.model = "planted";
-  options.tune.measure = false;
-  compile::Imported imported;
-  imported.graph = parsed(engine);
-  auto compiled = (*compile::Compilation::start(options, std::move(imported)))->lower();
-  EXPECT_TRUE(compiled.ok()) << compiled.error().text();
-  auto made = assemble(&*compiled, run_options(1));
-  EXPECT_TRUE(made.ok()) << made.error().text();
-  judge::Subject s;
-  s.path = "planted";
-  s.engine = *made;
-  s.reference = parsed(model);
-  return s;
-}
 
 // x times 0.7 in steps of 0.7, whose roundings are ties where x lies between two integers; then a product of the bytes
 // as models quantised by ONNX's operators have it. `also` goes to the first byte's float, `zero` and `last` are the

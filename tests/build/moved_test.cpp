@@ -3,34 +3,14 @@
 // label: cpu
 #include <gtest/gtest.h>
 
-#include "build/open.hpp"
-#include "judge/engine.hpp"
-#include "judge/verify.hpp"
+#include "tests/build/held_subject.hpp"
 
 namespace peri::build {
 namespace {
 
-ir::Graph parsed(const std::string& text) {
-  auto g = ir::parse_graph(text);
-  EXPECT_TRUE(g.ok() && g->sort().ok() && ops::infer_graph(*g).ok()) << text;
-  return std::move(*g);
-}
-
 // The engine of one graph, held against another.
 judge::Verification verified(const std::string& engine, const std::string& model, judge::Budget budget = {}) {
-  compile::Options options;
-  options.model = "planted";
-  options.tune.measure = false;
-  compile::Imported imported;
-  imported.graph = parsed(engine);
-  auto compiled = (*compile::Compilation::start(options, std::move(imported)))->lower();
-  EXPECT_TRUE(compiled.ok()) << compiled.error().text();
-  auto made = assemble(&*compiled, run_options(1));
-  EXPECT_TRUE(made.ok()) << made.error().text();
-  judge::Subject s;
-  s.path = "planted";
-  s.engine = *made;
-  s.reference = parsed(model);
+  const judge::Subject s = subject(engine, model);
   judge::VerifyTerms terms;
   terms.seeds = {1};
   terms.budget = budget;
