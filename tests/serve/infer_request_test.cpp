@@ -38,6 +38,16 @@ std::string input(const std::string& rest, const std::string& type = "FP32", con
   return R"({"inputs":[{"name":"x","datatype":")" + type + R"(","shape":)" + shape + "," + rest + "}]}";
 }
 
+TEST(InferRequest, AModelWithoutInputsNeedsNoList) {
+  for (const char* text : {"{}", R"({"inputs":[]})", R"({"inputs":null})", R"({"id":"a"})"}) {
+    const auto r = parse(text, {});
+    EXPECT_TRUE(r.ok()) << text << ": " << r.error().text();
+    EXPECT_NE(refusal(text), "");
+  }
+  EXPECT_FALSE(parse(R"({"inputs":{}})", {}).ok());
+  EXPECT_FALSE(parse("", {}).ok());
+}
+
 TEST(InferRequest, EveryTypeByJsonAndBack) {
   const std::pair<const char*, const char*> kCases[] = {{"BOOL", "[true,false]"},
                                                         {"UINT8", "[0,255]"},

@@ -10,6 +10,7 @@ import zlib
 
 import numpy
 import onnx
+import tritonclient.grpc
 import tritonclient.http
 import tritonclient.http.aio
 from onnx import TensorProto, helper
@@ -75,6 +76,17 @@ class Protocol(Served):
             self.stop()
             if not worker:
                 self.serve("--worker-devices", "cpu")
+
+    def test_a_model_without_inputs(self):
+        value = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
+        node = helper.make_node("Constant", [], ["y"], value=helper.make_tensor("v", TensorProto.FLOAT, [2], [1.0, 2.0]))
+        self.put("constant", graph=helper.make_graph([node], "g", [], [value]))
+        self.serve()
+        for body in ("{}", {"inputs": []}, {"id": "a", "outputs": [{"name": "y"}]}):
+            status, said = self.infer("constant", body)
+            self.assertEqual((status, said["outputs"][0]["data"]), (200, [1, 2]), body)
+        with tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}") as c:
+            self.assertEqual(c.infer("constant", []).as_numpy("y").tolist(), [1, 2])
 
     def test_limits_are_flags(self):
         self.put("add")

@@ -189,7 +189,9 @@ Status check_tensor(const Json& json, const char* list) {
 
 Status read_inputs(const Json& root, std::span<const plan::Port> ports, const InferLimits& limits, Reader reader,
                    InferRequest* out) {
-  PERI_ASSIGN(const Json::Array* inputs, root.get_array("inputs"));
+  static const Json::Array kNone;  // a model without inputs needs no list of them
+  const bool none = ports.empty() && !given(root, "inputs");
+  PERI_ASSIGN(const auto inputs, none ? Result<const Json::Array*>(&kNone) : root.get_array("inputs"));
   PERI_TRY(check_count(inputs->size(), "inputs", limits));
   out->inputs.resize(ports.size());
   size_t given = 0;
