@@ -246,16 +246,14 @@ const Entry bench_entry{{
         endpoint_flags()),
     .details =
         "Throughput is runs done per second of wall clock; items are the batch. Exit code 5 where 10 or more samples "
-        "of "
-        "a\n"
+        "of a\n"
         "process do not agree: the medians of their first and second half, or the ends of the median's interval, are "
         "further\n"
         "apart than --tolerance of the median. What was measured is still told.\n\n"
         "Of an engine that runs on a device, the runs above copy inputs and outputs (with_copies_ms). resident_ms is "
         "told beside them: at least 30 launches, each timed by events, with inputs and outputs in the device's memory. "
         "--paced writes a JSON line of such times for each line of standard input, until that ends; where an input or "
-        "an "
-        "output lies on the host, of runs with their copies, and says why.\n\n"
+        "an output lies on the host, of runs with their copies, and says why.\n\n"
         "With --endpoint a server is loaded (KServe v2 over HTTP or gRPC), one load after another. Latency counts from "
         "when a "
         "request was due: at a rate by its schedule; at a fixed number at once, requests that a stall kept back are "

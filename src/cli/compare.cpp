@@ -66,8 +66,7 @@ const Entry compare_entry{{
                "exit code 4 if AFTER takes significantly more than RATIO times BEFORE (default 1.03)"}},
     .details =
         "Both are what peri bench --repeat N --json wrote for the same model, sizes and threads. Processes differ by "
-        "more "
-        "than\n"
+        "more than\n"
         "the samples of one tell, so the ratio has a bootstrap interval at 95 % over whole processes, and a difference "
         "is told\n"
         "where it excludes 1 and fewer than 1 % of all ways to share the processes out put the two as far apart. With "

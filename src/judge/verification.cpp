@@ -62,8 +62,7 @@ std::string Verification::text() const {
     });
     out += format(
         "; %s more than that off, by up to %.3g of the range, as the model's own answer moves by %.3g by one rounding "
-        "of "
-        "its inputs and weights, and each value that the engine keeps on the way is within its own error",
+        "of its inputs and weights, and each value that the engine keeps on the way is within its own error",
         moved == 1 ? "one answer is" : format("%zu answers are", moved).c_str(), far->difference.relative,
         far->model_moves);
   }
@@ -103,7 +102,8 @@ std::string verification_json(const Verification& v) {
   for (const OutputVerdict& o : v.outputs) {
     w.begin_object().field("seed", o.seed).field("output", o.output).field("type", o.type).field("inside", o.inside);
     write_difference(w, o.difference);
-    if (o.of_change) w.field("of_change", *o.of_change);
+    if (o.of_change && std::isfinite(*o.of_change)) w.field("of_change", *o.of_change);
+    if (o.of_change && !std::isfinite(*o.of_change)) w.key("of_change").null();
     if (o.followed) w.field("followed", o.followed).field("ties", o.ties);
     if (o.model_moves > 0) w.field("model_moves", o.model_moves);
     if (o.peer_moves > 0) w.field("peer_moves", o.peer_moves);

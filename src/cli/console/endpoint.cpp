@@ -23,8 +23,7 @@ std::vector<Flag> endpoint_flags() {
       {"--shape", "", "NAME:D,D,...", "with --endpoint: the shape of an input with open dimensions", true},
       {"--input-data", "", "random|zero|FILE",
        "with --endpoint: values of the inputs (default random, seeded), or a file of them in perf_analyzer's JSON, or "
-       "a "
-       "folder with a file for each input"},
+       "a folder with a file for each input"},
       {"--concurrency-range", "", "A:B:S",
        "with --endpoint: requests in flight, from A to B in steps of S (default 1)"},
       {"--request-rate-range", "", "A:B:S",
