@@ -1,6 +1,7 @@
 // Kernel trees: tree ensembles over rows of f32 or f64. Trees of a few leaves, or of uneven depth, are found by their
 // conditions alone, a block of rows together. Down others rows go together without branches: a leaf leads to itself, so
-// that every row takes as many steps as the tree is deep; fewer rows than that go one by one, to their leaf.
+// that every row takes as many steps as the tree is deep; fewer rows than that go one by one, each down several trees
+// at once.
 #include <algorithm>
 #include <cmath>
 
@@ -13,7 +14,9 @@ using cpu::machines::Forest;
 using cpu::machines::kRowsTogether;
 using cpu::machines::Pieces;
 using cpu::machines::Place;
-constexpr int64_t kRows = 16;  // that go down together: their loads do not wait for each other. Not varied
+// That go down together, so that their loads do not wait for each other: rows through a tree, and trees that a row of
+// fewer goes through. Not varied.
+constexpr int64_t kRows = 16, kTrees = 8;
 
 template <ops::TreeMode kMode, class T>
 int holds(T v, T split) {
@@ -35,24 +38,32 @@ int32_t step_down(const Place<T>& p, const T* x) {
   return p.next[((p.key >> 1 & way) != 0) | (static_cast<int>(p.key & 1) & static_cast<int>(v != v))];
 }
 
-// The leaves that rows end at. kMember stands for nodes of several kinds.
+// The leaves that kRows rows end at in one tree, or one row in kTrees trees. kMember stands for nodes of several kinds.
 template <ops::TreeMode kMode, class T>
-void descend(const Forest<T>& f, size_t tree, const T* const* x, int64_t count, int32_t* at) {
+void descend(const Forest<T>& f, const int32_t* trees, const T* const* x, bool rows, int32_t* leaves) {
   const Place<T>* const places = f.places.data();
-  if (count == kRows) {
-    std::fill_n(at, kRows, f.roots[tree]);
-    for (int32_t step = 0; step < f.depths[tree]; ++step)
+  if (rows) {
+    int32_t at[kRows];
+    std::fill_n(at, kRows, f.roots[static_cast<size_t>(*trees)]);
+    for (int32_t step = 0; step < f.depths[static_cast<size_t>(*trees)]; ++step)
       for (int64_t r = 0; r < kRows; ++r) at[r] = step_down<kMode>(places[at[r]], x[r]);
-    for (int64_t r = 0; r < kRows; ++r) at[r] = f.leaf_of[static_cast<size_t>(at[r])];
+    for (int64_t r = 0; r < kRows; ++r) leaves[r] = f.leaf_of[static_cast<size_t>(at[r])];
     return;
   }
-  for (int64_t r = 0; r < count; ++r) {
-    int32_t place = f.roots[tree];
-    while ((at[r] = f.leaf_of[static_cast<size_t>(place)]) < 0) place = step_down<kMode>(places[place], x[r]);
+  int32_t at[kTrees], moved = 1;
+  for (int64_t k = 0; k < kTrees; ++k) at[k] = f.roots[static_cast<size_t>(trees[k])];
+  while (moved != 0) {
+    moved = 0;
+    for (int64_t k = 0; k < kTrees; ++k) {
+      const int32_t next = step_down<kMode>(places[at[k]], *x);
+      moved |= next ^ at[k];
+      at[k] = next;
+    }
   }
+  for (int64_t k = 0; k < kTrees; ++k) leaves[k] = f.leaf_of[static_cast<size_t>(at[k])];
 }
 template <class T>
-using Descend = void (*)(const Forest<T>&, size_t, const T* const*, int64_t, int32_t*);
+using Descend = void (*)(const Forest<T>&, const int32_t*, const T* const*, bool, int32_t*);
 template <class T>
 Descend<T> descend_of(std::optional<ops::TreeMode> mode) {
   switch (mode.value_or(ops::TreeMode::kMember)) {
@@ -123,6 +134,34 @@ struct Work {
   bool sums;  // votes are added
 };
 
+// Leaves that rows end at in trees that are walked, by tree and row.
+struct Walked {
+  int32_t leaves[kTrees][kRowsTogether];
+  int64_t count = 0, used = 0;  // trees
+};
+
+// The leaves of `tree`, and of as many behind it as go down together: all rows of a tree, and those that are left one
+// by one through all of the trees. Called for each tree that is walked, in their order.
+template <class T>
+[[gnu::noinline]] const int32_t* walk_to(const Work<T>& w, size_t tree, const T* const* rows, int64_t row_count,
+                                         Walked* to) {
+  if (to->used < to->count) return to->leaves[to->used++];
+  int32_t trees[kTrees], found[kTrees];
+  to->count = 0;
+  for (size_t next = tree; next < w.forest.roots.size() && to->count < kTrees; ++next)
+    if (!w.pieces.any() || w.pieces.trees[next].count == 0) trees[to->count++] = static_cast<int32_t>(next);
+  for (int64_t k = to->count; k < kTrees; ++k) trees[k] = trees[0];
+  const int64_t together = row_count / kRows * kRows;
+  for (int64_t k = 0; k < to->count; ++k)
+    for (int64_t r = 0; r < together; r += kRows) w.down(w.forest, trees + k, rows + r, true, to->leaves[k] + r);
+  for (int64_t r = together; r < row_count; ++r) {
+    w.down(w.forest, trees, rows + r, false, found);
+    for (int64_t k = 0; k < to->count; ++k) to->leaves[k][r] = found[k];
+  }
+  to->used = 1;
+  return to->leaves[0];
+}
+
 // The votes of tree `k` of its pieces.
 template <class T>
 void add_pieces(const Work<T>& w, size_t k, const float* columns, int64_t count, std::vector<double>* value,
@@ -153,14 +192,12 @@ void run_rows(const Work<T>& w, const T* x, int64_t begin, int64_t count, const 
   float* const columns = reinterpret_cast<float*>(args.scratch);
   if constexpr (std::is_same_v<T, float>)
     if (w.pieces.any()) fill_columns(w.pieces, rows, count, columns);
-  int32_t leaf[kRowsTogether];
+  Walked walked;
   for (size_t tree = 0; tree < f.roots.size(); ++tree) {
-    if (w.pieces.any() && w.pieces.trees[tree].count > 0) {
+    if (w.pieces.any() && w.pieces.trees[tree].count > 0)
       add_pieces(w, tree, columns, count, &value, &any);
-      continue;
-    }
-    for (int64_t r = 0; r < count; r += kRows) w.down(f, tree, rows + r, std::min(kRows, count - r), leaf + r);
-    gather_votes(f, leaf, count, &value, &any);
+    else
+      gather_votes(f, walk_to(w, tree, rows, count, &walked), count, &value, &any);
   }
   for (int64_t r = 0; r < count; ++r) {
     const auto from = value.begin() + r * f.trees.targets;

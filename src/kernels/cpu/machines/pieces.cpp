@@ -4,14 +4,15 @@
 #include "kernels/cpu/machines/pieces.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace peri::kernels::cpu::machines {
 namespace {
-// What a block of rows takes, in steps down of one row: a condition, and each vector that it is compared with. Of rows
-// one by one a step waits for the one before. Fitted roughly.
-constexpr double kCutSteps = 0.5, kVectorSteps = 0.25, kWaitingSteps = 8;
-constexpr int64_t kWalkRows = 16;         // that go down together
+// What a block of rows takes, in steps down of one row: a condition, and each vector that it is compared with. A row of
+// few goes down several trees at once until it is at the leaf of each. Fitted roughly.
+constexpr double kCutSteps = 0.5, kVectorSteps = 0.25, kFewRowsSteps = 2.5;
+constexpr int64_t kWalkRows = 16;         // that go down together, as far as the tree is deep
 constexpr int64_t kMaxPieceNodes = 4096;  // of a tree: none so large is faster so
 
 std::optional<Condition> condition_of(std::optional<ops::TreeMode> mode) {
@@ -64,7 +65,8 @@ bool list(const Forest<float>& f, int32_t root, std::vector<Condemned>* cuts, st
 
 bool is_faster(size_t cuts, int32_t depth, int64_t rows, int64_t lanes) {
   const int64_t block = std::min(rows, kRowsTogether), vectors = (block + lanes - 1) / lanes;
-  const double walk = static_cast<double>(block) * depth * (block < kWalkRows ? kWaitingSteps : 1);
+  const double steps = block < kWalkRows ? kFewRowsSteps * (1 + std::log2(static_cast<double>(cuts + 1))) : depth;
+  const double walk = static_cast<double>(block) * steps;
   return static_cast<double>(cuts) * (kCutSteps + kVectorSteps * static_cast<double>(vectors)) <= walk;
 }
 
