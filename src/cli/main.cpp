@@ -2,6 +2,7 @@
 // with the reason.
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,6 +34,8 @@ constexpr size_t kMaxHelpColumns = 100;
 // Why standard output could not be written; keep_streams() opens a closed one for reading.
 std::string unwritten() {
   if ((fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY) return "standard output is closed";
+  pollfd now = {STDOUT_FILENO, POLLOUT, 0};
+  if (poll(&now, 1, 0) > 0 && (now.revents & POLLERR)) return "the reader of standard output is gone";
   return "standard output does not take the answer: is the disk full?";
 }
 

@@ -114,6 +114,16 @@ class Files(Typed):
                 self.assertIn(b"FAILED", r.stderr)
                 self.assertNotIn(b"PASSED", r.stderr)
 
+    def test_a_reader_that_is_gone_is_named(self):
+        read, write = os.pipe()
+        os.close(read)
+        for words in (("--help",), ("inspect", "m.onnx"), ("inspect", "m.onnx", "--json", "-")):
+            # Where SIGPIPE is ignored, as by Python; else it ends the program.
+            r = self.peri(*words, capture_output=False, stdout=write, stderr=subprocess.PIPE, restore_signals=False)
+            self.assertEqual(r.returncode, 1, r.stderr)
+            self.assertIn(b"the reader of standard output is gone", r.stderr)
+        os.close(write)
+
     def test_standard_streams_that_came_closed_are_no_file(self):
         """What is opened first would get their numbers: a log, an engine or a client's socket would get what is printed."""
         for closed in ((1,), (0, 1), (0, 1, 2)):
