@@ -83,6 +83,10 @@ Result<int64_t> Json::as_int() const {
 
 Result<uint64_t> Json::as_uint() const {
   if (const uint64_t* u = std::get_if<uint64_t>(&v_)) return *u;
+  if (const double* d = std::get_if<double>(&v_)) {
+    if (*d == std::floor(*d) && *d >= 0 && *d < 2 * kTwo63) return static_cast<uint64_t>(*d);
+    return invalid("wrong number").expecting("an integer within uint64").but_found(format("%.17g", *d));
+  }
   PERI_ASSIGN(const int64_t i, as_int());
   if (i < 0) return invalid("wrong number").expecting("an integer >= 0").but_found(std::to_string(i));
   return static_cast<uint64_t>(i);
