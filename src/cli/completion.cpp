@@ -110,10 +110,10 @@ std::string bash() {
          names + "' ;;\n" + cases +
          "  esac\n"
          "  if [[ -n $values ]]; then\n    COMPREPLY=($(compgen -W \"$values\" -- \"$cur\"))\n"
-         "  elif [[ -n $how ]]; then\n    [[ $how != - ]] && COMPREPLY=($(compgen $how -- \"$cur\"))\n"
+         "  elif [[ -n $how ]]; then\n    [[ $how != - ]] && mapfile -t COMPREPLY < <(compgen $how -- \"$cur\")\n"
          "  elif [[ $cur == -* ]]; then\n    COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\"))\n"
          "  elif ((COMP_CWORD == 2)) && [[ -n $words ]]; then\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-         "  else\n    COMPREPLY=($(compgen -f -- \"$cur\"))\n  fi\n  return 0\n}\n"
+         "  else\n    mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n  fi\n  return 0\n}\n"
          "complete -o filenames -F _peri peri\n";
 }
 

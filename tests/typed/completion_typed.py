@@ -71,10 +71,12 @@ class Completion(Typed):
     @needs("bash")
     def test_bash(self):
         shell = (["bash", "--norc", "-i"], ". bin/_peri.bash")
+        (self.folder / "two words.onnx").write_bytes(b"")
+        (self.folder / "st*r.onnx").write_bytes(b"")
         for line, words in self.CASES:
             with self.subTest(line=line):
                 self.offers(self.typed(*shell, line, lambda shown: self.offered(shown, words)), words)
-        for line, rest in self.WHOLE:
+        for line, rest in (*self.WHOLE, ("peri build two", "\\ words.onnx"), ("peri build --locked two", "\\ words.onnx"), ("peri build st", "\\*r.onnx")):
             with self.subTest(line=line):
                 shown = self.typed(*shell, line, lambda shown: shown.startswith(rest))
                 self.assertTrue(shown.startswith(rest), shown)
