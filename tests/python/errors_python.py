@@ -13,6 +13,14 @@ from shared import DIGITS, IMAGES, QUICK, Foreign, Package
 
 
 class Closing(Package):
+    def test_a_verification_speaks_of_parameters(self):
+        ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [64]) for name in "xy"]
+        graph = helper.make_graph([helper.make_node("Sqrt", ["x"], ["y"])], "g", ports[:1], ports[1:])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "nan.onnx")
+        said = peri.build(self.folder / "nan.onnx", **QUICK).verify().outside
+        self.assertIn("nan_equal", said)
+        self.assertNotIn("the option", said)
+
     def test_the_end_of_a_with_frees_the_engine(self):
         with peri.Engine(self.folder / "digits.engine") as engine:
             logits = engine.run(IMAGES)["logits"]

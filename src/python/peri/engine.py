@@ -257,7 +257,7 @@ class Engine:
         }  # fmt: skip
         taken = self._taken(inputs)
         passed, outside, text = self._native.verify(options, [array for array, _ in taken], progress, stop)
-        return Verification(json.loads(text), passed, outside)
+        return Verification(json.loads(text), passed, in_words_of_python(outside))
 
     def bench(
         self, inputs: Any = None, *, seconds: float = 3, max_runs: int = 0, dims: Mapping[str, int] | None = None,
