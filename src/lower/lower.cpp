@@ -63,7 +63,11 @@ struct Emitter {
     if (v->producer && is_view(*v->producer)) {
       PERI_ASSIGN(const int32_t base, buffer_in(v->producer->in(0), {}));
       const int32_t b = add_buffer(v->name, plan::BufferKind::kScratch, v->type, {});
-      out.program.buffers[static_cast<size_t>(b)].alias_of = base;
+      std::vector<plan::Buffer>& all = out.program.buffers;
+      all[static_cast<size_t>(b)].alias_of = base;
+      // Where a run's sizes give it another number of elements, it lies nowhere: plan::place_aliases() refuses it.
+      const Dim more = all[static_cast<size_t>(b)].bytes - all[static_cast<size_t>(base)].bytes;
+      if (!more.is_const(0)) all[static_cast<size_t>(b)].alias_offset = min(more, Dim(0) - more);
       layout_of[v] = {};
       return buffer_of[v] = b;
     }

@@ -267,7 +267,7 @@ Status bind_bytes(const Program& p, const ProgramSizes& sizes, std::span<const i
   return Ok{};
 }
 
-// Aliases follow their owner; they must lie inside it.
+// Aliases follow their owner; they must lie inside it. One that renames all of it, of another size, begins before it.
 Status place_aliases(const Program& p, const ProgramSizes& sizes, std::span<const int64_t> values, Blocks* blocks) {
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     const Buffer& b = p.buffers[k];
@@ -275,7 +275,13 @@ Status place_aliases(const Program& p, const ProgramSizes& sizes, std::span<cons
       continue;
     PERI_ASSIGN(const int64_t shift, sizes.table.eval(sizes.buffers[k].alias_offset, values));
     const int64_t base_bytes = blocks->bytes[static_cast<size_t>(b.alias_of)];
-    if (shift < 0 || shift > base_bytes || blocks->bytes[k] > base_bytes - shift)
+    if (shift < 0)
+      return invalid("other numbers of elements before and after a reshape")
+          .expecting(format("%lld bytes", static_cast<long long>(base_bytes)))
+          .but_found(std::to_string(blocks->bytes[k]))
+          .at_node(b.name)
+          .advise("give inputs whose sizes fit each other");
+    if (shift > base_bytes || blocks->bytes[k] > base_bytes - shift)
       return invalid("buffer %zu reaches outside the buffer it aliases", k);
     if (shift % b.alignment) return invalid("buffer %zu is not aligned in the buffer it aliases", k);
     const int64_t base = blocks->offset[static_cast<size_t>(b.alias_of)];

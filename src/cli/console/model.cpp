@@ -238,6 +238,7 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
     if (const std::string mark = build::tuned_elsewhere(program, build::chip_here(program, arguments.get("--device")));
         !mark.empty())
       say("note: " + mark);
+    note_no_loop(arguments, program);
   } else {
     if (arguments.has("--check")) return usage("--check is for engines").in_file(path);
     PERI_ASSIGN(build::Request request, build_request(arguments, path, progress));
@@ -252,7 +253,6 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
     PERI_ASSIGN(out.engine, build::assemble(&*out.compiled, std::move(options)));
   }
   out.load_ms = seconds_since(start) * 1e3;
-  note_no_loop(arguments, out.engine->program());
   return out;
 }
 
