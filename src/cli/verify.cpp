@@ -146,6 +146,7 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
   if (!subject.ok()) return with_files(std::move(subject).error());
   const plan::Program& program = subject->engine->program();
   for (const std::string& note : subject->notes) say("note: " + note);
+  if (build::is_engine(path)) note_no_loop(arguments, program);
   const bool texts = arguments.has("--text");
   terms.given = texts || (arguments.has("--input") && arguments.all("--input").size() == program.inputs.size());
   if (arguments.has("--seed") && terms.given)

@@ -51,6 +51,19 @@ class Sizes(Typed):
         numpy.save(self.folder / "x.npy", numpy.ones((1, 4), numpy.float32))
         self.assertIn("'node': Split of 'x': split of 1 elements into 3 parts", self.ends(1, "run", "s.engine", "-i", "x=x.npy"))
 
+    def test_a_reshape_to_sizes_of_another_input_takes_all_elements(self):
+        (self.folder / "r.txt").write_text("""<ir_version: 8, opset_import: ["" : 18]> g (float[n, 6] x, float[m] z) => (float[a, b] y) <int64[1] two = {2}> {
+            s = Shape(z)  t = Concat<axis = 0>(s, two)  r = Reshape(x, t)  y = Neg(r) }""")
+        onnx.save(parser.parse_model((self.folder / "r.txt").read_text()), self.folder / "r.onnx")
+        numpy.save(self.folder / "x.npy", numpy.ones((2, 6), numpy.float32))
+        numpy.save(self.folder / "six.npy", numpy.ones(6, numpy.float32))
+        numpy.save(self.folder / "three.npy", numpy.ones(3, numpy.float32))
+        self.ends(0, "build", "r.onnx", "-o", "r.engine", "--no-tune", "--no-cache", "--dims", "n=2,m=6")
+        for source in ("r.engine", "r.onnx"):
+            self.ends(0, "run", source, "-i", "x=x.npy", "-i", "z=six.npy")
+            said = self.ends(1, "run", source, "-i", "x=x.npy", "-i", "z=three.npy")
+            self.assertIn("other numbers of elements before and after a reshape: expected 48 bytes, found 24", said)
+
     def test_weights_decide(self):
         w = lambda *shape: numpy.full(shape, 0.25, numpy.float32)
         image = ["n", "c", "h", "w"]

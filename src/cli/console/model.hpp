@@ -20,7 +20,7 @@ Result<build::Request> build_request(const Arguments& arguments, const std::stri
 Result<int> thread_count(const Arguments& arguments);
 // --max-iterations: limit of one loop in one run; 0: not given, an engine has its own.
 Result<int64_t> iteration_limit(const Arguments& arguments);
-// Says where the flag is given and the program has no loop.
+// Says where the flag is given and an engine has no loop; of a model that is built its notes say it.
 void note_no_loop(const Arguments& arguments, const plan::Program& program);
 
 // Flags of a build that also apply when an engine is run: sizes of random inputs, threads.
