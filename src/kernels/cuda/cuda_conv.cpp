@@ -107,12 +107,6 @@ Result<std::string> more_functions(const Problem& p, const cuda::Product& produc
   return out;
 }
 
-// What a direct convolution adds: float32 if neither operand is of 16 bits.
-DType direct_type(const Problem& p) {
-  const ir::Node& n = p.anchor();
-  return n.in(1)->type.dtype == DType::kF32 ? n.in(0)->type.dtype : n.in(1)->type.dtype;
-}
-
 Result<std::unique_ptr<Instance>> plan(const Problem& p, const Conv& c, std::string_view config,
                                        const cuda::GpuLimits& gpu) {
   Signature s;
@@ -135,7 +129,7 @@ Result<std::unique_ptr<Instance>> plan(const Problem& p, const Conv& c, std::str
   const int64_t count = c.images * c.groups * c.outputs * c.pixels();
   const cuda::DirectConv direct = cuda::conv_direct_text(count, &s);
   const std::string body =
-      cuda::sums_text(direct_type(p), gpu) + direct.sizes + shared + std::string(kSum) + direct.kernel;
+      cuda::sums_text(cuda::summed_type(p.anchor()), gpu) + direct.sizes + shared + std::string(kSum) + direct.kernel;
   std::vector<KernelLaunch> out;
   if (count > 0) out.push_back(s.launch("peri_conv_direct", s.text(most, body), cuda::blocks_for(count, 256), 256));
   return cuda::LaunchInstance::make(std::move(out));

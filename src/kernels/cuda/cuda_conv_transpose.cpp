@@ -105,8 +105,8 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, const cuda::GpuLimits& 
   PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &s));
   const int64_t count = cuda::numel_of(*n.out());
   if (count == 0) return std::vector<KernelLaunch>{};
-  const DType type = n.in(1)->type.dtype == DType::kF32 ? n.in(0)->type.dtype : n.in(1)->type.dtype;
-  body += cuda::sums_text(type, gpu) + "#define PERI_COUNT " + s.size(count) + "\n" + finish + std::string(kKernel);
+  body += cuda::sums_text(cuda::summed_type(n), gpu) + "#define PERI_COUNT " + s.size(count) + "\n" + finish +
+          std::string(kKernel);
   return std::vector<KernelLaunch>{
       s.launch("peri_conv_transpose", s.text(cuda::most_elements(p), body), cuda::blocks_for(count, 256), 256)};
 }

@@ -39,4 +39,10 @@ std::string sums_text(DType dtype, const GpuLimits& gpu) {
   return std::string(dtype == DType::kF32 && gpu.doubles ? kDoubles : kFloats);
 }
 
+DType summed_type(const ir::Node& product) {
+  for (const size_t k : {size_t{0}, size_t{1}})
+    if (const ir::Value* const v = product.in(k); v && v->type.dtype != DType::kF32) return v->type.dtype;
+  return DType::kF32;
+}
+
 }  // namespace peri::kernels::cuda

@@ -13,5 +13,7 @@ namespace peri::kernels::cuda {
 // float32 with x at most high. float64 for elements of float32 where it costs little (GpuLimits::doubles): the product
 // of two is exact in it, and a sum is rounded once, at its end; float32 else.
 std::string sums_text(DType dtype, const GpuLimits& gpu);
+// The dtype of a product's elements: kF32 if both operands have it, else that of one of 16 bits.
+DType summed_type(const ir::Node& product);
 
 }  // namespace peri::kernels::cuda
