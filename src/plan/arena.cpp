@@ -276,9 +276,9 @@ Status place_aliases(const Program& p, const ProgramSizes& sizes, std::span<cons
     PERI_ASSIGN(const int64_t shift, sizes.table.eval(sizes.buffers[k].alias_offset, values));
     const int64_t base_bytes = blocks->bytes[static_cast<size_t>(b.alias_of)];
     if (shift < 0)
-      return invalid("other numbers of elements before and after a reshape")
-          .expecting(format("%lld bytes", static_cast<long long>(base_bytes)))
-          .but_found(std::to_string(blocks->bytes[k]))
+      return invalid("a reshape changes the number of elements")
+          .expecting(std::to_string(base_bytes * 8 / dtype_bits(b.dtype)))
+          .but_found(std::to_string(blocks->bytes[k] * 8 / dtype_bits(b.dtype)))
           .at_node(b.name)
           .advise("give inputs whose sizes fit each other");
     if (shift > base_bytes || blocks->bytes[k] > base_bytes - shift)

@@ -64,9 +64,9 @@ Result<int64_t> Session::State::alias_offset(int32_t buffer) const {
   PERI_ASSIGN(const int64_t bytes, size(own.bytes));
   PERI_ASSIGN(const int64_t base, size(sizes().buffers[static_cast<size_t>(x.alias_of)].bytes));
   if (offset < 0)
-    return invalid("other numbers of elements before and after a reshape")
-        .expecting(format("%lld bytes", static_cast<long long>(base)))
-        .but_found(std::to_string(bytes))
+    return invalid("a reshape changes the number of elements")
+        .expecting(std::to_string(base * 8 / dtype_bits(x.dtype)))
+        .but_found(std::to_string(bytes * 8 / dtype_bits(x.dtype)))
         .at_node(x.name)
         .advise("give inputs whose sizes fit each other");
   if (bytes < 0 || offset > base || bytes > base - offset || offset % x.alignment)

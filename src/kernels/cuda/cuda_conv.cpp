@@ -174,7 +174,7 @@ const Entry cuda_conv_entry{{
     .version = 1,
     .provider = "peri",
     .executor = "cuda",
-    .takes = "convolutions on a GPU with their epilogue, one to three dimensions, groups, sums in float32",
+    .takes = "convolutions on a GPU with their epilogue, one to three dimensions, groups",
     .offer = offer,
     .instantiate = instantiate,
     .needs = needs_from<instantiate>,

@@ -191,6 +191,9 @@ const Entry cuda_conv_bytes_mma_entry{{
     .samples =
         {"graph { input x: u8[2,32,9,7]; const w: i8[24,32,3,3] = seeded(40, 1); y = conv_integer(x, w) "
          "{pads=[1,1,1,1]}; output y }",
+         // Sums as they are, whose shift shows to the last unit.
+         "graph { input x: i8[1,16,7,5]; const w: i8[9,16,2,2] = seeded(40, 1); const z: i8[] = [5]; y = "
+         "conv_integer(x, w, z) {pads=[1,1,0,0]}; output y }",
          "graph { input x: i8[1,48,8,6]; const s: f32[] = [0.02]; const z: i8[] = [-128]; const w: i8[20,48,3,3] = "
          "seeded(40, 1); const t: f32[] = [0.004]; const v: i8[] = [0]; const q: f32[] = [0.5]; const o: i8[] = [-3]; "
          "const b: i32[20] = seeded(300, 2); y = qlinear_conv(x, s, z, w, t, v, q, o, b) {pads=[1,0,1,0], "

@@ -1,5 +1,5 @@
 // Kernel cuda_gemm: matrix products (matmul, gemm) with the element-wise chain after them, on a GPU, any sizes and
-// batches, sums in float32.
+// batches, sums in float32, or in float64 where product.hpp offers those.
 #include <algorithm>
 
 #include "kernels/cuda/code/chain.hpp"
@@ -113,6 +113,6 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 
 extern const Entry cuda_gemm_entry;
 const Entry cuda_gemm_entry =
-    cuda::entry_of<offer, instantiate>("cuda_gemm", "matrix products on a GPU with their epilogue, sums in float32");
+    cuda::entry_of<offer, instantiate>("cuda_gemm", "matrix products on a GPU with their epilogue");
 
 }  // namespace peri::kernels

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/dims.hpp"
+#include "kernels/cuda/code/matrices.hpp"
 #include "kernels/cuda/code/tiles.hpp"
 #include "kernels/match/epilogue_match.hpp"
 
@@ -23,17 +24,9 @@ struct Operand {
 };
 
 // The place of an operand's matrix by the batch's coordinates.
-std::string batch_offset(const std::vector<int64_t>& dims, const std::vector<int64_t>& batch, int64_t matrix,
-                         Signature* s) {
-  std::string out;
-  int64_t step = matrix;
-  for (size_t k = batch.size(); k-- > 0;) {
-    const size_t missing = batch.size() + 2 - dims.size();
-    const int64_t own = k >= missing ? dims[k - missing] : 1;
-    if (own != 1) out += "  at += rest % " + s->size(batch[k]) + " * " + s->size(step) + ";\n";
-    if (k > 0) out += "  rest /= " + s->size(batch[k]) + ";\n";
-    step *= own;
-  }
+std::string offset_text(const std::vector<int64_t>& dims, const std::vector<int64_t>& batch, int64_t matrix,
+                        Signature* s) {
+  const std::string out = cuda::batch_steps(dims, batch, matrix, s);
   return out.empty() ? out : "  PERI_INDEX rest = batch;\n" + out;
 }
 
@@ -165,8 +158,8 @@ Result<Read> read(const Problem& p) {
   out.usual_m = {16, 128, 1024, 16384};
   out.chain_bytes = cuda::chain_bytes(p);
   out.sizes_are_numbers = p.constant[static_cast<size_t>(input_index(*p.graph, n.in(1)))];
-  const std::string a_offset = batch_offset(r.a.dims, r.batch, out.m * out.k, &s),
-                    b_offset = batch_offset(r.b.dims, r.batch, out.k * out.n, &s);
+  const std::string a_offset = offset_text(r.a.dims, r.batch, out.m * out.k, &s),
+                    b_offset = offset_text(r.b.dims, r.batch, out.k * out.n, &s);
   PERI_ASSIGN(const std::string finish, cuda::finish_held_text(p, &s));
   out.functions = side('a', r.a, a_offset, out.a_wide, out.a_along_m) +
                   side('b', r.b, b_offset, out.b_wide, out.b_along_n) + std::string(kPlace) +

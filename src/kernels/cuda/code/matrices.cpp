@@ -3,9 +3,9 @@
 
 namespace peri::kernels::cuda {
 
-std::string batch_offset(const std::vector<int64_t>& dims, const std::vector<int64_t>& batch, int64_t matrix,
-                         Signature* s) {
-  std::string out = "  PERI_INDEX rest = batch, at = 0;\n";
+std::string batch_steps(const std::vector<int64_t>& dims, const std::vector<int64_t>& batch, int64_t matrix,
+                        Signature* s) {
+  std::string out;
   int64_t step = matrix;
   for (size_t k = batch.size(); k-- > 0;) {
     const size_t missing = batch.size() + 2 - dims.size();
@@ -14,7 +14,12 @@ std::string batch_offset(const std::vector<int64_t>& dims, const std::vector<int
     if (k > 0) out += "  rest /= " + s->size(batch[k]) + ";\n";
     step *= own;
   }
-  return out + "  return at;\n";
+  return out;
+}
+
+std::string batch_offset(const std::vector<int64_t>& dims, const std::vector<int64_t>& batch, int64_t matrix,
+                         Signature* s) {
+  return "  PERI_INDEX rest = batch, at = 0;\n" + batch_steps(dims, batch, matrix, s) + "  return at;\n";
 }
 
 std::string matrices_text(const std::string& number, const MatrixOperand& a, const MatrixOperand& b) {

@@ -13,6 +13,9 @@ struct MatrixOperand {
   std::string less = {};  // what is taken from each element, after a sign: " - (int)p3[0]"
   std::string element() const { return loaded(dtype, name + "[base + " + at + "]") + less; }
 };
+// Statements that add to `at` the place of an operand's matrix, by the coordinates of `rest`, the index in `batch`.
+std::string batch_steps(const std::vector<int64_t>& dims, const std::vector<int64_t>& batch, int64_t matrix,
+                        Signature* signature);
 // The body of a function that gives the place of an operand's matrix by the coordinates of `batch`; `matrix`: elements.
 std::string batch_offset(const std::vector<int64_t>& dims, const std::vector<int64_t>& batch, int64_t matrix,
                          Signature* signature);
