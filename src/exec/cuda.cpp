@@ -223,9 +223,9 @@ class CudaPrepared final : public runtime::Prepared {
     auto made = std::make_shared<Packed>();
     PERI_ASSIGN(const std::unique_ptr<device::Stream> stream, device_->make_stream());
     for (const kernels::cuda::PackedWeight& w : wanted) {
-      if (w.input >= weights.size() || !weights[w.input].defined())
-        return invalid("input %zu is not a weight", w.input).at_node(step_.name);
-      PERI_ASSIGN(const Tensor host, w.make(weights[w.input]));
+      auto packed = w.made(weights);
+      if (!packed.ok()) return std::move(packed).error().at_node(step_.name);
+      const Tensor host = *std::move(packed);
       auto memory = device_->allocate(host.bytes().size());
       if (!memory.ok()) return std::move(memory).error().at_node(step_.name);
       PERI_TRY(stream->copy_in(memory->address(), host.bytes()));

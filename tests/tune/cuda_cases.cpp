@@ -56,7 +56,7 @@ const std::vector<KernelLaunch>& Case::launches() const {
 std::vector<Tensor> Case::packed() const {
   std::vector<Tensor> out;
   for (const kernels::cuda::PackedWeight& w : dynamic_cast<const LaunchInstance&>(*instance).packed())
-    out.push_back(*w.make(problem->given->row_major()[w.input]));
+    out.push_back(*w.made(problem->given->row_major()));
   return out;
 }
 std::string Case::name() const {

@@ -99,7 +99,7 @@ void add_cases(std::vector<Case>* out) {
 std::vector<float> run(const Case& c, const HostGpu& gpu, size_t elements) {
   std::vector<float> result(elements), workspace(c.instance->workspace_bytes() / sizeof(float));
   std::vector<Tensor> packed;
-  for (const kernels::cuda::PackedWeight& w : c.launched().packed()) packed.push_back(*w.make(c.arguments[w.input]));
+  for (const kernels::cuda::PackedWeight& w : c.launched().packed()) packed.push_back(*w.made(c.arguments));
   for (const KernelLaunch& l : c.launched().launches()) {
     std::vector<void*> addresses;
     for (const LaunchArgument& a : l.arguments) {

@@ -36,7 +36,7 @@ struct Case {
   std::vector<Tensor> packed() const {
     std::vector<Tensor> out;
     for (const kernels::cuda::PackedWeight& w : dynamic_cast<const LaunchInstance&>(*instance).packed())
-      out.push_back(*w.make(arguments[w.input]));
+      out.push_back(*w.made(arguments));
     return out;
   }
   const std::vector<KernelLaunch>& launches() const {

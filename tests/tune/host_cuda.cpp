@@ -50,7 +50,7 @@ static void peri_start() {
 }
 
 // Copies under way, by thread; those of a group arrive when it is waited for.
-struct Fetch { unsigned at; const void* from; };
+struct Fetch { unsigned at; const void* from; unsigned bytes; };
 static std::vector<std::vector<Fetch>> peri_groups[kFibers];
 static int peri_fiber_of(const int block, const int thread) { return block * kThreadsOfABlock + thread; }
 static void peri_begin(const int block, const int threads) {
@@ -105,6 +105,14 @@ static void peri_run(void (*body)(void**, const long long*), bool meets, long lo
 #define PERI_SHARED static
 #define PERI_DYNAMIC(NAME) float* const NAME = peri_dynamic_memories[peri_own].data()
 #define PERI_TABLE static const
+PERI_DEVICE double __hiloint2double(int high, int low) {
+  const unsigned long long w = (unsigned long long)(unsigned)high << 32 | (unsigned)low;
+  double v;
+  memcpy(&v, &w, 8);
+  return v;
+}
+PERI_DEVICE int __double2loint(double v) { int w[2]; memcpy(w, &v, 8); return w[0]; }
+PERI_DEVICE int __double2hiint(double v) { int w[2]; memcpy(w, &v, 8); return w[1]; }
 PERI_DEVICE float peri_bits(unsigned v) { float f; memcpy(&f, &v, 4); return f; }
 PERI_DEVICE unsigned peri_word(float v) { unsigned w; memcpy(&w, &v, 4); return w; }
 PERI_DEVICE float peri_from_f16(unsigned short v) { _Float16 h; memcpy(&h, &v, 2); return (float)h; }
@@ -129,13 +137,23 @@ static unsigned peri_shared_at(const void* p) { return (unsigned)((const char*)p
 static void peri_fetch(const unsigned at, const void* from, const bool there) {
   peri_place(at, 16);
   if ((size_t)from % 16 != 0) peri_fault("a fetch of an address that is not aligned");
-  peri_groups[peri_now].back().push_back({at, there ? from : nullptr});
+  peri_groups[peri_now].back().push_back({at, there ? from : nullptr, 16});
+}
+static void peri_fetch_half(const unsigned at, const void* from, const bool there, const unsigned beside) {
+  char* const to = peri_place(at, 8);
+  if (beside != 0u && !there) {
+    memcpy(to, &beside, 4), memcpy(to + 4, &beside, 4);
+    return;
+  }
+  if ((size_t)from % 8 != 0) peri_fault("a fetch of an address that is not aligned");
+  peri_groups[peri_now].back().push_back({at, there ? from : nullptr, 8});
 }
 static void peri_fetched() { peri_groups[peri_now].push_back({}); }
 template <int N> static void peri_wait() {
   auto& groups = peri_groups[peri_now];  // the last one is not ended
   while ((int)groups.size() - 1 > N) {
-    for (const Fetch& f : groups.front()) f.from ? memcpy(peri_place(f.at, 16), f.from, 16) : memset(peri_place(f.at, 16), 0, 16);
+    for (const Fetch& f : groups.front())
+      f.from ? memcpy(peri_place(f.at, f.bytes), f.from, f.bytes) : memset(peri_place(f.at, f.bytes), 0, f.bytes);
     groups.erase(groups.begin());
   }
 }
@@ -214,10 +232,6 @@ static void peri_mma_f64(double* d, const double* a, const double b) {
 static float peri_lane_xor(const float v, const int mask) {
   const unsigned mine = peri_word(v);
   return peri_bits(peri_show(&mine, 1)[(peri_now % 32) ^ mask][0]);
-}
-static int peri_nearest(const double v) {
-  const double near = __builtin_rint(v);
-  return near >= 2147483647.0 ? 2147483647 : near <= -2147483648.0 ? -2147483647 - 1 : (int)near;
 }
 static double peri_lane_xor(const double v, const int mask) {
   unsigned mine[2];

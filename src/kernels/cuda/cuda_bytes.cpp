@@ -23,15 +23,17 @@ struct Made {
   Product product;
   Signature signature;
   std::optional<cuda::ConvShape> conv;
+  const ir::Node* table = nullptr;  // Rounding::table
 };
 
 // int peri_sum(sum, batch, m, n) of `column`.
 Result<std::string> sum_text(const Problem& p, const Bytes& b, int64_t columns, const std::string& column, Made* made) {
-  PERI_ASSIGN(const std::string rounded, cuda::rounded_text(p, b, columns, &made->signature, &made->product.packed));
-  return rounded +
+  PERI_ASSIGN(const cuda::Rounding r, cuda::read_rounding(p, b, columns, &made->signature, &made->product.packed));
+  made->table = r.table;
+  return r.text() +
          "PERI_DEVICE int peri_sum(const int sum, const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, "
-         "PERI_PARAMETERS) {\n  return peri_rounded(sum, " +
-         column + ", PERI_PASS);\n}\n";
+         "PERI_PARAMETERS) {\n  const PERI_INDEX column = " +
+         column + ";\n  return peri_rounded(sum, " + r.bias + ", " + r.factor_or_none() + ", PERI_PASS);\n}\n";
 }
 
 Result<std::string> conv_functions(const Problem& p, const Bytes& b, Made* made) {
@@ -79,7 +81,7 @@ Result<Made> make(const Problem& p) {
   PERI_ASSIGN(const std::string functions, b.conv ? conv_functions(p, b, &out) : matrix_functions(p, b, &out));
   if (b.scaled && out.product.k > cuda::kMaxByteProducts)
     return refused("sums of more than %lld products", static_cast<long long>(cuda::kMaxByteProducts));
-  PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &out.signature));
+  PERI_ASSIGN(const std::string finish, cuda::finish_text(p, true, &out.signature, out.table));
   out.product.functions = functions + finish;
   return out;
 }
@@ -128,7 +130,16 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 }  // namespace
 
 extern const Entry cuda_bytes_entry;
-const Entry cuda_bytes_entry = cuda::entry_of<offer, instantiate>(
-    "cuda_bytes", "products and convolutions of bytes on a GPU with their epilogue, exact");
+const Entry cuda_bytes_entry = [] {
+  Entry e = cuda::entry_of<offer, instantiate>(
+      "cuda_bytes", "products and convolutions of bytes on a GPU with their epilogue, exact");
+  e.kernel.samples = {
+      "graph { input x: u8[1,6,8,6]; const s: f32[] = [0.02]; const z: u8[] = [3]; const w: i8[6,1,3,3] = seeded(40, "
+      "1); "
+      "const t: f32[] = [0.004]; const v: i8[] = [0]; const q: f32[] = [0.05]; const o: u8[] = [100]; const l: u8[256] "
+      "= "
+      "seeded(90, 2); y = qlinear_conv(x, s, z, w, t, v, q, o) {group=6}; u = byte_table(y, l); output u }"};
+  return e;
+}();
 
 }  // namespace peri::kernels

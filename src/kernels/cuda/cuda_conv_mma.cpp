@@ -2,10 +2,10 @@
 // element-wise chain after them: rows are output pixels, columns output channels, sums in float32. Images are NHWC;
 // input or result may also be row-major.
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "kernels/cuda/code/chain.hpp"
+#include "kernels/cuda/code/conv_pairs.hpp"
 #include "kernels/cuda/code/conv_tiles.hpp"
 #include "kernels/cuda/code/layouts.hpp"
 #include "kernels/cuda/code/tiles.hpp"
@@ -15,6 +15,7 @@ namespace peri::kernels {
 extern const Entry cuda_conv_mma_entry;
 
 namespace {
+using cuda::ConvPairs;
 using cuda::ConvShape;
 using cuda::Signature;
 using cuda::TiledProduct;
@@ -41,66 +42,11 @@ Result<std::string> bias_text(const Problem& p, const ir::Node& n, bool wide, Si
          ";\n}\nPERI_DEVICE void peri_sum_8(float* v, " + head + eight + "}\n";
 }
 
-// An image of few channels, as pairs of pixels of four channels: copied so into the workspace it has eight channels and
-// half the width, and is read sixteen bytes at a time. Windows begin at even pixels, `first` of them before the image.
-struct Pairs {
-  ConvShape shape;
-  int64_t first = 0;
-};
-std::optional<Pairs> pairs_of(const ConvShape& c) {
-  if (c.groups != 1 || c.channels > 4 || c.kernel[0] != 1 || c.in[0] != 1 || c.pad[0] != 0) return std::nullopt;
-  if (c.stride[2] % 2 != 0 || c.in[2] % 2 != 0 || c.dilation[2] != 1 || c.pad[2] < 0) return std::nullopt;
-  Pairs out{c, c.pad[2] % 2};
-  out.shape.channels = 8;
-  out.shape.in[2] = c.in[2] / 2;
-  out.shape.stride[2] = c.stride[2] / 2;
-  out.shape.pad[2] = (c.pad[2] + out.first) / 2;
-  out.shape.kernel[2] = (c.kernel[2] + out.first + 1) / 2;
-  return out;
-}
-std::string pairs_text(const ConvShape& c, const std::string& x, const std::string& to, bool last, Signature* s) {
-  const std::string image = s->size(c.in[1] * c.in[2]), channels = std::to_string(c.channels);
-  return R"(
-struct alignas(8) peri_pixel { unsigned w[2]; };
-PERI_KERNEL __launch_bounds__(256) peri_pairs(PERI_PARAMETERS) {
-  const PERI_INDEX step = (PERI_INDEX)gridDim.x * 256, count = )" +
-         s->size(c.images * c.in[1] * c.in[2]) + R"(;
-  for (PERI_INDEX i = (PERI_INDEX)blockIdx.x * 256 + threadIdx.x; i < count; i += step) {
-    const PERI_INDEX image = i / )" +
-         image + R"(;
-    unsigned v[4] = {0, 0, 0, 0};
-#pragma unroll
-    for (int k = 0; k < )" +
-         channels + "; ++k) v[k] = " + x + "[" +
-         (last ? "i * " + channels + " + k" : "image * (" + channels + " - 1) * " + image + " + i + k * " + image) +
-         R"(];
-    const peri_pixel pixel = {{v[0] | v[1] << 16, v[2] | v[3] << 16}};
-    ((peri_pixel*))" +
-         to + R"()[i] = pixel;
-  }
-}
-)";
-}
-Result<Tensor> paired_weights(const Tensor& w, const ConvShape& c, const Pairs& pairs) {
-  const ConvShape& to_shape = pairs.shape;
-  const int64_t depth = 8 * to_shape.taps(), across = to_shape.kernel[2];
-  PERI_ASSIGN(Tensor out, Tensor::zeros(w.dtype(), {c.outputs, depth}));
-  const auto* from = reinterpret_cast<const uint16_t*>(w.bytes().data());
-  auto* to = reinterpret_cast<uint16_t*>(const_cast<std::byte*>(out.bytes().data()));
-  for (int64_t o = 0; o < c.outputs; ++o)
-    for (int64_t channel = 0; channel < c.channels; ++channel)
-      for (int64_t kh = 0; kh < c.kernel[1]; ++kh)
-        for (int64_t kw = 0; kw < c.kernel[2]; ++kw) {
-          const int64_t at = kw + pairs.first, pair = kh * across + at / 2;
-          to[o * depth + pair * 8 + at % 2 * 4 + channel] =
-              from[((o * c.channels + channel) * c.kernel[1] + kh) * c.kernel[2] + kw];
-        }
-  return out;
-}
+constexpr int64_t kPairChannels = 4;  // of a pixel of 8 bytes
 
 struct Read {
   ConvShape shape;
-  std::optional<Pairs> pairs;
+  std::optional<ConvPairs> pairs;
   TiledProduct product;
   Signature signature;
   int weights = -1;  // input
@@ -111,7 +57,7 @@ struct Read {
 Result<Read> read(const Problem& p, bool in_pairs) {
   Read r;
   PERI_ASSIGN(r.shape, cuda::read_conv(p));
-  if (in_pairs) r.pairs = pairs_of(r.shape);
+  if (in_pairs) r.pairs = cuda::conv_pairs_of(r.shape, kPairChannels);
   if (in_pairs && !r.pairs) return invalid("an image that is not read in pairs of pixels");
   const ConvShape& c = in_pairs ? r.pairs->shape : r.shape;
   const ir::Node& n = p.anchor();
@@ -143,14 +89,8 @@ Result<Read> read(const Problem& p, bool in_pairs) {
   PERI_ASSIGN(const std::string bias, bias_text(p, n, out.c_wide, &s));
   PERI_ASSIGN(const std::string finish, cuda::finish_held_text(p, &s));
   std::string pairs;
-  if (in_pairs) {
-    const std::string workspace = s.workspace();
-    pairs = pairs_text(r.shape, image, workspace, last_in, &s);
-    image = "((const unsigned short*)" + workspace + ")";
-    out.first = "peri_pairs";
-    out.first_threads = c.images * c.in[1] * c.in[2] * 2;
-    out.first_bytes = static_cast<size_t>(out.first_threads) * 8;
-  }
+  if (in_pairs)
+    pairs = cuda::conv_pairs_text(r.shape, *r.pairs, "unsigned short", std::string(image), last_in, &s, &out, &image);
   out.functions = pairs + cuda::conv_defines(c, last_in || in_pairs, &s) +
                   cuda::conv_image_text(cuda::conv_element_text(image, out.a_wide)) + cuda::conv_weights_text(weights) +
                   cuda::conv_place_text(last_out) + bias + finish;
@@ -161,13 +101,6 @@ Result<Read> read(const Problem& p, bool in_pairs) {
 double scattered_ms(const Read& r, bool last_out) {
   const double elements = static_cast<double>(r.product.batch * r.product.m) * static_cast<double>(r.product.n);
   return last_out ? 0 : elements * 16 / 2e9;
-}
-
-// Of the copy of the image, a guess too.
-double pairs_ms(const ConvShape& c) {
-  constexpr double kLaunchNs = 1500, kBytesPerNs = 2500;
-  const double pixels = static_cast<double>(c.images * c.in[1] * c.in[2]);
-  return (kLaunchNs + pixels * static_cast<double>(8 + 2 * c.channels) / kBytesPerNs) / 1e6;
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
@@ -186,7 +119,7 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
       Offer o = cuda::plain_offer(p)[0];
       const ir::Graph g = cuda::with_layouts(p, last_in ? last : ir::Layout{}, last_out ? last : ir::Layout{}, &o);
       for (const bool in_pairs : {true, false}) {
-        if (in_pairs && !pairs_of(c)) continue;
+        if (in_pairs && !cuda::conv_pairs_of(c, kPairChannels)) continue;
         Result<Read> r = read({&g, p.constant}, in_pairs);
         if (!r.ok()) {
           if (out.empty()) first = std::move(r);
@@ -198,7 +131,8 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
                                                                       : kMaxConfigs)) {
           if (in_pairs && !config.text.ends_with("split=1")) continue;
           out.push_back(o);
-          out.back().guess_ms = config.guess_ms + scattered_ms(*r, last_out) + (in_pairs ? pairs_ms(c) : 0);
+          out.back().guess_ms =
+              config.guess_ms + scattered_ms(*r, last_out) + (in_pairs ? cuda::conv_pairs_ms(c, 2) : 0);
           out.back().config = std::move(config.text) + (in_pairs ? " pairs=1" : "");
         }
       }
@@ -217,7 +151,8 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(Read r, read(p, in_pairs != 0));
   if (r.packs)
     r.product.packed = {{static_cast<size_t>(r.weights), [shape = r.shape, pairs = r.pairs](const Tensor& w) {
-                           return pairs ? paired_weights(w, shape, *pairs) : cuda::conv_packed_weights(w, shape);
+                           return pairs ? cuda::conv_paired_weights(w, shape, *pairs)
+                                        : cuda::conv_packed_weights(w, shape);
                          }}};
   const int64_t most = std::max<int64_t>(cuda::most_elements(p), static_cast<int64_t>(r.product.first_bytes / 2));
   return cuda::tile_instance(r.product, config, tk, stages, most, cuda::limits_of(*context.target), &r.signature);

@@ -82,11 +82,17 @@ PERI_DEVICE void peri_window(const PERI_INDEX i, PERI_PARAMETERS) {
     for (int e = 0; e < kEach; ++e) v[e] = peri_end(v[e], count);
 #if PERI_EIGHT
     if (kEach == 8) {
+#pragma unroll
+      for (int e = 0; PERI_WHOLE && e < kEach; ++e) v[e] = peri_bits((unsigned)(int)v[e]);
       peri_finish_8(i, v, PERI_PASS);
       return;
     }
 #endif
+#if PERI_WHOLE
+    peri_finish(i, (int)v[0], PERI_PASS);
+#else
     peri_finish(i, v[0], PERI_PASS);
+#endif
 }
 PERI_KERNEL __launch_bounds__(256) peri_pool(PERI_PARAMETERS) {
   const PERI_INDEX step = (PERI_INDEX)gridDim.x * 256, first = (PERI_INDEX)blockIdx.x * 256 + threadIdx.x;
@@ -105,8 +111,9 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   if (n.op != "max_pool" && n.op != "average_pool") return refused("not a pooling it knows");
   const bool max = n.op == "max_pool";
   const DType dtype = n.in(0)->type.dtype;
-  if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16)
-    return refused("takes f32, f16 and bf16 only").but_found(std::string(dtype_name(dtype)));
+  const bool whole = max && (dtype == DType::kU8 || dtype == DType::kI8);  // in floats, exact
+  if (!whole && dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16)
+    return refused("takes f32, f16, bf16, and the largest of u8 and i8").but_found(std::string(dtype_name(dtype)));
   Signature s;
   PERI_ASSIGN(const std::string x, s.value(p, *n.in(0)));
   PERI_ASSIGN(const std::string sizes, defines(n, &s));
@@ -122,19 +129,23 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p) {
   // A window of padding alone has the lowest value of the type.
   const std::string lowest = dtype == DType::kF32   ? "peri_bits(0xff7fffffu)"
                              : dtype == DType::kF16 ? "-65504.0f"
+                             : dtype == DType::kU8  ? "0.0f"
+                             : dtype == DType::kI8  ? "-128.0f"
                                                     : "peri_bits(0xff7f0000u)";
+  const std::string read_8 = whole ? "int w[8];\n    " + cuda::load_wide(8, dtype, x + " + at", "w") +
+                                         ";\n#pragma unroll\n    for (int e = 0; e < 8; ++e) v[e] = (float)w[e];\n"
+                                   : cuda::load_wide(8, dtype, x + " + at", "v") + ";\n";
   const std::string body =
       sizes + "#define PERI_LAST " + (last ? "1" : "0") + "\n#define PERI_CHANNELS " + channels +
       "\n#define PERI_PIXEL " + (last ? channels : "1") + "\n#define PERI_COUNT " + s.size(count) +
       "\n#define PERI_PADDING " + (n.i("count_include_pad") ? "1" : "0") + "\n#define PERI_START " +
-      (max ? lowest : "0.0f") + format("\n#define PERI_EIGHT %d\n#define PERI_ALIGNED (", eight) + s.aligned() +
+      (max ? lowest : "0.0f") +
+      format("\n#define PERI_WHOLE %d\n#define PERI_EIGHT %d\n#define PERI_ALIGNED (", whole, eight) + s.aligned() +
       ")\ntemplate <int kEach> PERI_DEVICE void peri_x(const PERI_INDEX at, float* v, PERI_PARAMETERS) {\n" +
-      (eight ? "  if (kEach == 8) {\n    " + cuda::load_wide(8, dtype, x + " + at", "v") + ";\n    return;\n  }\n"
-             : "") +
-      "  v[0] = " + cuda::loaded(dtype, x + "[at]") +
-      ";\n}\nPERI_DEVICE float peri_join(const float a, const float b) { return " + (max ? "peri_max(a, b)" : "a + b") +
-      "; }\nPERI_DEVICE float peri_end(const float v, const int count) { return " + (max ? "v" : "v / (float)count") +
-      "; }\n" + finish + std::string(kKernel);
+      (eight ? "  if (kEach == 8) {\n    " + read_8 + "    return;\n  }\n" : "") + "  v[0] = (float)" +
+      cuda::loaded(dtype, x + "[at]") + ";\n}\nPERI_DEVICE float peri_join(const float a, const float b) { return " +
+      (max ? "peri_max(a, b)" : "a + b") + "; }\nPERI_DEVICE float peri_end(const float v, const int count) { return " +
+      (max ? "v" : "v / (float)count") + "; }\n" + finish + std::string(kKernel);
   return std::vector<KernelLaunch>{s.launch("peri_pool", s.text(cuda::most_elements(p), body),
                                             cuda::blocks_for(eight ? count / 8 : count, 256), 256)};
 }
@@ -170,7 +181,10 @@ const Entry cuda_pool_entry{{
                 "pads=[1,1,1,1]}; output y }",
                 "graph { input x: bf16[1,24,7,8]; y = average_pool(x) {kernel_shape=[3,2], pads=[1,0,1,1], "
                 "count_include_pad=1}; z = relu(y); output z }",
-                "graph { input x: f16[2,8,9,7]; y = average_pool(x) {kernel_shape=[6,5], pads=[2,2,2,2]}; output y }"},
+                "graph { input x: f16[2,8,9,7]; y = average_pool(x) {kernel_shape=[6,5], pads=[2,2,2,2]}; output y }",
+                "graph { input x: u8[2,16,9,10]; y = max_pool(x) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]}; "
+                "output y }",
+                "graph { input x: i8[1,5,9,7]; y = max_pool(x) {kernel_shape=[2,3]}; output y }"},
 }};
 
 }  // namespace peri::kernels

@@ -1,6 +1,8 @@
 // Scales and zero points are read where they stand.
 #include "kernels/cuda/code/bytes.hpp"
 
+#include <algorithm>
+
 #include "kernels/cuda/code/dims.hpp"
 #include "kernels/match/epilogue_match.hpp"
 
@@ -53,12 +55,27 @@ const float* one_scale(const ir::Value& v) {
                                                                                       : nullptr;
 }
 
+Result<Tensor> as_doubles(const Tensor& t) {
+  PERI_ASSIGN(Tensor out, Tensor::zeros(DType::kF64, {t.numel()}));
+  for (int64_t k = 0; k < t.numel(); ++k) out.set_f64(k, static_cast<double>(t.i64(k)));
+  return out;
+}
+
+// A bias in no unit in that of the sums, as the reference has it.
+Result<Tensor> in_sums(const Tensor& bias, float a, const Tensor& scales) {
+  PERI_ASSIGN(Tensor out, Tensor::zeros(DType::kF64, {bias.numel()}));
+  for (int64_t k = 0; k < bias.numel(); ++k)
+    out.set_f64(k, bias.f64(k) / (double{a} * scales.f64(scales.numel() == 1 ? 0 : k)));
+  return out;
+}
+
 // Text of the factor of a column: computed in float64 as the reference does; where the scales of the weights alone are
 // an input that is constant, once, when they are uploaded.
 Result<std::string> factor_text(const Problem& p, const Bytes& b, int64_t columns, Signature* s,
                                 std::vector<PackedWeight>* packed) {
   const int of_b = input_index(*p.graph, b.b_scale);
-  const float *const a = one_scale(*b.a_scale), *const y = one_scale(*b.y_scale);
+  const float *const a = one_scale(*b.a_scale), *const y = one_scale(*b.y_scale), *const one = one_scale(*b.b_scale);
+  if (a && y && one) return s->number(double{*a} * double{*one} / double{*y});
   if (a && y && of_b >= 0 && p.constant[static_cast<size_t>(of_b)] && numel_of(*b.b_scale) == columns &&
       b.b_scale->type.dtype == DType::kF32) {
     packed->push_back({static_cast<size_t>(of_b), [a = *a, y = *y](const Tensor& scales) -> Result<Tensor> {
@@ -82,29 +99,74 @@ Result<std::string> factor_text(const Problem& p, const Bytes& b, int64_t column
 }
 }  // namespace
 
-Result<std::string> rounded_text(const Problem& p, const Bytes& b, int64_t columns, Signature* s,
-                                 std::vector<PackedWeight>* packed) {
-  const std::string head = "PERI_DEVICE int peri_rounded(const int sum, const PERI_INDEX column, PERI_PARAMETERS) {\n";
-  if (!b.scaled) return head + "  return sum;\n}\n";
-  PERI_ASSIGN(const std::string factor, factor_text(p, b, columns, s, packed));
-  PERI_ASSIGN(const std::string zero, s->value(p, *b.y_zero));
-  std::string whole = "(double)sum";
-  if (b.bias) {
-    if (numel_of(*b.bias) != columns) return refused("a bias of another size");
-    PERI_ASSIGN(const std::string bias, s->value(p, *b.bias));
-    if (b.bias->type.dtype == DType::kI32) {
-      whole = "(double)((peri_i64)sum + " + bias + "[column])";
-    } else {  // in no unit
-      PERI_ASSIGN(const std::string a, s->value(p, *b.a_scale));
-      PERI_ASSIGN(const std::string w, s->value(p, *b.b_scale));
-      whole += " + (double)" + bias + "[column] / ((double)" + loaded(b.a_scale->type.dtype, a + "[0]") +
-               " * (double)" + loaded(b.b_scale->type.dtype, w + (numel_of(*b.b_scale) == 1 ? "[0]" : "[column]")) +
-               ")";
-    }
+Result<std::string> zero_point_text(const Problem& p, const ir::Value& v, Signature* s) {
+  if (v.constant) return s->whole_number(static_cast<int>(v.constant->i64(0)));
+  PERI_ASSIGN(const std::string name, s->value(p, v));
+  return "(int)" + name + "[0]";
+}
+
+Result<Rounding> read_rounding(const Problem& p, const Bytes& b, int64_t columns, Signature* s,
+                               std::vector<PackedWeight>* packed) {
+  Rounding out;
+  if (!b.scaled) return out;
+  PERI_ASSIGN(out.factor, factor_text(p, b, columns, s, packed));
+  PERI_ASSIGN(out.zero, zero_point_text(p, *b.y_zero, s));
+  const ir::Value* y = p.anchor().out();
+  out.low = y->type.dtype == DType::kI8 ? -128 : 0;
+  for (const ir::Node* n : p.graph->nodes)
+    if (n->op == "byte_table" && n->in(0) == y && y->users.size() == 1) out.table = n;
+  const std::vector<ir::Value*>& results = p.graph->outputs;
+  if (std::find(results.begin(), results.end(), y) != results.end()) out.table = nullptr;
+  if (out.table) {
+    PERI_ASSIGN(const std::string table, s->value(p, *out.table->in(1)));
+    out.looked_up = "(int)" + table + "[(unsigned)v & 255u]";
   }
-  const int low = p.anchor().out()->type.dtype == DType::kI8 ? -128 : 0;
-  return head + "  const int zero = (int)" + zero + "[0], v = peri_nearest((" + whole + ") * (" + factor + "));\n" +
-         format("  return v < %d - zero ? %d : v > %d - zero ? %d : v + zero;\n}\n", low, low, low + 255, low + 255);
+  if (!b.bias) return out;
+  if (numel_of(*b.bias) != columns) return refused("a bias of another size");
+  const auto is_constant = [&](int k) { return k >= 0 && p.constant[static_cast<size_t>(k)]; };
+  const int of_bias = input_index(*p.graph, b.bias);
+  if (b.bias->type.dtype == DType::kI32 && is_constant(of_bias)) {
+    packed->push_back({static_cast<size_t>(of_bias), as_doubles});
+    out.bias = "((const double*)" + s->packed(packed->size() - 1) + ")[column]";
+    return out;
+  }
+  const int of_scale = input_index(*p.graph, b.b_scale);
+  const float *const a_scale = one_scale(*b.a_scale), *const b_scale = one_scale(*b.b_scale);
+  if (is_constant(of_bias) && (is_constant(of_scale) || b_scale) && a_scale && b.bias->type.dtype == DType::kF32 &&
+      b.b_scale->type.dtype == DType::kF32) {
+    const auto in_both = [a = *a_scale](const Tensor& bias, const Tensor& scales) { return in_sums(bias, a, scales); };
+    const auto weight = static_cast<size_t>(of_bias);
+    if (b_scale)
+      packed->push_back({weight, [in_both, t = *b.b_scale->constant](const Tensor& bias) { return in_both(bias, t); }});
+    else
+      packed->push_back({weight, nullptr, static_cast<size_t>(of_scale), in_both});
+    out.bias = "((const double*)" + s->packed(packed->size() - 1) + ")[column]";
+    return out;
+  }
+  PERI_ASSIGN(const std::string bias, s->value(p, *b.bias));
+  if (b.bias->type.dtype == DType::kI32) {
+    out.bias = "peri_whole(" + bias + "[column])";
+    return out;
+  }
+  // In no unit.
+  PERI_ASSIGN(const std::string a, s->value(p, *b.a_scale));
+  PERI_ASSIGN(const std::string w, s->value(p, *b.b_scale));
+  out.bias = "(double)" + bias + "[column] / ((double)" + loaded(b.a_scale->type.dtype, a + "[0]") + " * (double)" +
+             loaded(b.b_scale->type.dtype, w + (numel_of(*b.b_scale) == 1 ? "[0]" : "[column]")) + ")";
+  return out;
+}
+
+std::string Rounding::text() const {
+  if (factor.empty())
+    return "PERI_DEVICE int peri_rounded(const int sum, const double, const double, PERI_PARAMETERS) { return sum; }\n";
+  return "PERI_DEVICE int peri_looked_up(const int v, PERI_PARAMETERS) { return " + looked_up +
+         "; }\nPERI_DEVICE int peri_rounded(const int sum, const double bias, const double factor, PERI_PARAMETERS) "
+         "{\n  "
+         "const "
+         "int zero = " +
+         zero + ", v = peri_nearest((peri_whole(sum) + bias) * factor);\n" +
+         format("  return peri_looked_up(v < %d - zero ? %d : v > %d - zero ? %d : v + zero, PERI_PASS);\n}\n", low,
+                low, low + 255, low + 255);
 }
 
 }  // namespace peri::kernels::cuda

@@ -20,9 +20,22 @@ Result<Bytes> read_bytes(const ir::Node& node);
 // " - " the zero point as an int, for column or output channel `at` of so many; "" where there is none or all are 0.
 Result<std::string> zero_text(const Problem& problem, const ir::Value* zero, const std::string& at, int64_t columns,
                               Signature* signature);
-// Text of int peri_rounded(int sum, PERI_INDEX column): the sum; or scaled with its bias in float64, as the reference
-// does, rounded to even, with the zero point, saturated. `packed`: of the instance, to which it may add.
-Result<std::string> rounded_text(const Problem& problem, const Bytes& bytes, int64_t columns, Signature* signature,
-                                 std::vector<PackedWeight>* packed);
+// How an exact sum is rounded: with its bias it is multiplied by a factor in float64, as the reference does, rounded to
+// even, with the zero point, saturated; or nothing of it where the op gives sums.
+struct Rounding {
+  std::string factor, bias = "0.0", zero;  // expressions of `column`: doubles, and an int; empty: a sum
+  int low = 0;                             // of the type
+  // A byte_table that alone reads the op's bytes, and the text of what it makes of the int `v`.
+  const ir::Node* table = nullptr;
+  std::string looked_up = "v";
+  // int peri_rounded(int sum, double bias, double factor, PERI_PARAMETERS).
+  std::string text() const;
+  std::string factor_or_none() const { return factor.empty() ? "0.0" : factor; }
+};
+// `packed`: of the instance, to which it may add.
+Result<Rounding> read_rounding(const Problem& problem, const Bytes& bytes, int64_t columns, Signature* signature,
+                               std::vector<PackedWeight>* packed);
+// A zero point as an int's expression; texts that differ in a constant one alone are the same.
+Result<std::string> zero_point_text(const Problem& problem, const ir::Value& zero, Signature* signature);
 
 }  // namespace peri::kernels::cuda

@@ -1,115 +1,22 @@
 // Block code, instruction by instruction; broadcast operands are read at coordinates of the result; adjacent contiguous
 // operands in one access.
 #include "kernels/cuda/code/chain.hpp"
-#include "kernels/cuda/code/dims.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
 
 #include "kernels/block/translate.hpp"
+#include "kernels/cuda/code/dims.hpp"
+#include "kernels/cuda/code/instruction.hpp"
 #include "kernels/match/part.hpp"
 
 namespace peri::kernels::cuda {
 
 namespace {
 using block::Op;
-
-std::string type_text(block::Type t) {
-  switch (t) {
-    case block::Type::kF32: return "float";
-    case block::Type::kI32: return "int";
-    case block::Type::kI64: return "peri_i64";
-    case block::Type::kBool: break;
-  }
-  return "bool";
-}
-std::string word_text(float v) { return format("peri_bits(0x%08xu)", std::bit_cast<uint32_t>(v)); }
-
-// Functions of one register, with immediates behind it.
-std::string_view function_of(Op op) {
-  switch (op) {
-    case Op::kSqrt: return "sqrtf";
-    case Op::kExp: return "expf";
-    case Op::kExpm1: return "expm1f";
-    case Op::kLog: return "logf";
-    case Op::kTanh: return "tanhf";
-    case Op::kErf: return "erff";
-    case Op::kSigmoid: return "peri_sigmoid";
-    case Op::kSin: return "sinf";
-    case Op::kCos: return "cosf";
-    case Op::kRound: return "rintf";
-    case Op::kFloor: return "floorf";
-    case Op::kCeil: return "ceilf";
-    case Op::kTrunc: return "truncf";
-    case Op::kSign: return "peri_sign";
-    case Op::kRelu: return "peri_relu";
-    case Op::kSilu: return "peri_silu";
-    case Op::kGelu: return "peri_gelu";
-    case Op::kGeluTanh: return "peri_gelu_tanh";
-    case Op::kHardSwish: return "peri_hard_swish";
-    case Op::kSoftplus: return "peri_softplus";
-    case Op::kMish: return "peri_mish";
-    case Op::kLeakyRelu: return "peri_leaky_relu";
-    case Op::kElu: return "peri_elu";
-    case Op::kHardSigmoid: return "peri_hard_sigmoid";
-    case Op::kClip: return "peri_clip";
-    case Op::kPow: return "powf";
-    default: return "";
-  }
-}
-std::string_view sign_of(Op op) {
-  switch (op) {
-    case Op::kDiv: return " / ";
-    case Op::kEq: return " == ";
-    case Op::kNe: return " != ";
-    case Op::kLt: return " < ";
-    case Op::kLe: return " <= ";
-    case Op::kGt: return " > ";
-    case Op::kGe: return " >= ";
-    case Op::kAnd: return " && ";
-    case Op::kOr: return " || ";
-    case Op::kXor: return " != ";
-    default: return "";
-  }
-}
-
-// What an instruction computes, of registers of its operands' type `from`.
-Result<std::string> expression(const block::Instruction& i, block::Type from) {
-  const auto r = [&](int k) { return "r" + std::to_string(i.src[k]); };
-  const bool real = from == block::Type::kF32;
-  if (const std::string_view f = function_of(i.op); !f.empty()) {
-    std::string out = std::string(f) + "(" + r(0);
-    for (int k = 1; k < block::op_row(i.op).registers; ++k) out += ", " + r(k);
-    for (int k = 0; k < block::op_row(i.op).immediates; ++k) out += ", " + word_text(i.imm[k]);
-    return out + ")";
-  }
-  if (const std::string_view s = sign_of(i.op); !s.empty()) return r(0) + std::string(s) + r(1);
-  const auto call = [&](const char* name) { return std::string(name) + "(" + r(0) + ", " + r(1) + ")"; };
-  switch (i.op) {
-    case Op::kReciprocal: return "1.0f / " + r(0);
-    case Op::kRsqrt: return "1.0f / sqrtf(" + r(0) + ")";
-    case Op::kSquare: return r(0) + " * " + r(0);
-    case Op::kNeg: return real ? "-" + r(0) : "peri_sub((" + type_text(from) + ")0, " + r(0) + ")";
-    case Op::kAbs:
-      return real ? "fabsf(" + r(0) + ")"
-                  : r(0) + " < 0 ? peri_sub((" + type_text(from) + ")0, " + r(0) + ") : " + r(0);
-    case Op::kIsNan: return r(0) + " != " + r(0);
-    case Op::kIsInf: return "fabsf(" + r(0) + ") == peri_inf()";
-    case Op::kNot: return "!" + r(0);
-    case Op::kCast:  // from float to integer only of what is clipped to bytes before (block::translate)
-      if (i.type == block::Type::kBool) return r(0) + " != (" + type_text(from) + ")0";
-      return "(" + type_text(i.type) + ")" + r(0);
-    case Op::kAdd: return real ? r(0) + " + " + r(1) : call("peri_add");
-    case Op::kSub: return real ? r(0) + " - " + r(1) : call("peri_sub");
-    case Op::kMul: return real ? r(0) + " * " + r(1) : call("peri_mul");
-    case Op::kMax: return real ? call("peri_max") : r(0) + " > " + r(1) + " ? " + r(0) + " : " + r(1);
-    case Op::kMin: return real ? call("peri_min") : r(0) + " < " + r(1) + " ? " + r(0) + " : " + r(1);
-    case Op::kPRelu: return r(0) + " < 0.0f ? " + r(0) + " * " + r(1) + " : " + r(0);
-    case Op::kMulAdd: return "fmaf(" + r(0) + ", " + r(1) + ", " + r(2) + ")";
-    case Op::kSelect: return r(0) + " ? " + r(1) + " : " + r(2);
-    default: return refused("no text for '%s'", std::string(block::op_row(i.op).name).c_str());
-  }
-}
 
 // Dims that every input walks alike become one.
 block::Space merged(const block::Space& s) {
@@ -141,10 +48,15 @@ struct Writer {
   bool holds = false;     // neighbours that are read are handed over, in units of 16 bytes
   int held = 0;           // such units
   std::string hold = {};  // lines that read them
+  // Of a region that makes or takes bytes, whose scales differ from step to step: its constants as parameters, by
+  // register, and quotients that are rounded next and read by nothing else.
+  std::shared_ptr<std::map<int, std::string>> numbers = {};
+  std::set<int> rounded = {};
 
   // Where neighbours of a result stay until they are stored: those of an anchor's only one where its own were.
   std::string kept(size_t output) const {
-    return anchor == SIZE_MAX || translated.program.outputs.size() > 1 ? "y" + std::to_string(output) : "v";
+    const std::vector<DType>& outputs = translated.program.outputs;
+    return anchor == SIZE_MAX || outputs.size() > 1 || !is_float(outputs[output]) ? "y" + std::to_string(output) : "v";
   }
 
   // Coordinates c0, c1, ... of the element.
@@ -177,16 +89,21 @@ struct Writer {
       before += "  const " + register_type(dtype) + " " + name + " = " + loaded(dtype, from + "[" + at + "]") + ";\n";
       return name;
     }
-    if (holds) {
-      std::string type = dtype == DType::kF32 ? "const float*" : "const unsigned short*";
-      before += "  float " + name + format("[%d];\n  ", width) +
-                load_wide(width, dtype, format("(%s)(held->at + %d)", type.c_str(), held), name) + ";\n";
-      for (int k = 0; k < width * dtype_bits(dtype) / 128; ++k)
-        hold += format("  held->at[%d] = ((const peri_16*)(%s + (%s)))[%d];\n", held++, from.c_str(), at.c_str(), k);
+    const std::string array = "  " + register_type(dtype) + " " + name + format("[%d];\n  ", width);
+    if (!holds) {
+      before += array + load_wide(width, dtype, from + " + (" + at + ")", name) + ";\n";
       return name + "[j]";
     }
-    before += "  float " + name + format("[%d];\n  ", width) + load_wide(width, dtype, from + " + (" + at + ")", name) +
-              ";\n";
+    const auto type = stored_type(dtype);
+    before +=
+        array +
+        load_wide(width, dtype, format("(const %s*)(held->at + %d)", type.ok() ? type->c_str() : "", held), name) +
+        ";\n";
+    const int bits = width * dtype_bits(dtype);
+    if (bits == 64)
+      hold += format("  *(peri_8*)(held->at + %d) = *(const peri_8*)(%s + (%s));\n", held++, from.c_str(), at.c_str());
+    for (int k = 0; k < bits / 128; ++k)
+      hold += format("  held->at[%d] = ((const peri_16*)(%s + (%s)))[%d];\n", held++, from.c_str(), at.c_str(), k);
     return name + "[j]";
   }
 
@@ -216,7 +133,8 @@ struct Writer {
     const auto a = static_cast<size_t>(i.index);
     const int input = translated.arguments[a];
     const DType dtype = translated.program.inputs[a];
-    if (input >= 0 && static_cast<size_t>(input) == anchor) return std::string(width > 1 ? "v[j]" : "v");
+    if (input >= 0 && static_cast<size_t>(input) == anchor)
+      return std::string(width == 1 ? "v" : register_type(dtype) == "int" ? "(int)peri_word(v[j])" : "v[j]");
     std::string name;
     if (input < 0) {
       PERI_ASSIGN(name, signature->table(translated.inlined[a]));
@@ -224,6 +142,33 @@ struct Writer {
       PERI_ASSIGN(name, signature->input(problem, static_cast<size_t>(input)));
     }
     return width > 1 ? loaded_before(a, dtype, name) : loaded(dtype, name + "[" + place(a) + "]");
+  }
+
+  std::string number(int of, float v) {
+    const auto [it, fresh] = numbers->try_emplace(of);
+    if (fresh) it->second = signature->number(v);
+    return it->second;
+  }
+  // What a rounded quotient's divisor is divided into, where that is a constant and both are normal.
+  std::optional<float> reciprocal(const block::Instruction& i) const {
+    if (i.op != Op::kDiv || !rounded.contains(i.dst)) return std::nullopt;
+    for (const block::Instruction& d : translated.program.code) {
+      if (d.dst != i.src[1] || d.op != Op::kConst || d.type != block::Type::kF32) continue;
+      const float r = 1.0f / d.imm[0];
+      if (std::isnormal(d.imm[0]) && std::isnormal(r)) return r;
+    }
+    return std::nullopt;
+  }
+  void find_rounded() {
+    const bool bytes = std::any_of(part.graph->nodes.begin(), part.graph->nodes.end(),
+                                   [](const ir::Node* n) { return n->op == "from_bytes" || n->op == "to_bytes"; });
+    if (!bytes) return;
+    numbers = std::make_shared<std::map<int, std::string>>();
+    std::map<int, int> uses;
+    for (const block::Instruction& i : translated.program.code)
+      for (const int r : i.src) ++uses[r];
+    for (const block::Instruction& i : translated.program.code)
+      if (i.op == Op::kRound && uses[i.src[0]] == 1) rounded.insert(i.src[0]);
   }
 
   Status instruction(const block::Instruction& i, std::vector<block::Type>* types) {
@@ -239,14 +184,14 @@ struct Writer {
     if (i.op == Op::kLoad) {
       PERI_ASSIGN(value, load(i));
     } else if (i.op == Op::kConst) {
-      value = i.type == block::Type::kF32 ? word_text(i.imm[0])
-              : i.whole == INT64_MIN      ? "(-9223372036854775807ll - 1)"
-                                          : std::to_string(i.whole) + "ll";
-      if (i.type != block::Type::kF32) value = "(" + type_text(i.type) + ")" + value;
+      value = numbers && i.type == block::Type::kF32 ? number(i.dst, i.imm[0]) : constant_text(i);
+    } else if (const std::optional<float> r = reciprocal(i)) {
+      value =
+          "peri_over(r" + std::to_string(i.src[0]) + ", r" + std::to_string(i.src[1]) + ", " + number(i.dst, *r) + ")";
     } else {
       // Of a selection the second operand tells the type.
       const auto of = static_cast<size_t>(i.src[i.op == Op::kSelect ? 1 : 0]);
-      PERI_ASSIGN(value, expression(i, (*types)[of]));
+      PERI_ASSIGN(value, expression_text(i, (*types)[of]));
     }
     types->resize(std::max(types->size(), static_cast<size_t>(i.dst) + 1));
     (*types)[static_cast<size_t>(i.dst)] = i.type;
@@ -255,18 +200,21 @@ struct Writer {
   }
 };
 
-bool comes_wide(DType t) { return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16; }
+bool comes_wide(DType t, int width) {
+  if (t == DType::kU8 || t == DType::kI8 || t == DType::kI32) return width == 8;
+  return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16;
+}
 
 // The function of so many elements, or "" where the last dim does not hold them together.
 Result<std::string> wide_text(Writer& w, int width) {
   w.width = width;
   const std::vector<DType>& outputs = w.translated.program.outputs;
   bool whole = !w.space.dims.empty() && w.space.dims.back() % width == 0 &&
-               std::all_of(outputs.begin(), outputs.end(), comes_wide);
+               std::all_of(outputs.begin(), outputs.end(), [&](DType t) { return comes_wide(t, width); });
   for (size_t a = 0; whole && a < w.translated.arguments.size(); ++a) {
     const int input = w.translated.arguments[a];  // negative: a table of the text, which may lie anywhere
     const bool v = input >= 0 && static_cast<size_t>(input) == w.anchor;
-    whole = v || w.same(a) || (input >= 0 && comes_wide(w.translated.program.inputs[a]) && w.together(a));
+    whole = v || w.same(a) || (input >= 0 && comes_wide(w.translated.program.inputs[a], width) && w.together(a));
   }
   if (!whole) return std::string();
   std::vector<block::Type> types;
@@ -275,7 +223,7 @@ Result<std::string> wide_text(Writer& w, int width) {
   for (size_t k = 0; k < outputs.size(); ++k) {
     const std::string kept = w.kept(k);
     PERI_ASSIGN(const std::string name, w.signature->output(w.problem, k));
-    if (kept != "v") arrays += format("  float %s[%d];\n", kept.c_str(), width);
+    if (kept != "v") arrays += "  " + register_type(outputs[k]) + format(" %s[%d];\n", kept.c_str(), width);
     stores += "  " + store_wide(width, outputs[k], name + " + i", kept) + ";\n";
   }
   return arrays + w.before + format("#pragma unroll\n  for (int j = 0; j < %d; ++j) {\n", width) + w.lines + "  }\n" +
@@ -294,21 +242,28 @@ struct Finish {
   int units = 0;                // of 16 bytes
 };
 Result<Finish> finish(const Problem& problem, bool is_anchor, const ir::Layout& layout, int width, Signature* signature,
-                      bool several = false) {
+                      bool several = false, const ir::Node* last = nullptr) {
   const ir::Graph& g = *problem.graph;
-  const ir::Value* result = is_anchor ? problem.anchor().out() : nullptr;
+  const ir::Node& own = last ? *last : problem.anchor();
+  const ir::Value* result = is_anchor ? own.out() : nullptr;
   std::string head = "PERI_DEVICE void peri_finish(const PERI_INDEX i, ";
   if (is_anchor) head += "const " + register_type(result->type.dtype) + " v, ";
-  if (is_anchor && ((g.outputs.size() != 1 && !several) || problem.anchor().outputs.size() != 1))
+  if (is_anchor && ((g.outputs.size() != 1 && !several) || own.outputs.size() != 1))
     return refused("more than one result");
   if (is_anchor && g.outputs.size() == 1 && g.outputs[0] == result) {
     PERI_ASSIGN(const std::string name, signature->output(problem, 0));
-    const bool wide = width > 1 && comes_wide(result->type.dtype);
-    return Finish{head + "PERI_PARAMETERS) {\n  " + name + "[i] = " + stored(result->type.dtype, "v") + ";\n}\n",
-                  wide ? "  " + store_wide(width, result->type.dtype, name + " + i", "v") + ";\n" : "", ""};
+    const DType dtype = result->type.dtype;
+    std::string wide, from = "v";
+    if (register_type(dtype) == "int") {
+      wide = "  int y[8];\n#pragma unroll\n  for (int j = 0; j < 8; ++j) y[j] = (int)peri_word(v[j]);\n";
+      from = "y";
+    }
+    wide += "  " + store_wide(width, dtype, name + " + i", from) + ";\n";
+    return Finish{head + "PERI_PARAMETERS) {\n  " + name + "[i] = " + stored(dtype, "v") + ";\n}\n",
+                  width > 1 && comes_wide(dtype, width) ? wide : "", ""};
   }
   size_t begin = 0;
-  while (is_anchor && g.nodes[begin++] != &problem.anchor()) {}
+  while (is_anchor && g.nodes[begin++] != &own) {}
   const std::vector<const ir::Value*> results(g.outputs.begin(), g.outputs.end());
   ir::Graph end = is_anchor ? part_of(g, begin, g.nodes.size(), result, results) : ir::Graph();
   if (is_anchor && !(result->type.shape == g.outputs[0]->type.shape)) return refused("the chain grows the result");
@@ -319,6 +274,7 @@ Result<Finish> finish(const Problem& problem, bool is_anchor, const ir::Layout& 
   PERI_ASSIGN(block::Translated translated, block::translate(part));
   PERI_ASSIGN(block::Space space, block::space_of(part, translated, layout));
   Writer w{problem, part, is_anchor ? g.inputs.size() : SIZE_MAX, std::move(translated), merged(space), signature};
+  w.find_rounded();
   Finish out;
   if (width > 1) {
     Writer wide = w;
@@ -343,9 +299,10 @@ Result<ir::Layout> layout_of_results(const ir::Graph& g) {
 }
 }  // namespace
 
-Result<std::string> finish_text(const Problem& problem, bool is_anchor, Signature* signature) {
+Result<std::string> finish_text(const Problem& problem, bool is_anchor, Signature* signature, const ir::Node* last) {
   PERI_TRY(check_layouts(*problem.graph));
-  return finish_any_text(problem, is_anchor, signature);
+  PERI_ASSIGN(Finish out, finish(problem, is_anchor, {}, 1, signature, false, last));
+  return std::move(out.one);
 }
 
 Result<std::string> finish_any_text(const Problem& problem, bool is_anchor, Signature* signature) {
@@ -363,9 +320,11 @@ Result<RegionText> region_text(const Problem& problem, Signature* signature) {
 }
 
 namespace {
-std::string both_text(Finish& out, int width) {
+bool is_whole(const ir::Node& n) { return register_type(n.out()->type.dtype) == "int"; }
+std::string both_text(Finish& out, int width, bool whole) {
   if (out.wide.empty())
-    out.wide = format("#pragma unroll\n  for (int j = 0; j < %d; ++j) peri_finish(i + j, v[j], PERI_PASS);\n", width);
+    out.wide = format("#pragma unroll\n  for (int j = 0; j < %d; ++j) peri_finish(i + j, %s, PERI_PASS);\n", width,
+                      whole ? "(int)peri_word(v[j])" : "v[j]");
   return out.one + format("PERI_DEVICE void peri_finish_%d(const PERI_INDEX i, float* v, PERI_PARAMETERS) {\n", width) +
          out.wide + "}\n";
 }
@@ -373,7 +332,7 @@ std::string both_text(Finish& out, int width) {
 
 Result<std::string> finish_wide_text(const Problem& problem, int width, Signature* signature) {
   PERI_ASSIGN(Finish out, finish(problem, true, problem.graph->outputs[0]->type.layout, width, signature));
-  return both_text(out, width);
+  return both_text(out, width, is_whole(problem.anchor()));
 }
 
 static std::string held_text(int units) {
@@ -382,11 +341,11 @@ static std::string held_text(int units) {
 
 std::string nothing_held_text() { return held_text(0); }
 
-Result<std::string> finish_held_text(const Problem& problem, Signature* signature) {
+Result<std::string> finish_held_text(const Problem& problem, Signature* signature, const ir::Node* last) {
   PERI_ASSIGN(const ir::Layout layout, layout_of_results(*problem.graph));
-  PERI_ASSIGN(Finish out, finish(problem, true, layout, 8, signature, true));
+  PERI_ASSIGN(Finish out, finish(problem, true, layout, 8, signature, true, last));
   const std::string held = out.units > 0 ? out.held : "  peri_finish_8(i, v, PERI_PASS);\n";
-  return both_text(out, 8) + held_text(out.units) +
+  return both_text(out, 8, is_whole(last ? *last : problem.anchor())) + held_text(out.units) +
          "PERI_DEVICE void peri_hold_8(peri_held* held, const PERI_INDEX i, PERI_PARAMETERS) {\n" +
          (out.units > 0 ? out.hold : "") +
          "}\nPERI_DEVICE void peri_finish_held_8(const peri_held* held, const PERI_INDEX i, float* v, PERI_PARAMETERS) "

@@ -11,7 +11,9 @@ namespace peri::kernels::cuda {
 //                                      in the register type of its dtype; then the chain after it
 //   element-wise region:               peri_finish(PERI_INDEX i, PERI_PARAMETERS)
 // Refuses chains and types that block code does not support, and other layouts than row-major.
-Result<std::string> finish_text(const Problem& problem, bool is_anchor, Signature* signature);
+// `last`: the node whose result v is, if not the anchor: one that reads nothing but the anchor's.
+Result<std::string> finish_text(const Problem& problem, bool is_anchor, Signature* signature,
+                                const ir::Node* last = nullptr);
 
 // The same with the results in the layout of the region: `i` counts in its order. Operands of the same rank have it
 // too, or are row-major; the anchor's own are handled by the caller.
@@ -24,9 +26,10 @@ struct RegionText {
   bool eight = false;
 };
 Result<RegionText> region_text(const Problem& problem, Signature* signature);
-// For an anchor whose result is a float: the same as finish_any_text, and, for a `width` of 2 or 8,
+// For an anchor: the same as finish_any_text, and, for a `width` of 2 or 8,
 //   peri_finish_8(PERI_INDEX i, float* v, PERI_PARAMETERS)   elements i to i + 7, i a multiple of 8
-// which reads and writes them in one access where the region allows it and REQUIRES every address a multiple of 16.
+// which reads and writes them in one access where the region allows it and REQUIRES every address a multiple of 16. Of
+// an anchor whose result is an int or a byte `v` holds the bits of ints.
 Result<std::string> finish_wide_text(const Problem& problem, int width, Signature* signature);
 
 // The text of width 8, also for a region with several results of one layout, the anchor's own among them or not (all of
@@ -34,7 +37,7 @@ Result<std::string> finish_wide_text(const Problem& problem, int width, Signatur
 //   peri_hold_8(peri_held* held, PERI_INDEX i, PERI_PARAMETERS)                         preloads operands of i to i + 7
 //   peri_finish_held_8(const peri_held* held, PERI_INDEX i, float* v, PERI_PARAMETERS)
 // PERI_HELD: size of peri_held in units of 16 bytes; if 0 peri_hold_8 does nothing.
-Result<std::string> finish_held_text(const Problem& problem, Signature* signature);
+Result<std::string> finish_held_text(const Problem& problem, Signature* signature, const ir::Node* last = nullptr);
 // For a finish generated elsewhere, which preloads nothing.
 std::string nothing_held_text();
 

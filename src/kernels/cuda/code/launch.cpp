@@ -36,6 +36,12 @@ Needs needs_of_launches(const std::vector<KernelLaunch>& launches, size_t worksp
 }
 }  // namespace
 
+Result<Tensor> PackedWeight::made(std::span<const Tensor> inputs) const {
+  for (const size_t k : {input, make_of_two ? second : input})
+    if (k >= inputs.size() || !inputs[k].defined()) return invalid("input %zu is not a weight", k);
+  return make_of_two ? make_of_two(inputs[input], inputs[second]) : make(inputs[input]);
+}
+
 LaunchInstance::LaunchInstance(std::vector<KernelLaunch> launches, size_t workspace, std::vector<Error> faults)
     : Instance(needs_of_launches(launches, workspace)), launches_(std::move(launches)), faults_(std::move(faults)) {}
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,11 @@ struct LibraryCall {
 struct PackedWeight {
   size_t input = 0;  // of the graph; a constant
   std::function<Result<Tensor>(const Tensor& weight)> make;
+  // Where it is made of two constants: the other one, and how.
+  size_t second = 0;
+  std::function<Result<Tensor>(const Tensor& weight, const Tensor& second)> make_of_two = {};
+  // Of the tensors of all inputs. Errors: kInvalid if one that it takes is no weight.
+  Result<Tensor> made(std::span<const Tensor> inputs) const;
 };
 
 // The work for a problem with concrete dims: library calls, then launches, one after the other. Nothing of it runs on

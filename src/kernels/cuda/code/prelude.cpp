@@ -20,7 +20,6 @@ PERI_DEVICE unsigned peri_pair_f16(float low, float high) { unsigned w; asm("cvt
 PERI_DEVICE unsigned peri_pair_bf16(float low, float high) { unsigned w; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(high), "f"(low)); return w; }
 PERI_DEVICE float peri_exp2(float v) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(v)); return y; }
 PERI_DEVICE float peri_reciprocal(float v) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(v)); return y; }
-PERI_DEVICE int peri_nearest(double v) { return __double2int_rn(v); }
 PERI_DEVICE float peri_max(float a, float b) { float y; asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
 PERI_DEVICE float peri_min(float a, float b) { float y; asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
 #endif
@@ -29,6 +28,20 @@ PERI_DEVICE unsigned short peri_to_bf16(float v) {
   const unsigned w = peri_word(v);
   if ((w & 0x7fffffffu) > 0x7f800000u) return (unsigned short)((w >> 16) | 0x40u);
   return (unsigned short)((w + 0x7fffu + ((w >> 16) & 1u)) >> 16);
+}
+// Conversions between double and int take four times as long as an addition: sums with numbers whose last bit is one.
+PERI_DEVICE double peri_whole(int v) { return __hiloint2double(0x43300000, (int)((unsigned)v ^ 0x80000000u)) - 4503601774854144.0; }
+PERI_DEVICE double peri_double(long long bits) { return __hiloint2double((int)(bits >> 32), (int)bits); }
+PERI_DEVICE int peri_nearest(double v) {
+  const double t = v + 6755399441055744.0;
+  const int low = __double2loint(t);
+  return __double2hiint(t) - 0x43380000 == low >> 31 ? low : __double2hiint(v) < 0 ? -2147483647 - 1 : 2147483647;
+}
+// x / d with r next to 1 / d, both of them normal: two corrections by what a quotient misses, the second exact to the last
+// unit (Markstein 1990); the sign of a 0 and quotients below 2^-126 may differ.
+PERI_DEVICE float peri_over(float x, float d, float r) {
+  const float q = x * r, near = fmaf(fmaf(-q, d, x), r, q), next = fmaf(fmaf(-near, d, x), r, near);
+  return fabsf(q) < peri_bits(0x7f800000u) ? next : q;
 }
 struct alignas(16) peri_16 { unsigned w[4]; };
 PERI_DEVICE void peri_load_8_f32(const float* p, float* v) {
@@ -66,6 +79,35 @@ PERI_DEVICE void peri_store_8_bf16(unsigned short* p, const float* v) {
 #pragma unroll
   for (int k = 0; k < 4; ++k) a.w[k] = peri_pair_bf16(v[2 * k], v[2 * k + 1]);
   *(peri_16*)p = a;
+}
+struct alignas(8) peri_8 { unsigned w[2]; };
+PERI_DEVICE void peri_load_8_u8(const unsigned char* p, int* v) {
+  const peri_8 a = *(const peri_8*)p;
+#pragma unroll
+  for (int k = 0; k < 8; ++k) v[k] = (int)(a.w[k / 4] >> 8 * (k % 4) & 255u);
+}
+PERI_DEVICE void peri_load_8_i8(const signed char* p, int* v) {
+  const peri_8 a = *(const peri_8*)p;
+#pragma unroll
+  for (int k = 0; k < 8; ++k) v[k] = (int)(signed char)(a.w[k / 4] >> 8 * (k % 4));
+}
+PERI_DEVICE void peri_store_8_u8(unsigned char* p, const int* v) {
+  peri_8 a = {{0u, 0u}};
+#pragma unroll
+  for (int k = 0; k < 8; ++k) a.w[k / 4] |= ((unsigned)v[k] & 255u) << 8 * (k % 4);
+  *(peri_8*)p = a;
+}
+PERI_DEVICE void peri_store_8_i8(signed char* p, const int* v) { peri_store_8_u8((unsigned char*)p, v); }
+PERI_DEVICE void peri_load_8_i32(const int* p, int* v) {
+  const peri_16 a = ((const peri_16*)p)[0], b = ((const peri_16*)p)[1];
+#pragma unroll
+  for (int k = 0; k < 4; ++k) v[k] = (int)a.w[k], v[4 + k] = (int)b.w[k];
+}
+PERI_DEVICE void peri_store_8_i32(int* p, const int* v) {
+  peri_16 a, b;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) a.w[k] = (unsigned)v[k], b.w[k] = (unsigned)v[4 + k];
+  ((peri_16*)p)[0] = a, ((peri_16*)p)[1] = b;
 }
 PERI_DEVICE void peri_load_2_f32(const float* p, float* v) { v[0] = p[0], v[1] = p[1]; }
 PERI_DEVICE void peri_load_2_f16(const unsigned short* p, float* v) {

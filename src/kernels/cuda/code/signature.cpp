@@ -49,9 +49,7 @@ std::string stored(DType dtype, const std::string& value) {
 }
 
 namespace {
-std::string_view short_name(DType dtype) {
-  return dtype == DType::kF32 ? "f32" : dtype == DType::kF16 ? "f16" : "bf16";
-}
+std::string_view short_name(DType dtype) { return is_float(dtype) || is_integer(dtype) ? dtype_name(dtype) : ""; }
 }  // namespace
 
 std::string load_wide(int width, DType dtype, const std::string& from, const std::string& array) {
@@ -91,6 +89,19 @@ std::string Signature::fault() { return address(LaunchArgument::From::kFault, 0,
 std::string Signature::size(int64_t value) {
   sizes_.push_back(value);
   return "((PERI_INDEX)q" + std::to_string(sizes_.size() - 1) + ")";
+}
+
+std::string Signature::whole_number(int value) {
+  sizes_.push_back(value);
+  return "((int)q" + std::to_string(sizes_.size() - 1) + ")";
+}
+std::string Signature::number(float value) {
+  sizes_.push_back(std::bit_cast<uint32_t>(value));
+  return "peri_bits((unsigned)q" + std::to_string(sizes_.size() - 1) + ")";
+}
+std::string Signature::number(double value) {
+  sizes_.push_back(std::bit_cast<int64_t>(value));
+  return "peri_double(q" + std::to_string(sizes_.size() - 1) + ")";
 }
 
 Result<std::string> Signature::table(const Tensor& values) {

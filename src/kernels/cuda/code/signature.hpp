@@ -11,7 +11,7 @@ Result<std::string> stored_type(DType dtype);
 std::string loaded(DType dtype, const std::string& element);
 std::string stored(DType dtype, const std::string& value);
 // A statement that reads 2 or 8 adjacent elements, aligned to their total size up to 16 bytes, into an array of floats,
-// and back: f32, f16, bf16.
+// and back: f32, f16, bf16; eight of u8, i8 and i32 into an array of ints.
 std::string load_wide(int width, DType dtype, const std::string& from, const std::string& array);
 std::string store_wide(int width, DType dtype, const std::string& to, const std::string& array);
 // "float", "int", "peri_i64", "bool": the C++ type of such a register.
@@ -32,6 +32,10 @@ class Signature {
   std::string fault();               // the address of the error word (LaunchArgument::From::kFault)
   std::string packed(size_t index);  // 16-bit elements of LaunchInstance::packed()
   std::string size(int64_t value);
+  // Numbers of an int's or float's register that are parameters too: texts that differ in them alone are the same.
+  std::string whole_number(int value);
+  std::string number(float value);
+  std::string number(double value);
   // Stores a region's own constant as a table in the text; returns its name.
   Result<std::string> table(const Tensor& values);
   // A parameter, or a table for a constant inside the region. Refuses values that the region computes.

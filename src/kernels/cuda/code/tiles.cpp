@@ -110,10 +110,15 @@ std::string numbers(const TiledProduct& p, const Tile& t, int64_t tk, int64_t st
   number("B_ALONG_N", p.b_along_n);
   number("A_WIDE", p.a_wide);
   number("A_MADE", p.a_made);
+  number("A_HALVES", p.a_halves);
+  number("A_PADS", !p.a_beside.empty());
+  out += "#define PERI_A_BESIDE " + (p.a_beside.empty() ? "0u" : p.a_beside) + "\n";
   number("B_WIDE", p.b_wide);
   number("C_WIDE", p.c_wide);
   out += std::string("#define PERI_MULTIPLY peri_mma_") + std::string(dtype_name(p.type)) + "\n";
   const bool whole = p.type == DType::kU8 || p.type == DType::kI8;
+  number("BYTES", whole);
+  number("ROWS", p.row_sums);
   out +=
       std::string("#define PERI_ADD(A, B) ") + (whole ? "peri_bits(peri_word(A) + peri_word(B))\n" : "((A) + (B))\n");
   out += "#define PERI_M " + s->size(p.m) + "\n";
@@ -142,7 +147,7 @@ std::vector<TileConfig> tile_configs(const TiledProduct& p, const GpuLimits& gpu
   for (const Tile& t : kTiles)
     for (const int64_t split : kSplits)
       for (const bool cluster : {false, true})
-        if ((!cluster || (gpu.clusters && split > 1 && t.n >= t.m)) &&
+        if ((!cluster || (gpu.clusters && split > 1 && t.n >= t.m)) && (cluster || split == 1 || !p.row_sums) &&
             shared_bytes(t, depth, derived_stages(p, t, depth), p.k, cluster) <= gpu.shared_bytes)
           all.push_back({&t, split, cluster, 0});
   const auto sort_for = [&](int64_t m) {
@@ -186,6 +191,7 @@ Result<std::unique_ptr<Instance>> tile_instance(const TiledProduct& p, std::stri
   const bool parted = split > 1 && !cluster;
   const int64_t blocks = blocks_of(*tile, p) * split, count = p.batch * p.m * p.n;
   if (blocks > kMaxBlocks) return refused("more tiles than a grid has blocks");
+  if (p.row_sums && parted) return refused("sums of rows in parts, which a GPU without clusters does not join");
   const std::string body = numbers(p, *tile, tk, stages, split, cluster, s) + p.functions + std::string(tiles_text()) +
                            std::string(parted ? join_text() : "");
   std::vector<KernelLaunch> out;

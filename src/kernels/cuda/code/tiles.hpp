@@ -16,7 +16,11 @@ struct TiledProduct {
   bool a_along_m = false, b_along_n = false;  // contiguous along m (along n); else both along k
   // Eight elements from a multiple of eight on are contiguous at a multiple of 16 bytes, or all out of range.
   bool a_wide = false, b_wide = false, c_wide = false;
-  bool a_made = false;  // what is read of a is not yet its elements: peri_a_made makes them; only with a_wide
+  bool a_halves = false;  // a_wide of four elements at a multiple of 8 bytes: each eight is two of them
+  // What each four bytes of a are that are out of range along m, if not 0; only with a_wide.
+  std::string a_beside = {};
+  bool row_sums = false;  // of bytes: sums of a over the depth, too; the depth in one part, or joined by a cluster
+  bool a_made = false;    // what is read of a is not yet its elements: peri_a_made makes them; only with a_wide
   // Functions of the text (all take PERI_PARAMETERS at the end), for X = a with m, X = b with n:
   //   struct peri_X_line;  peri_X_line peri_X_line_of(PERI_INDEX batch, PERI_INDEX m)    any m
   //   struct peri_X_step;  peri_X_step peri_X_step_of(PERI_INDEX batch, PERI_INDEX k)    any k
@@ -27,6 +31,8 @@ struct TiledProduct {
   // PERI_WHOLE_N, PERI_WHOLE_K: 1 if no n or k is out of range.
   //   peri_sum_8(float* v, PERI_INDEX batch, m, n), float peri_sum(float v, batch, m, n)      bias and factors
   //   and where PERI_COLUMN is 1:  peri_column_8(float* c, batch, n), float peri_scaled(float v)     with v + c instead
+  //   bytes: struct peri_early; peri_early_8(peri_early*, batch, n)     what columns n to n + 7 have of their own
+  //          peri_sum_8(float* v, const peri_early&, int row, batch, m, n), int peri_sum(float v, int row, batch, m, n)
   //   PERI_INDEX peri_place(PERI_INDEX batch, PERI_INDEX m, PERI_INDEX n)     of the result
   // and those of the chain after it, eight adjacent elements at a time.
   std::string functions;

@@ -1,117 +1,26 @@
-// Tiles are stored in shared memory in rows of 16-byte chunks, whose order within a row is permuted by the row index:
-// the eight rows that are read as a matrix have no bank conflicts. Loops over a tile have constant trip counts.
+// Loops over a tile have constant trip counts.
 #include "kernels/cuda/code/tiles_text.hpp"
 
 #include <string>
 
+#include "kernels/cuda/code/tiles_sides.hpp"
 #include "kernels/cuda/code/warp.hpp"
 
 namespace peri::kernels::cuda {
 
 namespace {
-// What a thread copies of a side's tile: its chunk of every so many rows. X, x, line size and along as names.
-constexpr std::string_view kSide = R"(
-// Rows of the tile of @: lines with neighbours along the depth, or steps of the depth with neighbouring lines.
-enum { k@Rows = @ALONG ? PERI_TK : @LINES, k@Chunks = (@ALONG ? @LINES : PERI_TK) / 8 };
-enum { k@Bytes = k@Rows * k@Chunks * 16, k@Each = (k@Rows * k@Chunks + kThreads - 1) / kThreads };
-struct peri_@_copy {
-  peri_@_line line[@ALONG ? (@WIDE ? 1 : 8) : k@Each];
-  peri_16 held[@HELD ? k@Each : 1];
-#if @MADE
-  peri_@_step step;  // of what is held
-#endif
-};
-PERI_DEVICE int peri_@_row(const int j) { return threadIdx.x / k@Chunks + j * (kThreads / k@Chunks); }
-// Eight rows on, chunks turn alike.
-PERI_DEVICE unsigned peri_@_place(const int j) {
-  const int chunk = threadIdx.x % k@Chunks;
-  if (kThreads / k@Chunks % 8 != 0) return peri_chunk(peri_@_row(j), chunk, k@Chunks);
-  return peri_chunk(peri_@_row(0), chunk, k@Chunks) + (unsigned)(j * (kThreads / k@Chunks) * k@Chunks * 16);
-}
-PERI_DEVICE bool peri_@_has(const int j) { return k@Rows * k@Chunks % kThreads == 0 || peri_@_row(j) < k@Rows; }
-PERI_DEVICE void peri_@_begin(peri_@_copy* c, const PERI_INDEX batch, const PERI_INDEX first, PERI_PARAMETERS) {
-  const int chunk = threadIdx.x % k@Chunks;
-#if @ALONG
-#pragma unroll
-  for (int e = 0; e < (@WIDE ? 1 : 8); ++e) c->line[e] = peri_@_line_of(batch, first + chunk * 8 + e, PERI_PASS);
-#else
-#pragma unroll
-  for (int j = 0; j < k@Each; ++j) c->line[j] = peri_@_line_of(batch, first + peri_@_row(j), PERI_PASS);
-#endif
-}
-PERI_DEVICE void peri_@_fetch(peri_@_copy* c, const unsigned at, const PERI_INDEX batch, const PERI_INDEX k0,
-                              PERI_PARAMETERS) {
-  const int chunk = threadIdx.x % k@Chunks;
-#if !@ALONG && @WIDE
-  const peri_@_step step = peri_@_step_of(batch, k0 + chunk * 8, PERI_PASS);
-#endif
-#if !@ALONG && !@WIDE
-  peri_@_step steps[8];
-#pragma unroll
-  for (int e = 0; e < 8; ++e) steps[e] = peri_@_step_of(batch, k0 + chunk * 8 + e, PERI_PASS);
-#endif
-#pragma unroll
-  for (int j = 0; j < k@Each; ++j) {
-#if @ALONG
-    const peri_@_step step = peri_@_step_of(batch, k0 + peri_@_row(j), PERI_PASS);
-#endif
-#if @WIDE
-    bool there;
-    const unsigned short* const from = peri_@_from(c->line[@ALONG ? 0 : j], step, &there, PERI_PASS);
-#if @MADE
-    const peri_16 zero = {{0, 0, 0, 0}};
-    c->held[j] = there && peri_@_has(j) ? *(const peri_16*)from : zero;
-    c->step = step;
-#else
-    if (peri_@_has(j)) peri_fetch(at + peri_@_place(j), from, there);
-#endif
-#else
-#pragma unroll
-    for (int w = 0; w < 4; ++w) {
-      const unsigned low = @ALONG ? peri_@(c->line[@ALONG ? 2 * w : j], @STEP(2 * w), PERI_PASS)
-                                  : peri_@(c->line[j], @STEP(2 * w), PERI_PASS);
-      const unsigned high = @ALONG ? peri_@(c->line[@ALONG ? 2 * w + 1 : j], @STEP(2 * w + 1), PERI_PASS)
-                                   : peri_@(c->line[j], @STEP(2 * w + 1), PERI_PASS);
-      c->held[j].w[w] = low | high << 16;
-    }
-#endif
-  }
-}
-PERI_DEVICE void peri_@_put(const peri_@_copy* c, const unsigned at, PERI_PARAMETERS) {
-#if @MADE
-#pragma unroll
-  for (int j = 0; j < k@Each; ++j)
-    if (peri_@_has(j)) peri_put(at + peri_@_place(j), peri_@_made(c->line[j], c->step, c->held[j], PERI_PASS));
-#elif !@WIDE
-#pragma unroll
-  for (int j = 0; j < k@Each; ++j)
-    if (peri_@_has(j)) peri_put(at + peri_@_place(j), c->held[j]);
-#endif
-}
-)";
-
-std::string replaced(std::string text, std::string_view what, std::string_view with) {
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
-    text.replace(at, what.size(), with);
-  return text;
-}
-// `@NAME` are the side's macros, `@` its name.
-std::string side(const char* name, const char* along, const char* wide, const char* made, const char* lines) {
-  std::string out(kSide);
-  out = replaced(std::move(out), "@HELD", std::string("(!") + wide + " || " + made + ")");
-  out = replaced(std::move(out), "@MADE", made);
-  out = replaced(std::move(out), "@ALONG", along);
-  out = replaced(std::move(out), "@WIDE", wide);
-  out = replaced(std::move(out), "@LINES", lines);
-  out = replaced(std::move(out), "@STEP", std::string("PERI_STEP_") + name);
-  const std::string step = std::string("#if ") + along + "\n#define PERI_STEP_" + name +
-                           "(E) step\n#else\n#define PERI_STEP_" + name + "(E) steps[E]\n#endif\n";
-  return step + replaced(std::move(out), "@", name);
-}
-
 constexpr std::string_view kCommon = R"(
 enum { kThreads = PERI_DOWN * PERI_ACROSS * 32, kWarpM = PERI_TM / PERI_DOWN, kWarpN = PERI_TN / PERI_ACROSS };
 enum { kFragmentsM = kWarpM / 16, kFragmentsN = kWarpN / 8, kStrip = kWarpN + 4 };
+// Of bytes what columns have of their own is read before the sums are there, and rows have sums of a, if they need them.
+#if PERI_BYTES
+#define PERI_SUM(V, ROW, B, M, N) peri_sum(V, ROW, B, M, N, PERI_PASS)
+#define PERI_SUM_8(V, EARLY, ROW, B, M, N) peri_sum_8(V, EARLY, ROW, B, M, N, PERI_PASS)
+#else
+struct peri_early {};
+#define PERI_SUM(V, ROW, B, M, N) peri_sum(V, B, M, N, PERI_PASS)
+#define PERI_SUM_8(V, EARLY, ROW, B, M, N) peri_sum_8(V, B, M, N, PERI_PASS)
+#endif
 // Operands of the chain are read for so many strips of sixteen rows at once, as far as registers hold them.
 #define PERI_AHEAD (PERI_HELD > 0 && PERI_C_WIDE && !PERI_PARTED)
 enum { kEnds = kWarpN >= 16 ? kWarpN / 16 : 1, kAheadAll = 16 / (kEnds * (PERI_HELD > 0 ? PERI_HELD : 1)) };
@@ -148,7 +57,7 @@ PERI_DEVICE void peri_read(peri_fragments* f, const unsigned a_at, const unsigne
   }
 }
 // The next ones are read while those at hand are multiplied.
-PERI_DEVICE void peri_multiply(float (*sum)[kFragmentsN][4], const unsigned a_at, const unsigned b_at) {
+PERI_DEVICE void peri_multiply(float (*sum)[kFragmentsN][4], float (*rows)[4], const unsigned a_at, const unsigned b_at) {
   peri_fragments f[2];
   peri_read(&f[0], a_at, b_at, 0);
 #pragma unroll
@@ -158,11 +67,16 @@ PERI_DEVICE void peri_multiply(float (*sum)[kFragmentsN][4], const unsigned a_at
     for (int i = 0; i < kFragmentsM; ++i)
 #pragma unroll
       for (int j = 0; j < kFragmentsN; ++j) PERI_MULTIPLY(sum[i][j], f[kk % 2].a[i], f[kk % 2].b[j / 2] + j % 2 * 2);
+#if PERI_ROWS
+    const unsigned ones[2] = {0x01010101u, 0x01010101u};
+#pragma unroll
+    for (int i = 0; i < kFragmentsM; ++i) PERI_MULTIPLY(rows[i], f[kk % 2].a[i], ones);
+#endif
   }
 }
 // Eight sums of a row from n on: stored as they are, or finished.
-PERI_DEVICE void peri_end_8(const peri_held* held, const float* bias, float* v, const PERI_INDEX part, const PERI_INDEX batch, const PERI_INDEX m,
-                            const PERI_INDEX n, PERI_PARAMETERS) {
+PERI_DEVICE void peri_end_8(const peri_held* held, const float* bias, const peri_early& early, float* v, const int row,
+                            const PERI_INDEX part, const PERI_INDEX batch, const PERI_INDEX m, const PERI_INDEX n, PERI_PARAMETERS) {
 #if PERI_PARTED
   const PERI_INDEX at = ((part * PERI_BATCH + batch) * PERI_M + m) * PERI_N + n;
 #if PERI_C_WIDE
@@ -176,7 +90,7 @@ PERI_DEVICE void peri_end_8(const peri_held* held, const float* bias, float* v, 
 #pragma unroll
   for (int e = 0; e < 8; ++e) v[e] = peri_scaled(v[e]) + bias[e];
 #else
-  peri_sum_8(v, batch, m, n, PERI_PASS);
+  PERI_SUM_8(v, early, row, batch, m, n);
 #endif
 #if PERI_AHEAD
   peri_finish_held_8(held, peri_place(batch, m, n, PERI_PASS), v, PERI_PASS);
@@ -187,14 +101,14 @@ PERI_DEVICE void peri_end_8(const peri_held* held, const float* bias, float* v, 
 #pragma unroll
   for (int e = 0; e < 8; ++e)
     if (n + e < PERI_N)
-      peri_finish(peri_place(batch, m, n + e, PERI_PASS), peri_sum(v[e], batch, m, n + e, PERI_PASS), PERI_PASS);
+      peri_finish(peri_place(batch, m, n + e, PERI_PASS), PERI_SUM(v[e], row, batch, m, n + e), PERI_PASS);
 #endif
 }
 #if PERI_CLUSTER
 // The blocks of a cluster hold the parts of one tile in their shared memory from `at` on. Each of them ends a share of
 // the tile's rows: what all of them have of it, added in the order of the parts.
-PERI_DEVICE void peri_join(const unsigned at, const int part, const PERI_INDEX batch, const PERI_INDEX m0,
-                           const PERI_INDEX n0, PERI_PARAMETERS) {
+PERI_DEVICE void peri_join(const unsigned at, const peri_early& early, const int part, const PERI_INDEX batch,
+                           const PERI_INDEX m0, const PERI_INDEX n0, PERI_PARAMETERS) {
   peri_cluster_arrive();
   // Meanwhile what the chain reads; a thread's columns are the same in all turns.
   peri_held held;
@@ -224,8 +138,14 @@ PERI_DEVICE void peri_join(const unsigned at, const int part, const PERI_INDEX b
         for (int p = 1; p < PERI_SPLIT; ++p) v[e] = PERI_ADD(v[e], of[p][e]);
       }
     }
+    int row_sum = 0;
+#if PERI_ROWS
+#pragma unroll
+    for (int p = 0; there && p < PERI_SPLIT; ++p)
+      row_sum += (int)peri_word(peri_peer(at + (unsigned)(row * kTileRow + PERI_TN) * 4, p));
+#endif
     if (turn == kTurns - 1) peri_cluster_arrive();
-    if (there) peri_end_8(&held, bias, v, part, batch, m, n, PERI_PASS);
+    if (there) peri_end_8(&held, bias, early, v, row_sum, part, batch, m, n, PERI_PASS);
   }
   peri_cluster_wait();  // a block's memory stays until all have read it
 }
@@ -245,13 +165,21 @@ PERI_KERNEL __launch_bounds__(kThreads, 1) peri_tiles(PERI_PARAMETERS) {
   peri_b_copy b;
   peri_a_begin(&a, batch, m0, PERI_PASS);
   peri_b_begin(&b, batch, n0, PERI_PASS);
-  float sum[kFragmentsM][kFragmentsN][4];
+  float sum[kFragmentsM][kFragmentsN][4], rows[kFragmentsM][4];
 #pragma unroll
   for (int i = 0; i < kFragmentsM; ++i)
 #pragma unroll
-    for (int j = 0; j < kFragmentsN; ++j)
+    for (int e = 0; e < 4; ++e) {
+      rows[i][e] = 0.0f;
 #pragma unroll
-      for (int e = 0; e < 4; ++e) sum[i][j][e] = 0.0f;
+      for (int j = 0; j < kFragmentsN; ++j) sum[i][j][e] = 0.0f;
+    }
+  peri_early early;
+#if PERI_BYTES && PERI_C_WIDE && !PERI_PARTED
+  const PERI_INDEX own_n = n0 + (PERI_CLUSTER ? (int)threadIdx.x % (PERI_TN / 8) * 8
+                                              : (int)threadIdx.x / 32 % PERI_ACROSS * kWarpN + (int)threadIdx.x % (kWarpN / 8) * 8);
+  if (own_n < PERI_N) peri_early_8(&early, batch, own_n, PERI_PASS);
+#endif
   enum { kStage = kaBytes + kbBytes };
 #pragma unroll
   for (int s = 0; s < PERI_STAGES - 1; ++s) {
@@ -275,7 +203,7 @@ PERI_KERNEL __launch_bounds__(kThreads, 1) peri_tiles(PERI_PARAMETERS) {
       peri_b_fetch(&b, next + kaBytes, batch, k, PERI_PASS);
     }
     peri_fetched();
-    peri_multiply(sum, now, now + kaBytes);
+    peri_multiply(sum, rows, now, now + kaBytes);
     if (more) peri_a_put(&a, next, PERI_PASS), peri_b_put(&b, next + kaBytes, PERI_PASS);
     now = now == base + (PERI_STAGES - 1) * kStage ? base : now + kStage;
     next = next == base + (PERI_STAGES - 1) * kStage ? base : next + kStage;
@@ -292,7 +220,14 @@ PERI_KERNEL __launch_bounds__(kThreads, 1) peri_tiles(PERI_PARAMETERS) {
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         memory[(row1 + i * 16 + e / 2 * 8) * kTileRow + column1 + j * 8 + e % 2] = sum[i][j][e];
-  peri_join(base, (int)part, batch, m0, n0, PERI_PASS);
+#if PERI_ROWS
+#pragma unroll
+  for (int i = 0; i < kFragmentsM; ++i)
+#pragma unroll
+    for (int e = 0; e < 4; e += 2)
+      if (warp % PERI_ACROSS == 0 && lane % 4 == 0) memory[(row1 + i * 16 + e / 2 * 8) * kTileRow + PERI_TN] = rows[i][e];
+#endif
+  peri_join(base, early, (int)part, batch, m0, n0, PERI_PASS);
 #else
   // Sums lie with a warp's lanes in pairs; through shared memory each lane gets eight neighbours of a row.
   float* const strip = memory + warp * 16 * kStrip;
@@ -319,6 +254,9 @@ PERI_KERNEL __launch_bounds__(kThreads, 1) peri_tiles(PERI_PARAMETERS) {
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         strip[(lane / 4 + e / 2 * 8) * kStrip + j * 8 + lane % 4 * 2 + e % 2] = sum[i][j][e];
+#if PERI_ROWS
+    if (lane % 4 == 0) strip[lane / 4 * kStrip + kWarpN] = rows[i][0], strip[(lane / 4 + 8) * kStrip + kWarpN] = rows[i][2];
+#endif
     peri_lanes_meet();
 #pragma unroll
     for (int k = 0; k < kEnds; ++k) {
@@ -326,7 +264,8 @@ PERI_KERNEL __launch_bounds__(kThreads, 1) peri_tiles(PERI_PARAMETERS) {
       const PERI_INDEX m = m1 + i * 16 + row, n = n1 + column;
       float v[8];
       peri_load_8_f32(strip + row * kStrip + column, v);
-      if (m < PERI_M && n < PERI_N) peri_end_8(&held[i % kAhead][k], bias, v, part, batch, m, n, PERI_PASS);
+      const int row_sum = PERI_ROWS ? (int)peri_word(strip[row * kStrip + kWarpN]) : 0;
+      if (m < PERI_M && n < PERI_N) peri_end_8(&held[i % kAhead][k], bias, early, v, row_sum, part, batch, m, n, PERI_PASS);
     }
     peri_lanes_meet();
   }
@@ -351,12 +290,16 @@ PERI_KERNEL __launch_bounds__(256) peri_join_parts(PERI_PARAMETERS) {
 #pragma unroll
       for (int p = 1; p < PERI_SPLIT; ++p) v[e] = PERI_ADD(v[e], part[p][e]);
     }
-    peri_sum_8(v, batch, m, n, PERI_PASS);
+    peri_early early;
+#if PERI_BYTES
+    peri_early_8(&early, batch, n, PERI_PASS);
+#endif
+    PERI_SUM_8(v, early, 0, batch, m, n);
     peri_finish_8(peri_place(batch, m, n, PERI_PASS), v, PERI_PASS);
 #else
     float sum = 0.0f;
     for (int p = 0; p < PERI_SPLIT; ++p) sum = PERI_ADD(sum, PERI_PARTS[p * count + i]);
-    peri_finish(peri_place(batch, m, n, PERI_PASS), peri_sum(sum, batch, m, n, PERI_PASS), PERI_PASS);
+    peri_finish(peri_place(batch, m, n, PERI_PASS), PERI_SUM(sum, 0, batch, m, n), PERI_PASS);
 #endif
   }
 }
@@ -369,9 +312,7 @@ std::string_view tiles_head() {
 }
 
 std::string_view tiles_text() {
-  static const std::string kText = std::string(kCommon) +
-                                   side("a", "PERI_A_ALONG_M", "PERI_A_WIDE", "PERI_A_MADE", "PERI_TM") +
-                                   side("b", "PERI_B_ALONG_N", "PERI_B_WIDE", "0", "PERI_TN") + std::string(kKernel);
+  static const std::string kText = std::string(kCommon) + tiles_sides_text() + std::string(kKernel);
   return kText;
 }
 

@@ -10,6 +10,14 @@ PERI_DEVICE void peri_fetch(const unsigned at, const void* from, const bool ther
   const int bytes = there ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes) : "memory");
 }
+PERI_DEVICE void peri_fetch_half(const unsigned at, const void* from, const bool there, const unsigned beside) {
+  if (beside != 0u && !there) {
+    asm volatile("st.shared.v2.b32 [%0], {%1, %1};" ::"r"(at), "r"(beside) : "memory");
+    return;
+  }
+  const int bytes = there ? 8 : 0;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(at), "l"(from), "r"(bytes) : "memory");
+}
 PERI_DEVICE void peri_fetched() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N> PERI_DEVICE void peri_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 PERI_DEVICE void peri_put(const unsigned at, const peri_16& x) {

@@ -1,0 +1,37 @@
+// Products of bytes on tensor cores (tiles.hpp): what products of matrices and convolutions share.
+#pragma once
+
+#include <optional>
+
+#include "kernels/cuda/code/bytes.hpp"
+#include "kernels/cuda/code/tiles.hpp"
+
+namespace peri::kernels::cuda {
+
+// Activations as they come, weights that are constant, unsigned ones `turned` to signed ones.
+struct ByteTiles {
+  Bytes bytes;
+  size_t weights = 0;             // input
+  uint8_t turned = 0;             // exclusive or with each of them: 128 is taken from it
+  std::optional<int64_t> a_zero;  // nothing: known in the run only
+  std::vector<int64_t> b_zeros;   // of `turned` weights, by column, or one of all; empty: 0
+  int64_t b_zero(int64_t column) const {
+    return b_zeros.empty() ? 0 : b_zeros[b_zeros.size() == 1 ? 0 : static_cast<size_t>(column)];
+  }
+};
+// Refuses everything else.
+Result<ByteTiles> read_byte_tiles(const Problem& problem, int64_t columns);
+
+// What one element of weights in `column` counts as.
+inline int64_t signed_weight(const ByteTiles& t, const Tensor& w, int64_t k, int64_t column) {
+  return w.i64(k) - t.turned - t.b_zero(column);
+}
+
+// What a tile ends with, from `sums`, which gives each of the `columns` output columns the sum of its
+// weights, and the functions of the chain. `column`: text of an output's column, of `batch` and `n`. Zero points are
+// taken from the sums here, so that what is out of range along m counts as that of a.
+Result<std::string> byte_end_text(const Problem& problem, const ByteTiles& tiles, int64_t columns,
+                                  const std::string& column, std::function<Result<Tensor>(const Tensor&)> sums,
+                                  Signature* signature, TiledProduct* product);
+
+}  // namespace peri::kernels::cuda

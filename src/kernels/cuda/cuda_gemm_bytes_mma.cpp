@@ -1,0 +1,142 @@
+// Kernel cuda_gemm_bytes_mma: products of bytes by constant weights (matmul_integer, qlinear_matmul) on the tensor
+// cores of a GPU since sm_80, with the element-wise chain after them, sums in int32, exact. Rows are a multiple of 8
+// bytes.
+#include "kernels/cuda/code/bytes_tiles.hpp"
+#include "kernels/cuda/code/conv_tiles.hpp"
+#include "kernels/cuda/code/dims.hpp"
+
+namespace peri::kernels {
+extern const Entry cuda_gemm_bytes_mma_entry;
+
+namespace {
+using cuda::ByteTiles;
+using cuda::Signature;
+constexpr size_t kMaxConfigs = 4;  // for each number of rows below
+constexpr int64_t kHalf = 8;       // bytes that are read at once, or twice as many
+
+struct Read {
+  cuda::TiledProduct product;
+  Signature signature;
+};
+
+// Columns, their depth side by side and filled with zeros.
+Result<Tensor> packed_weights(const Tensor& w, int64_t k, int64_t n, uint8_t turned) {
+  const int64_t depth = (k + 15) / 16 * 16;
+  PERI_ASSIGN(Tensor out, Tensor::zeros(DType::kI8, {n, depth}));
+  const auto* from = reinterpret_cast<const uint8_t*>(w.bytes().data());
+  auto* to = reinterpret_cast<uint8_t*>(const_cast<std::byte*>(out.bytes().data()));
+  for (int64_t row = 0; row < k; ++row)
+    for (int64_t column = 0; column < n; ++column) to[column * depth + row] = from[row * n + column] ^ turned;
+  return out;
+}
+Result<Tensor> packed_sums(const Tensor& w, int64_t k, int64_t n, const ByteTiles& t) {
+  PERI_ASSIGN(Tensor out, Tensor::zeros(DType::kI32, {n}));
+  for (int64_t column = 0; column < n; ++column) {
+    int64_t sum = 0;
+    for (int64_t row = 0; row < k; ++row) sum += cuda::signed_weight(t, w, row * n + column, column);
+    out.set_i64(column, sum);
+  }
+  return out;
+}
+
+constexpr std::string_view kRows = R"(struct peri_a_line { PERI_INDEX at; bool there; };
+struct peri_a_step { PERI_INDEX at; bool there; };
+PERI_DEVICE peri_a_line peri_a_line_of(const PERI_INDEX, const PERI_INDEX m, PERI_PARAMETERS) {
+  const peri_a_line out = {m * PERI_K, m < PERI_M};
+  return out;
+}
+PERI_DEVICE peri_a_step peri_a_step_of(const PERI_INDEX, const PERI_INDEX k, PERI_PARAMETERS) {
+  const peri_a_step out = {k, PERI_WHOLE_K || k < PERI_K};
+  return out;
+}
+PERI_DEVICE PERI_INDEX peri_place(const PERI_INDEX, const PERI_INDEX m, const PERI_INDEX n, PERI_PARAMETERS) {
+  return m * PERI_N + n;
+}
+PERI_DEVICE const unsigned short* peri_a_from(const peri_a_line& line, const peri_a_step& step, bool* there, PERI_PARAMETERS) {
+  *there = line.there && step.there;
+  return (const unsigned short*))";
+
+Result<Read> read(const Problem& p) {
+  PERI_ASSIGN(const cuda::Bytes b, cuda::read_bytes(p.anchor()));
+  if (b.conv) return refused("not a matrix product");
+  PERI_ASSIGN(const cuda::MatmulDims d, cuda::matmul_dims_of(dims_of(*b.a), dims_of(*b.b)));
+  PERI_ASSIGN(const ByteTiles t, cuda::read_byte_tiles(p, d.n));
+  if (d.batches != 1 || d.w.size() != 2) return refused("weights in batches");
+  if (d.k % kHalf != 0) return refused("takes depths of multiples of %d", static_cast<int>(kHalf));
+  if (b.scaled && d.k > cuda::kMaxByteProducts) return refused("sums of more products");
+  Read r;
+  cuda::TiledProduct& out = r.product;
+  Signature& s = r.signature;
+  out.m = d.m;
+  out.n = d.n;
+  out.k = d.k / 2;
+  out.type = b.a->type.dtype;
+  out.a_wide = out.b_wide = true;
+  out.a_halves = d.k % (2 * kHalf) != 0;
+  out.c_wide = d.n % 8 == 0;
+  out.usual_m = {16, 128, 1024, 16384};
+  out.chain_bytes = cuda::chain_bytes(p);
+  PERI_ASSIGN(const std::string a, s.value(p, *b.a));
+  out.packed = {
+      {t.weights, [k = d.k, n = d.n, turned = t.turned](const Tensor& w) { return packed_weights(w, k, n, turned); }}};
+  const std::string weights = s.packed(0);
+  PERI_ASSIGN(
+      const std::string end,
+      cuda::byte_end_text(
+          p, t, d.n, "n", [k = d.k, n = d.n, t](const Tensor& w) { return packed_sums(w, k, n, t); }, &s, &out));
+  out.functions =
+      format("#define PERI_OUTPUTS PERI_N\n#define PERI_DEPTH %lld\n", static_cast<long long>((d.k + 15) / 16 * 8)) +
+      std::string(kRows) + a + " + (line.at + step.at);\n}\n" + cuda::conv_weights_text(weights) + end;
+  return r;
+}
+
+Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
+  PERI_TRY(cuda::check_gpu(target));
+  PERI_TRY(cuda::check_row_major(*p.graph));
+  PERI_ASSIGN(const Read r, read(p));
+  return cuda::tile_offers(cuda::plain_offer(p)[0], r.product, cuda::limits_of(target), kMaxConfigs);
+}
+
+Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
+                                              const InstantiateContext& context) {
+  PERI_ASSIGN(const int64_t tk, setting(cuda_gemm_bytes_mma_entry.kernel, config, "tk"));
+  PERI_ASSIGN(const int64_t stages, setting(cuda_gemm_bytes_mma_entry.kernel, config, "stages"));
+  PERI_ASSIGN(Read r, read(p));
+  return cuda::tile_instance(r.product, config, tk, stages, cuda::most_elements(p), cuda::limits_of(*context.target),
+                             &r.signature);
+}
+}  // namespace
+
+const Entry cuda_gemm_bytes_mma_entry{{
+    .name = "cuda_gemm_bytes_mma",
+    .version = 1,
+    .provider = "peri",
+    .executor = "cuda",
+    .takes = "products of bytes by weights on a GPU's tensor cores with their epilogue, exact",
+    .offer = offer,
+    .instantiate = instantiate,
+    .needs = needs_from<instantiate>,
+    .samples =
+        {"graph { input x: u8[2,17,48]; const w: i8[48,40] = seeded(40, 1); input z: u8[]; y = matmul_integer(x, w, "
+         "z); output y }",
+         "graph { input x: i8[19,88]; input f: f32[]; const w: u8[88,33] = seeded(40, 1); const z: i8[] = [5]; const "
+         "v: u8[] = [128]; const b: f32[33] = seeded(1, 2); y = matmul_integer(x, w, z, v); c = cast(y) {to=1}; d = "
+         "mul(c, f); e = add(d, b); g = gelu(e); output g }",
+         // Weights around no half of their range: sums of rows, in a strip of columns and at the last one too.
+         "graph { input x: u8[2,21,72]; const w: u8[72,40] = seeded(60, 1); const z: u8[] = [9]; const v: u8[] = "
+         "[127]; y = "
+         "matmul_integer(x, w, z, v); output y }",
+         "graph { input x: i8[70,160]; const w: i8[160,19] = seeded(40, 1); const z: i8[] = [-9]; const v: i8[19] = "
+         "seeded(20, 3); y = matmul_integer(x, w, z, v); output y }",
+         "graph { input x: u8[5,64]; input r: i8[5,24]; const s: f32[] = [0.02]; const z: u8[] = [7]; const w: "
+         "i8[64,24] = seeded(40, 1); const t: f32[24] = seeded(0.004, 3); const v: i8[] = [0]; const q: f32[] = [0.5]; "
+         "const o: i8[] = [-3]; y = qlinear_matmul(x, s, z, w, t, v, q, o); f = from_bytes(y, q, o); g = from_bytes(r, "
+         "s, o); a = add(f, g); u = to_bytes(a, q, o); output u }",
+         "graph { input x: u8[9,32]; const s: f32[] = [0.02]; const z: u8[] = [7]; const w: i8[32,24] = seeded(40, 1); "
+         "const "
+         "t: f32[] = [0.004]; const v: i8[] = [0]; const q: f32[] = [0.05]; const o: u8[] = [99]; const l: i8[256] = "
+         "seeded(90, 2); y = qlinear_matmul(x, s, z, w, t, v, q, o); u = byte_table(y, l); output u }"},
+    .tunables = cuda::tile_tunables(),
+}};
+
+}  // namespace peri::kernels
