@@ -1,9 +1,10 @@
 // Safe access to files: only regular files are read, sizes are limited, a name from a model cannot leave its folder, a
-// file truncated while mapped is an error and not a crash, and a file is written completely or not at all.
+// file cut or overwritten while mapped is an error and not a crash, and a file is written completely or not at all.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -54,12 +55,14 @@ Result<std::string> read_file(const std::string& path, size_t max_bytes);
 Result<std::string> read_file(const Fd& fd, std::string_view name, size_t max_bytes);
 
 // A regular file mapped read-only; size 0 is allowed. Movable; the address of the bytes does not change. Thread-safe.
-// If the file is truncated while mapped, its missing pages read as zero from then on and check() reports it: call
-// check() after the bytes were used and before a result that depends on them leaves the process. Bytes may change while
-// they are read when another process writes the file, so a parser must not read a size twice and expect the same value.
+// Another process may cut the file while it is mapped, its missing pages read as zero from then on, or write others
+// into it. check() reports both: call it after the bytes were used and before a result that depends on them leaves the
+// process. Until then a parser must not read a size twice and expect the same value.
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path);
+  // `fd` may be closed then. The first 128 files mapped at once stay open for check(); others it finds by their path,
+  // and no longer once they are renamed.
   static Result<MappedFile> map(const Fd& fd, std::string_view name);
   MappedFile() = default;
   MappedFile(MappedFile&& other) noexcept;
@@ -75,14 +78,22 @@ class MappedFile {
   // Releases the memory of whole pages within a range; a later access reads them from the file again.
   void drop(size_t offset, size_t bytes) const;
 
-  // kIo, with the file's name, if a page was missing when it was read.
+  // Whether bytes are still those that the reader took: asked by check() where the file's time of modification is
+  // another, which for a file without it is an error. Call it before the file is shared.
+  void recognize(std::function<bool(std::span<const std::byte>)> same);
+
+  // kIo, with the file's name, if it is shorter or was written since it was mapped. Told by its size and time of
+  // modification, which the system sets before it changes the bytes; a write within one tick of the file system's
+  // clock after map() may have none. Once an error, always: what was read meanwhile may be kept.
   Status check() const;
 
  private:
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
   int slot_ = -1;
-  std::string name_;
+  std::string name_, place_;  // place_: the path without links, also after a change of the folder; empty: fd_ is open
+  Fd fd_;
+  std::function<bool(std::span<const std::byte>)> same_;
 };
 
 // A file that appears under its name completely, by commit(), or not at all. Until then it has no name (O_TMPFILE) or,

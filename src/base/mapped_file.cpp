@@ -1,6 +1,7 @@
 // Mapped files that survive truncation: the SIGBUS of a missing page maps zero pages over the rest of that mapping and
-// marks it, so that the reader continues with zeros and check() reports it. A cut within a page faults nowhere: check()
-// compares the size, too. A fault elsewhere is passed to the handler installed before.
+// marks it, so that the reader continues with zeros and check() reports it. A cut within a page and an overwriting
+// fault nowhere: check() compares size and time of modification, too. A fault elsewhere is passed to the handler
+// installed before.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -23,10 +24,15 @@ namespace {
 struct Slot {
   std::atomic<uintptr_t> begin{0};
   std::atomic<uintptr_t> end{0};
-  std::atomic<bool> cut{false};
+  std::atomic<bool> cut{false}, written{false};
+  std::atomic<int64_t> modified_ns{0};
   dev_t device = 0;  // and inode: which file is mapped, another may have its name later
   ino_t inode = 0;
 };
+
+int64_t modified_ns(const struct stat& file) {
+  return int64_t{file.st_mtim.tv_sec} * 1'000'000'000 + file.st_mtim.tv_nsec;
+}
 constexpr int kSlots = 4096;
 constinit Slot slots[kSlots];
 constinit std::atomic<uintptr_t> page_bytes{0};
@@ -84,7 +90,8 @@ int take_slot(const void* data, size_t size, const Fd& fd) {
   for (int i = 0; i < kSlots; ++i) {
     uintptr_t unused = 0;
     if (!slots[i].begin.compare_exchange_strong(unused, 1)) continue;
-    slots[i].cut = false;
+    slots[i].cut = slots[i].written = false;
+    slots[i].modified_ns = modified_ns(file);
     slots[i].device = file.st_dev;
     slots[i].inode = file.st_ino;
     slots[i].end = (reinterpret_cast<uintptr_t>(data) + size + page - 1) & ~(page - 1);
@@ -92,6 +99,24 @@ int take_slot(const void* data, size_t size, const Fd& fd) {
     return i;
   }
   return -1;
+}
+
+// Files that stay open: asking an open one costs a third of finding it by its path, and a process may have 1024 open.
+constexpr int kMaxOpen = 128;
+constinit std::atomic<int> files_open{0};
+
+Fd kept_open(const Fd& fd) {
+  Fd out;
+  if (files_open.fetch_add(1) < kMaxOpen) out = Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!out.valid()) files_open.fetch_sub(1);
+  return out;
+}
+
+// The path of an open file, however it was named; `name` where the system does not tell it.
+std::string place_of(const Fd& fd, std::string_view name) {
+  char path[4096];
+  const ssize_t n = ::readlink(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), path, sizeof path);
+  return n > 0 && static_cast<size_t>(n) < sizeof path ? std::string(path, static_cast<size_t>(n)) : std::string(name);
 }
 
 }  // namespace
@@ -112,6 +137,8 @@ Result<MappedFile> MappedFile::map(const Fd& fd, std::string_view name) {
   out.data_ = static_cast<const std::byte*>(data);
   out.size_ = static_cast<size_t>(size);
   out.slot_ = take_slot(data, out.size_, fd);
+  out.fd_ = kept_open(fd);
+  if (!out.fd_.valid()) out.place_ = place_of(fd, name);
   if (out.slot_ < 0) return Error(ErrorKind::kMemory, format("more than %d files are mapped", kSlots)).in_file(name);
   return out;
 }
@@ -123,10 +150,14 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(size_, other.size_);
   std::swap(slot_, other.slot_);
   std::swap(name_, other.name_);
+  std::swap(place_, other.place_);
+  std::swap(fd_, other.fd_);
+  std::swap(same_, other.same_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
+  if (fd_.valid()) files_open.fetch_sub(1);
   if (!data_) return;
   if (slot_ >= 0) slots[slot_].begin.store(0, std::memory_order_release);
   ::munmap(const_cast<std::byte*>(data_), size_);
@@ -139,19 +170,35 @@ void MappedFile::drop(size_t offset, size_t bytes) const {
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
+void MappedFile::recognize(std::function<bool(std::span<const std::byte>)> same) { same_ = std::move(same); }
+
 Status MappedFile::check() const {
   if (slot_ < 0) return Ok{};
   Slot& slot = slots[slot_];
   struct stat now = {};
-  if (::stat(name_.c_str(), &now) == 0 && now.st_dev == slot.device && now.st_ino == slot.inode &&
-      static_cast<size_t>(now.st_size) < size_)
-    slot.cut.store(true, std::memory_order_release);
-  if (!slot.cut.load(std::memory_order_acquire)) return Ok{};
-  return io_error("file was cut while it was in use")
-      .in_file(name_)
-      .expecting(counted(static_cast<int64_t>(size_), "byte"))
-      .but_found("fewer")
-      .advise("restore the file, open it again, and leave it alone while it is in use");
+  const bool known = fd_.valid()
+                         ? ::fstat(fd_.get(), &now) == 0
+                         : ::stat(place_.c_str(), &now) == 0 && now.st_dev == slot.device && now.st_ino == slot.inode;
+  if (known && static_cast<size_t>(now.st_size) < size_) slot.cut.store(true, std::memory_order_release);
+  if (known && modified_ns(now) != slot.modified_ns.load(std::memory_order_acquire) && !slot.cut && !slot.written) {
+    if (same_ && same_(bytes()))
+      slot.modified_ns.store(modified_ns(now), std::memory_order_release);
+    else
+      slot.written.store(true, std::memory_order_release);
+  }
+  if (slot.cut.load(std::memory_order_acquire))
+    return io_error("file was cut while it was in use")
+        .in_file(name_)
+        .expecting(counted(static_cast<int64_t>(size_), "byte"))
+        .but_found("fewer")
+        .advise("restore the file, open it again, and leave it alone while it is in use");
+  if (slot.written.load(std::memory_order_acquire))
+    return io_error("file was overwritten while it was in use")
+        .in_file(name_)
+        .expecting("the contents that were opened")
+        .but_found(same_ ? "others" : "another time of modification")
+        .advise("open it again; to replace a file in use, rename another to its name");
+  return Ok{};
 }
 
 }  // namespace peri

@@ -8,6 +8,7 @@
 #include "base/json.hpp"
 #include "build/reference_why.hpp"
 #include "lower/variants.hpp"
+#include "tune/rivals.hpp"
 
 namespace peri::build {
 
@@ -20,7 +21,13 @@ tune::Evidence evidence_of(const Json& object) {
   return known.ok() ? std::move(known).value() : tune::Evidence();
 }
 
-std::string chosen_text(const Json& step, const Why& why, const std::string& next, double next_ms) {
+// Whether that decided: nothing tells the times apart, and `next` is the fastest of the others.
+bool more_accurate(const tune::Evidence& own, const tune::Evidence& next) {
+  return own.max_error >= 0 && next.max_error > tune::kMuchError * own.max_error &&
+         tune::same_time(own.time_ms, next.time_ms, next.spread);
+}
+
+std::string chosen_text(const Json& step, const Why& why, const std::string& next_id, const tune::Evidence& next) {
   const tune::Evidence own = evidence_of(step);
   if (proof_word(step, "chosen") == "sized") return "the data decides its sizes: they are bound while it runs";
   if (proof_word(step, "chosen") == "reference") {
@@ -37,10 +44,13 @@ std::string chosen_text(const Json& step, const Why& why, const std::string& nex
     out = "the only candidate";
   else if (!own.timed())
     out = format("first of %zu candidates; not measured", right);
-  else if (next_ms > own.time_ms)
-    out = format("fastest of %zu: %.0f %% ahead of %s", right, 100 * (next_ms / own.time_ms - 1), next.c_str());
-  else if (next_ms > 0)
-    out = format("of %zu candidates, with the whole engine around it: alone %s is faster", right, next.c_str());
+  else if (next.time_ms > own.time_ms)
+    out = format("fastest of %zu: %.0f %% ahead of %s", right, 100 * (next.time_ms / own.time_ms - 1), next_id.c_str());
+  else if (next.timed() && more_accurate(own, next))
+    out = format("most accurate of %zu in the same time: its error is %.2g of its bound, that of %s %.2g", right,
+                 own.max_error, next_id.c_str(), next.max_error);
+  else if (next.timed())
+    out = format("of %zu candidates, with the whole engine around it: alone %s is faster", right, next_id.c_str());
   else
     out = format("of %zu candidates the only one that was timed", right);
   if (!why.rejected.empty()) out += format("; %zu rejected", why.rejected.size());
@@ -50,15 +60,15 @@ std::string chosen_text(const Json& step, const Why& why, const std::string& nex
 
 Why why_of(const Json& step) {
   Why why;
-  std::string next;
-  double next_ms = 0;
+  std::string next_id;
+  tune::Evidence next;
   for (const Json& o : proof_items(step, "others")) {
     const tune::Evidence e = evidence_of(o);
     const std::string id = proof_word(o, "id");
     why.slower.push_back(id + ": " + (e.timed() ? format("%.4f ms", e.time_ms) : "not measured"));
-    if (e.timed() && (next_ms == 0 || e.time_ms < next_ms)) {
-      next = id;
-      next_ms = e.time_ms;
+    if (e.timed() && (!next.timed() || e.time_ms < next.time_ms)) {
+      next_id = id;
+      next = e;
     }
   }
   for (const Json& o : proof_items(step, "refusals")) {
@@ -67,7 +77,7 @@ Why why_of(const Json& step) {
     (reason.starts_with(lower::kRejected) ? why.rejected : why.refused)
         .push_back((kernel == "*" ? "no kernel" : kernel) + ": " + reason);
   }
-  why.chosen = chosen_text(step, why, next, next_ms);
+  why.chosen = chosen_text(step, why, next_id, next);
   return why;
 }
 

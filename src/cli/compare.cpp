@@ -1,14 +1,25 @@
 // peri compare: whether one measurement of peri bench is significantly slower than another.
 #include "bench/compare.hpp"
 #include "base/json.hpp"
+#include "base/shell_word.hpp"
 #include "cli/console/page.hpp"
 #include "cli/console/piped.hpp"
+#include "plan/engine_file.hpp"
 
 namespace peri::cli {
 namespace {
 
 Result<bench::Record> read(const std::string& path) {
   PERI_ASSIGN(const std::string text, read_file_or_pipe(path, size_t{512} << 20));
+  const auto binary = [&](const char* what) {
+    return invalid("not a measurement")
+        .in_file(path)
+        .expecting("the result of a peri bench")
+        .but_found(what)
+        .advise("measure it first: peri bench " + shell_word(path) + " --json FILE");
+  };
+  if (plan::kEngineFile.begins(text)) return binary("an engine");
+  if (text.find('\0') != text.npos) return binary("a file that is no text");
   auto record = bench::read_record(text);
   if (!record.ok())
     return std::move(record).error().in_file(path).advise("write it with: peri bench MODEL --json FILE");

@@ -5,10 +5,11 @@
 
 namespace peri::judge {
 
-Result<std::vector<Tensor>> reference_outputs(const Subject& s, std::span<const Tensor> inputs, int threads);
+Result<std::vector<Tensor>> reference_outputs(const ir::Graph& model, std::span<const Tensor> inputs, int threads);
 
 // One output of one run, and what ONNX Runtime gave.
 struct PartedRun {
+  const ir::Graph& model;  // that both compute, for the reference
   std::span<const Tensor> inputs, theirs;
   size_t output = 0;
   std::vector<Tensor>* exact = nullptr;  // the float64 reference's outputs, made where they are needed

@@ -10,12 +10,10 @@
 #include "ir/bodies.hpp"
 #include "judge/bisect.hpp"
 #include "judge/budget.hpp"
-#include "judge/followed.hpp"
 #include "judge/made_of.hpp"
-#include "judge/nudged.hpp"
+#include "judge/outside.hpp"
 #include "judge/parted.hpp"
 #include "judge/peer.hpp"
-#include "judge/rounded.hpp"
 #include "judge/seeded.hpp"
 #include "judge/whole.hpp"
 #include "plan/program.hpp"
@@ -23,17 +21,6 @@
 namespace peri::judge {
 
 namespace {
-std::vector<std::vector<int64_t>> dims_of(std::span<const Tensor> tensors) {
-  std::vector<std::vector<int64_t>> dims;
-  for (const Tensor& t : tensors) dims.push_back(t.dims());
-  return dims;
-}
-
-Status affordable(const Subject& s, std::span<const Tensor> inputs) {
-  PERI_ASSIGN(const DimBinding sizes, plan::bind_dims(s.engine->program(), dims_of(inputs)));
-  return check_affordable(s.reference, sizes);
-}
-
 Result<std::vector<Tensor>> file_outputs(const std::string& dir, const plan::Program& program) {
   std::vector<Tensor> out;
   for (const plan::Port& p : program.outputs) {
@@ -53,18 +40,6 @@ Result<std::vector<Tensor>> inputs_of(const Subject& s, const VerifyTerms& terms
 Error of_made_up(Error e) {
   if (e.kind != ErrorKind::kInvalid || !e.remedy.empty()) return e;
   return std::move(e).advise("the inputs are made up: give your own");
-}
-
-// One run for each seed: inputs, our answers, and those they are held against.
-struct Runs {
-  std::vector<std::vector<Tensor>> inputs, got, want;
-  std::optional<ir::Graph> model =
-      std::nullopt;  // ONNX Runtime's, as imported, where an engine's own is known to be it
-};
-
-// The share of the change between two seeds, of another difference of the same output.
-void scale_change(const OutputVerdict& o, OutputVerdict* held) {
-  if (o.of_change && o.difference.linf > 0) held->of_change = *o.of_change * held->difference.linf / o.difference.linf;
 }
 
 // An empty output of another shape has no element that could differ: a loop that runs no iteration says no sizes of
@@ -100,8 +75,8 @@ Result<Runs> make_runs(const Subject& s, const VerifyTerms& terms, runtime::Sess
     if (!got.ok()) return terms.given ? got.error() : of_made_up(got.error());
     if (!peer) {
       terms.tell("the float64 reference, seed " + std::to_string(seed));
-      PERI_ASSIGN(std::vector<Tensor> want,
-                  files ? file_outputs(terms.reference_dir, program) : reference_outputs(s, inputs, terms.threads));
+      PERI_ASSIGN(std::vector<Tensor> want, files ? file_outputs(terms.reference_dir, program)
+                                                  : reference_outputs(s.reference, inputs, terms.threads));
       r.want.push_back(std::move(want));
     }
     r.inputs.push_back(std::move(inputs));
@@ -125,33 +100,6 @@ std::optional<double> change_of(const Runs& r, size_t n, size_t k) {
   return d->linf;
 }
 
-// Holds an output that is outside against the model with its weights rounded, as the engine keeps them, and gives it
-// the room of what rounding moves it by; `beyond`: what it does not keep then.
-Status hold_rounded(References& references, const Runs& r, size_t n, size_t k, const Budget& budget, double* allowed,
-                    std::string* beyond, OutputVerdict* o) {
-  const Tensor &want = r.want[n][k], &got = r.got[n][k];
-  if (!is_float(got.dtype())) return Ok{};
-  PERI_ASSIGN(double moved, references.moved_by_values(want, k));
-  PERI_ASSIGN(const std::vector<Tensor>* stored, references.stored());
-  PERI_ASSIGN(const Difference by_weights, difference(want, (*stored)[k], {}));
-  if (std::isfinite(by_weights.relative) && by_weights.relative > 0) {
-    OutputVerdict held = *o;
-    PERI_ASSIGN(held.difference, difference((*stored)[k], got, budget.tolerance));
-    scale_change(*o, &held);
-    if (breach(held, budget.allowed(got.dtype()), budget, got.dtype()).empty()) {
-      o->inside = true;
-      o->own_error = held.difference.relative;
-      o->stored_moves = by_weights.relative;
-      return Ok{};
-    }
-    moved = std::max(moved, by_weights.relative);
-  }
-  *allowed = std::max(*allowed, room_for_rounding(moved));
-  *beyond = breach(*o, *allowed, budget, got.dtype());
-  o->inside = beyond->empty();
-  return Ok{};
-}
-
 // That two tensors of one type have other shapes; "" where they have not. How many elements there are may hang on a
 // rounding, too.
 std::string other_shape(const Tensor& want, const Tensor& got) {
@@ -168,120 +116,6 @@ Result<Difference> nothing_alike(const Tensor& want, const std::string& shape) {
   return d;
 }
 
-// Output k of run n and what the engine keeps on the way to it, against the model.
-Result<Followed> value_by_value(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
-                                runtime::Session& session) {
-  const std::string& output = s.engine->program().outputs[k].name;
-  const auto each = [&](const std::string& value) { terms.tell("'" + value + "' on the way to '" + output + "'"); };
-  return follow(s.reference, k, session, r.inputs[n], r.got[n][k], {terms.threads, 0, each});
-}
-
-// An answer that is outside because of a unit at a tie is held value by value; `why` where that does not prove it. A
-// budget that was given is kept. Where the reference cannot follow, the answer stays outside.
-Status follow_answer(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
-                     const Budget& budget, runtime::Session& session, std::vector<Tensor>* exact, OutputVerdict* o,
-                     std::string* why) {
-  const Tensor& got = r.got[n][k];
-  if (!terms.reference_dir.empty() || kept_budget(terms.budget, !terms.peer_model.empty(), *o, got.dtype()))
-    return Ok{};
-  if (k >= s.reference.outputs.size()) return Ok{};  // the subject was opened without one
-  if (!behind_jump(s.reference, s.reference.outputs[k])) return Ok{};
-  if (!terms.peer_model.empty()) {
-    PERI_ASSIGN(const bool same, means_the_same(s, terms, budget, {r.inputs[n], r.want[n], k, exact}, o, why));
-    if (!same || !affordable(s, r.inputs[n]).ok()) return Ok{};
-  }
-  const auto f = value_by_value(s, terms, r, n, k, session);
-  if (!f.ok() && f.error().kind == ErrorKind::kCancelled) return f.error();
-  if (!f.ok() || !f->wrong.empty()) {
-    *why = "; held value by value, " + (f.ok() ? f->wrong : f.error().text());
-    return Ok{};
-  }
-  o->inside = true;
-  o->followed = f->values;
-  o->ties = f->ties;
-  return Ok{};
-}
-
-// Where the model's own answer moves by one rounding of its inputs and weights as far as the engine's is off, the model
-// cancels, and no float32 program is sure to be nearer: an answer that is no more than twice as far off is right if
-// each value that the engine keeps on the way is within its own, finite error. Otherwise it is said how far it moves.
-Status weigh_moves(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
-                   runtime::Session& session, OutputVerdict* o, std::string* why) {
-  constexpr double kTold = 0.125;  // of the error: a model of some such steps, each rounded, is off by a few moves
-  constexpr double kTimesMoves = 2;
-  const Tensor& got = r.got[n][k];
-  if (!terms.peer_model.empty() || !terms.reference_dir.empty() || !is_float(got.dtype())) return Ok{};
-  terms.tell("the float64 reference, by one rounding of its inputs and weights");
-  const auto moves = model_moves(s.reference, r.inputs[n], r.want[n][k], k, terms.threads);
-  if (!moves.ok() && moves.error().kind == ErrorKind::kCancelled) return moves.error();
-  if (!moves.ok() || *moves < kTold * o->difference.relative) return Ok{};
-  o->model_moves = *moves;
-  const plan::Program& program = s.engine->program();
-  const bool float32 = !is_narrow(plan::values_type(program)) && !is_narrow(program.precision);
-  // Behind a jump the answer was followed before, in vain.
-  if (o->difference.relative <= kTimesMoves * *moves && *moves <= kMaxShareOfSpread && float32 &&
-      !kept_budget(terms.budget, false, *o, got.dtype()) && !behind_jump(s.reference, s.reference.outputs[k])) {
-    const auto f = value_by_value(s, terms, r, n, k, session);
-    if (!f.ok() && f.error().kind == ErrorKind::kCancelled) return f.error();
-    o->inside = f.ok() && f->wrong.empty() && f->off == 0 && f->unbounded == 0;
-    if (o->inside) o->followed = f->values;
-    if (f.ok() && f->off > 0) *why += "; held value by value, " + f->first;
-  }
-  *why += format(
-      "; the model's own answer moves by %.3g of its range by one rounding of its inputs and weights: --max-error says "
-      "how far it may be off",
-      *moves);
-  return Ok{};
-}
-
-// Which of two answers that differ is off, if one is: each is held against the float64 reference of its own weights,
-// within the same budget. The reference reads the model as the engine does: only an answer that means the same by its
-// cosine is called inexact. A budget that was given stays one of their difference.
-Status ask_reference(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
-                     const Budget& budget, References& references, OutputVerdict* o, std::string* why) {
-  if (terms.peer_model.empty() || k >= s.reference.outputs.size() || !affordable(s, r.inputs[n]).ok()) return Ok{};
-  terms.tell("the float64 reference");
-  const auto ours = references.stored();
-  const auto theirs = ours.ok() ? references.own() : ours;
-  for (const auto* made : {&ours, &theirs}) {
-    if (!made->ok() && made->error().kind == ErrorKind::kCancelled) return made->error();
-    if (!made->ok()) return Ok{};  // it judges nothing
-  }
-  const DType type = r.got[n][k].dtype();
-  PERI_ASSIGN(const double moved, references.moved_by_values((**ours)[k], k));
-  std::string beyond[2];
-  double error[2] = {}, cosine = -1;
-  for (const bool peer : {false, true}) {
-    const auto d = difference((peer ? **theirs : **ours)[k], peer ? r.want[n][k] : r.got[n][k], budget.tolerance);
-    if (!d.ok()) return Ok{};
-    OutputVerdict held = *o;
-    held.difference = *d;
-    scale_change(*o, &held);
-    const double allowed = budget.allowed(type);
-    beyond[peer] =
-        breach(held, peer || budget.given ? allowed : std::max(allowed, room_for_rounding(moved)), budget, type);
-    error[peer] = d->relative;
-    cosine = d->cosine;  // of the peer's at last
-  }
-  o->own_error = error[0];
-  o->peer_error = error[1];
-  const auto by_weights = difference((**theirs)[k], (**ours)[k], {});
-  if (by_weights.ok() && std::isfinite(by_weights->relative)) o->stored_moves = by_weights->relative;
-  // An engine's own weights are all that is known of it where the model's are not.
-  const bool known = references.parts() || !is_narrow(s.engine->program().precision);
-  o->peer_is_off =
-      known && is_float(type) && beyond[0].empty() && !beyond[1].empty() && cosine >= peer_budget().min_cosine;
-  // Two right answers may lie on either side of the exact one.
-  const bool both_right = is_float(type) && beyond[0].empty() && beyond[1].empty();
-  o->inside = (o->peer_is_off || both_right) && !kept_budget(terms.budget, !terms.peer_model.empty(), *o, type);
-  if (o->stored_moves > 0)
-    *why += format("; rounding the weights to %s moves the answer by %.3g of the range, and each is held by its own",
-                   std::string(dtype_name(budget.precision)).c_str(), o->stored_moves);
-  *why += format("; against the float64 reference ours is off by %.3g of the range, ONNX Runtime's by %.3g%s", error[0],
-                 error[1], o->peer_is_off ? ": ONNX Runtime's is the inexact one" : "");
-  return Ok{};
-}
-
 // Every output of every run; what is outside first, in words.
 Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, runtime::Session& session,
                     Verification* v) {
@@ -290,6 +124,7 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
   budget.precision = program.precision;
   for (size_t n = 0; n < r.got.size(); ++n) {
     References references(s, r.model ? &*r.model : nullptr, r.inputs[n], terms.threads);
+    std::vector<Tensor> by_model;  // the reference's answers of r.model, where it is known
     for (size_t k = 0; k < r.got[n].size(); ++k) {
       const Tensor& got = r.got[n][k];
       OutputVerdict o{terms.given ? 0 : terms.seeds[n], program.outputs[k].name, tensor_type_text(got), {}, {}, false};
@@ -314,7 +149,8 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
       v->allowed = std::max(v->allowed, allowed);
       std::string why;
       if (!o.inside && !nan)
-        PERI_TRY(follow_answer(s, terms, r, n, k, budget, session, references.kept_plain(), &o, &why));
+        PERI_TRY(
+            follow_answer(s, terms, r, n, k, budget, session, r.model ? &by_model : references.kept_plain(), &o, &why));
       if (!o.inside && !nan) PERI_TRY(ask_reference(s, terms, r, n, k, budget, references, &o, &why));
       const size_t followed = o.followed > 0;
       if (!o.inside && !nan && !budget.given) PERI_TRY(weigh_moves(s, terms, r, n, k, session, &o, &why));
@@ -367,7 +203,7 @@ Result<Verification> verify(const Subject& subject, const VerifyTerms& terms) {
     terms.tell("import " + terms.peer_model);
     auto made = model_made_of(subject.engine->program(), terms.peer_model);
     if (!made.ok()) return std::move(made).error().in_file(terms.peer_model);
-    if (is_narrow(v.precision)) model = std::move(*made);
+    model = std::move(*made);
   }
   PERI_ASSIGN(const auto session, runtime::Session::create(subject.engine));
   if (terms.steps_only) {

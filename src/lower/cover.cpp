@@ -192,7 +192,8 @@ struct Chooser {
       if (std::any_of(way.in.begin(), way.in.end(), far) || std::any_of(way.out.begin(), way.out.end(), far)) continue;
       const auto at = static_cast<size_t>(same - piece.ways.begin());
       if (at == ways.size()) ways.emplace_back();
-      ways[at].push_back({c, way.ms, a.usable[c].workspace_bytes(), a.usable[c].evidence.timed()});
+      const tune::Evidence& e = a.usable[c].evidence;
+      ways[at].push_back({c, way.ms, a.usable[c].workspace_bytes(), e.timed(), e.spread, e.max_error});
       if (same == piece.ways.end()) piece.ways.push_back(std::move(way));
     }
     for (size_t k = 0; k < ways.size(); ++k) {

@@ -76,9 +76,11 @@ struct Counted {
   double ms = 0;
   int64_t workspace_bytes = -1;  // -1: not known
   bool timed = false;
+  double spread = -1, max_error = -1;  // as in tune::Evidence
 };
-// The one to choose: the fastest, or, among those that tie with it, one with much less workspace, where both are known.
-// In any order. REQUIRES: not empty.
+// The one to choose: the fastest, or, among those that tie with it, one with much less workspace, where both are known;
+// where that is much less accurate than others of the same time and no more workspace, the fastest of the most accurate
+// (tune/rivals.hpp). In any order. REQUIRES: not empty.
 const Counted& taken_of(std::span<const Counted> list);
 
 // Whether a cover that calls a library is so much faster than the best one of own kernels that the library is worth

@@ -61,13 +61,17 @@ bool may_stand(const Terms& terms, bool locked, const tune::Candidate& c) {
   return c.evidence.timed() || (!terms.tuner.options().measure && !locked && c.offer.guess_ms > 0);
 }
 
-const Counted& taken_of(std::span<const Counted> list) {
-  // Less than kSameTime of the tuner, by which two times may differ. A workspace that large may be what a run's memory
-  // hangs on: cuDNN's are up to 64 MiB.
-  constexpr double kNearTie = 0.02;
-  constexpr int64_t kMuchWorkspace = int64_t{4} << 20;
-  const auto faster = [](const Counted& a, const Counted& b) { return a.ms < b.ms; };
-  const Counted& fastest = *std::min_element(list.begin(), list.end(), faster);
+namespace {
+// A workspace that large may be what a run's memory hangs on: cuDNN's are up to 64 MiB.
+constexpr int64_t kMuchWorkspace = int64_t{4} << 20;
+
+bool faster(const Counted& a, const Counted& b) { return a.ms < b.ms || (a.ms == b.ms && a.candidate < b.candidate); }
+
+const Counted& fastest_of(std::span<const Counted> list) { return *std::min_element(list.begin(), list.end(), faster); }
+
+const Counted& small_of(std::span<const Counted> list) {
+  constexpr double kNearTie = 0.02;  // less than kSameTime of the tuner, by which two times may differ
+  const Counted& fastest = fastest_of(list);
   const auto ties = [&](const Counted& c) {
     return c.timed && fastest.timed && c.workspace_bytes >= 0 && c.ms - fastest.ms < kNearTie * fastest.ms;
   };
@@ -79,6 +83,25 @@ const Counted& taken_of(std::span<const Counted> list) {
   const Counted* out = nullptr;
   for (const Counted& c : list)
     if (ties(c) && c.workspace_bytes - least < kMuchWorkspace && (!out || faster(c, *out))) out = &c;
+  return *out;
+}
+}  // namespace
+
+const Counted& taken_of(std::span<const Counted> list) {
+  const Counted &fastest = fastest_of(list), &small = small_of(list);
+  if (!fastest.timed || small.max_error < 0) return small;
+  const auto ties = [&](const Counted& c) {
+    const bool unknown = c.workspace_bytes < 0 && small.workspace_bytes >= 0;
+    return c.timed && c.max_error >= 0 && !unknown && c.workspace_bytes - small.workspace_bytes < kMuchWorkspace &&
+           tune::same_time(c.ms, fastest.ms, fastest.spread);
+  };
+  double least = small.max_error;
+  for (const Counted& c : list)
+    if (ties(c)) least = std::min(least, c.max_error);
+  if (small.max_error <= tune::kMuchError * least) return small;
+  const Counted* out = nullptr;
+  for (const Counted& c : list)
+    if (ties(c) && c.max_error <= tune::kMuchError * least && (!out || faster(c, *out))) out = &c;
   return *out;
 }
 

@@ -1,5 +1,6 @@
 // Reductions: sum, mean, max, min, prod, l1, l2, log_sum, log_sum_exp, sum_square. Of no elements: 0, NaN, lowest,
-// highest, 1, 0, 0, -inf, -inf, 0. Integers wrap; mean and root of integers truncate.
+// highest, 1, 0, 0, -inf, -inf, 0. Integers wrap, but for the sum of a mean, which has 64 bits; mean and root of
+// integers truncate.
 #include "ops/reference/reduce.hpp"
 #include "ops/shape/any_size.hpp"
 
@@ -127,7 +128,7 @@ int64_t reduce_ints(Kind kind, const Elements& e) {
     case Kind::kMean:
       return e.count() == 0     ? 0
              : t == DType::kU64 ? static_cast<int64_t>(sum / static_cast<uint64_t>(e.count()))
-                                : wrapped / e.count();
+                                : static_cast<int64_t>(sum) / e.count();
     case Kind::kMax: return largest;
     case Kind::kMin: return smallest;
     case Kind::kProd: return wrap(t, static_cast<int64_t>(prod));

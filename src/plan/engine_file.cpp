@@ -230,12 +230,40 @@ Result<Program> parse_engine(std::span<const std::byte> file, std::span<const st
   return program;
 }
 
+namespace {
+// Tells an engine's bytes from others by the sums that were read first.
+struct EngineSums {
+  uint64_t checksum = 0, metadata_bytes = 0, weights_offset = 0;
+  struct Block {
+    uint64_t offset, bytes, hash;
+  };
+  std::vector<Block> blocks;
+
+  EngineSums(std::span<const std::byte> file, const Program& program) {
+    Header h;
+    std::memcpy(&h, file.data(), sizeof h);
+    checksum = h.checksum;
+    metadata_bytes = h.metadata_bytes;
+    weights_offset = h.weights_offset;
+    for (const Weight& w : program.weights) blocks.push_back({w.offset, w.bytes, w.hash});
+  }
+  bool operator()(std::span<const std::byte> file) const {
+    if (engine_hash(file) != checksum || engine_checksum(file, sizeof(Header), metadata_bytes) != checksum)
+      return false;
+    const auto weights = file.subspan(weights_offset);
+    return std::all_of(blocks.begin(), blocks.end(),
+                       [&](const Block& b) { return hash_bytes(weights.data() + b.offset, b.bytes) == b.hash; });
+  }
+};
+}  // namespace
+
 Result<LoadedEngine> load_engine(const std::string& path) {
   PERI_ASSIGN(MappedFile mapped, MappedFile::open(path));
   LoadedEngine out;
+  auto program = parse_engine(mapped.bytes(), &out.weight_bytes);
+  PERI_TRY(mapped.check());
+  if (program.ok()) mapped.recognize(EngineSums(mapped.bytes(), *program));
   out.file = std::make_shared<const MappedFile>(std::move(mapped));
-  auto program = parse_engine(out.file->bytes(), &out.weight_bytes);
-  PERI_TRY(out.file->check());
   if (!program.ok()) return std::move(program).error().in_file(path);
   out.program = std::move(program).value();
   return out;

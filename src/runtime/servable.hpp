@@ -20,6 +20,8 @@ class Sink {
  public:
   virtual ~Sink() = default;
   virtual void answer(Result<std::vector<Tensor>> outputs, bool last) = 0;
+  // In place of the answer: the request was taken back before it began.
+  virtual void withdrawn() { answer(Error(ErrorKind::kCancelled, "the request was taken back"), true); }
 };
 
 struct Cost {
@@ -49,6 +51,9 @@ class Servable {
   // Requests the end of a request in progress; true if it will be answered early. A request that cannot be interrupted
   // runs to its end.
   virtual bool cancel(uint64_t ticket) = 0;
+  // Takes back a request that was submitted and has not begun, whose sink is told so; one that has goes on. False: such
+  // a request is not known, or always begins at once.
+  virtual bool withdraw(uint64_t) { return false; }
   virtual Cost cost(std::span<const Tensor> tensors) const = 0;
   // Grows with all completed work: if requests are in progress and it does not change, the model is stuck.
   virtual uint64_t progress() const = 0;

@@ -13,6 +13,10 @@ constexpr double kAlwaysThere = 256 << 20;  // so much memory is
 constexpr double kShareOfFree = 0.8;        // the rest is the system's
 }  // namespace
 
+bool same_time(double ms, double fastest_ms, double fastest_spread) {
+  return ms <= fastest_ms * (1 + std::clamp(fastest_spread, kSameTime, 2 * kSameTime));
+}
+
 size_t most_rivals(double each, double free) {
   const double size = std::max(1.0, each);
   const size_t wanted = static_cast<size_t>(std::clamp(kKeptBytes / size, 2.0, double{kMaxRivals}));

@@ -18,6 +18,12 @@ constexpr double kSameTime = 0.03;
 constexpr int64_t kMaxVisits = 4;
 constexpr size_t kMaxRivals = 6;
 
+// Whether nothing tells a time from the fastest one: it is within kSameTime of it, or within the fastest's own spread
+// (Evidence::spread), of which no more than twice that is believed.
+bool same_time(double ms, double fastest_ms, double fastest_spread);
+// Of candidates of the same time one whose error, as a share of its bound, is so many times smaller is preferred.
+constexpr double kMuchError = 1.5;
+
 // How many trials of `each` bytes may wait for their rivals where `free` bytes are left (0: unknown) and one more trial
 // is to be created.
 size_t most_rivals(double each, double free);

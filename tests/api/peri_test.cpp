@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/places.hpp"
 
@@ -122,6 +124,36 @@ TEST(PublicApi, AnEngineFileThatIsCutIsAnError) {
     EXPECT_EQ(cut.error().file, path);
     EXPECT_FALSE(peri::Session::create(*engine)->run({images.view()}).ok());
   }
+  std::filesystem::remove(path);
+}
+
+// Another time alone is none, another byte is, whatever the size.
+TEST(PublicApi, AnEngineFileThatIsOverwrittenIsAnError) {
+  const std::string path = engine_path() + ".overwritten";
+  (void)digits();
+  std::filesystem::copy_file(engine_path(), path, std::filesystem::copy_options::overwrite_existing);
+  const auto before = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  std::filesystem::last_write_time(path, before);
+  auto engine = peri::Engine::load(path);
+  ASSERT_TRUE(engine.ok()) << engine.error().text;
+  auto session = peri::Session::create(*engine);
+  Images images(1);
+  ASSERT_TRUE(session->run({images.view()}).ok());
+  std::filesystem::last_write_time(path, before + std::chrono::minutes(1));
+  const auto touched = session->run({images.view()});
+  ASSERT_TRUE(touched.ok()) << touched.error().text;
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(-64, std::ios::end);
+    const char other = static_cast<char>(file.peek() ^ 1);
+    file.seekp(-64, std::ios::end);
+    file.put(other);
+  }
+  const auto written = session->run({images.view()});
+  ASSERT_FALSE(written.ok());
+  EXPECT_EQ(written.error().kind, PERI_ERROR_IO);
+  EXPECT_EQ(written.error().file, path);
+  EXPECT_NE(written.error().text.find("overwritten"), std::string::npos) << written.error().text;
   std::filesystem::remove(path);
 }
 

@@ -223,6 +223,77 @@ TEST_F(FileTest, AFileCutWithinItsLastPageIsAnErrorToo) {
   EXPECT_FALSE(cut.check().ok());  // what was read meanwhile may be kept
 }
 
+// Gives a file a time of modification of its own, whatever the tick of the file system's clock.
+void modify(const std::string& path, int64_t second) {
+  const timespec times[2] = {{second, 0}, {second, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+}
+
+// Writes over the file's bytes, which stay as many.
+void overwrite(const std::string& path, const std::string& bytes) {
+  const Fd fd(::open(path.c_str(), O_WRONLY));
+  ASSERT_EQ(::pwrite(fd.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+}
+
+TEST_F(FileTest, AFileOverwrittenAtItsSizeIsAnError) {
+  const std::string path = dir_ + "/same", moved = dir_ + "/elsewhere";
+  for (const bool renamed : {false, true}) {
+    put(path, std::string(100, 'x'));
+    modify(path, 1'000'000'000);
+    const MappedFile mapped = MappedFile::open(path).value();
+    EXPECT_TRUE(mapped.check().ok());
+    if (renamed) ASSERT_EQ(::rename(path.c_str(), moved.c_str()), 0);
+    overwrite(renamed ? moved : path, std::string(100, 'y'));
+    EXPECT_EQ(mapped.text(), std::string(100, 'y'));
+    ASSERT_FALSE(mapped.check().ok());
+    EXPECT_EQ(mapped.check().error().kind, ErrorKind::kIo);
+    EXPECT_TRUE(has(mapped.check().error().text(), "same: file was overwritten")) << mapped.check().error().text();
+    overwrite(renamed ? moved : path, std::string(100, 'x'));
+    modify(renamed ? moved : path, 1'000'000'000);
+    EXPECT_FALSE(mapped.check().ok());  // what was read meanwhile may be kept
+  }
+}
+
+TEST_F(FileTest, AFileThatIsRecognizedMayHaveAnotherTime) {
+  const std::string path = dir_ + "/known";
+  put(path, std::string(100, 'x'));
+  modify(path, 1'000'000'000);
+  MappedFile mapped = MappedFile::open(path).value();
+  int asked = 0;
+  mapped.recognize([&asked](std::span<const std::byte> bytes) {
+    ++asked;
+    return bytes[0] == std::byte{'x'};
+  });
+  EXPECT_TRUE(mapped.check().ok());
+  EXPECT_EQ(asked, 0);
+  modify(path, 1'000'000'001);
+  EXPECT_TRUE(mapped.check().ok());
+  EXPECT_TRUE(mapped.check().ok());
+  EXPECT_EQ(asked, 1);
+  overwrite(path, "y");
+  EXPECT_FALSE(mapped.check().ok());
+}
+
+// By the folder of the model, not by that of the process; also where so many are mapped that not all stay open.
+TEST_F(FileTest, AFileMappedBelowAFolderIsCheckedThere) {
+  put(dir_ + "/data", std::string(100, 'x'));
+  modify(dir_ + "/data", 1'000'000'000);
+  std::vector<MappedFile> others;
+  for (const bool cut : {true, false, true, false}) {
+    for (int k = 0; k < 70; ++k) others.push_back(MappedFile::open(dir_ + "/a").value());
+    const MappedFile mapped = MappedFile::map(open_beneath(dir_, "data").value(), "data").value();
+    EXPECT_TRUE(mapped.check().ok());
+    if (cut)
+      ASSERT_EQ(::truncate((dir_ + "/data").c_str(), 99), 0);
+    else
+      overwrite(dir_ + "/data", "y");
+    ASSERT_FALSE(mapped.check().ok());
+    EXPECT_EQ(mapped.check().error().file, "data");
+    put(dir_ + "/data", std::string(100, 'x'));
+    modify(dir_ + "/data", 1'000'000'000);
+  }
+}
+
 TEST_F(FileTest, AFaultThatIsNotOursStaysFatal) {
   const std::string path = dir_ + "/big";
   put(path, std::string(1 << 16, 'x'));

@@ -351,32 +351,6 @@ TEST(Parts, UpToFourInARowAreAnOptionWhereEachAloneReadsTheOneBefore) {
   }
 }
 
-TEST(Cover, OfNearTiesTheOneWithMuchLessWorkspaceIsTaken) {
-  const auto taken = [](std::vector<Counted> list) {
-    std::vector<size_t> found;
-    for (size_t k = 0; k < list.size(); ++k) list[k].candidate = k;
-    std::sort(list.begin(), list.end(), [](const Counted& a, const Counted& b) { return a.candidate < b.candidate; });
-    do found.push_back(taken_of(list).candidate);
-    while (std::next_permutation(list.begin(), list.end(),
-                                 [](const Counted& a, const Counted& b) { return a.candidate < b.candidate; }));
-    for (const size_t f : found) EXPECT_EQ(f, found[0]) << "it hangs on the order";
-    return found[0];
-  };
-  const auto of = [](double ms, int64_t mib, bool timed = true) {
-    return Counted{0, ms, mib < 0 ? -1 : mib << 20, timed};
-  };
-  EXPECT_EQ(taken({of(1.0, 48), of(1.01, 0)}), 1u);
-  EXPECT_EQ(taken({of(1.0, 48), of(1.01, 47)}), 0u) << "what it saves is little";
-  EXPECT_EQ(taken({of(1.0, 48), of(1.03, 0)}), 0u) << "no tie";
-  EXPECT_EQ(taken({of(1.0, 64), of(1.015, 32), of(1.03, 0)}), 1u) << "ties are with the fastest";
-  EXPECT_EQ(taken({of(1.0, 64), of(1.01, 32), of(1.015, 0)}), 2u);
-  EXPECT_EQ(taken({of(1.0, 64), of(1.005, 31), of(1.01, 30)}), 1u) << "of those with little the fastest";
-  EXPECT_EQ(taken({of(1.0, 48), of(1.01, 0, false)}), 0u) << "nobody timed it";
-  EXPECT_EQ(taken({of(1.0, 48), of(1.01, -1)}), 0u) << "nobody knows that it takes less";
-  EXPECT_EQ(taken({of(1.0, -1), of(1.01, 0)}), 0u) << "nobody knows that this one takes more";
-  EXPECT_EQ(taken({of(1.0, 48), of(1.005, -1), of(1.01, 0)}), 2u);
-}
-
 TEST(Parts, NoJoinWhereSomebodyElseReadsTheMiddle) {
   const ir::Graph apart = bottleneck(true), near = bottleneck(false);
   tune::Tuner tuner(unmeasured());

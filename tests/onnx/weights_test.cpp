@@ -94,6 +94,10 @@ TEST_F(WeightsTest, ExternalDataIsMapped) {
   ASSERT_TRUE(r.ok()) << r.error().text();
   EXPECT_EQ(r->graph.find("w")->constant->f64(0), 2);
   EXPECT_EQ(r->files.size(), 1u);
+  EXPECT_TRUE(r->check_files().ok());
+  ASSERT_EQ(::truncate((dir_ + "/w.bin").c_str(), 20), 0);  // within its page
+  EXPECT_FALSE(r->check_files().ok());
+  ASSERT_EQ(::truncate((dir_ + "/w.bin").c_str(), 32), 0);
   EXPECT_EQ(external_error({{"location", "sub/w.bin"}}), "accepted");
   EXPECT_EQ(external_error({{"location", "w.bin"}, {"checksum", "x"}, {"offset", "16"}}), "accepted");
 }

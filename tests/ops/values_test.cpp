@@ -119,6 +119,9 @@ TEST(Values, ReductionsOfNothing) {
 TEST(Values, ReductionsOfIntegersAndBools) {
   EXPECT_EQ(ints_from("graph { const x: i32[3] = [-1, -2, -4]; y = reduce_mean(x); output y }"), (Ints{-2}));
   EXPECT_EQ(ints_from("graph { const x: i32[2] = [2147483647, 1]; y = reduce_sum(x); output y }"), (Ints{INT_MIN}));
+  EXPECT_EQ(ints_from("graph { const x: i32[3] = [2147483647, 2147483647, 5]; y = reduce_mean(x); output y }"),
+            (Ints{1431655766}));
+  EXPECT_EQ(ints_from("graph { const x: i8[3] = [-128, -128, -1]; y = reduce_mean(x); output y }"), (Ints{-85}));
   EXPECT_EQ(
       ints_from("graph { const x: bool[2,2] = [0, 1, 0, 0]; const a: i64[1] = [1]; y = reduce_max(x, a); output y }"),
       (Ints{1, 0}));

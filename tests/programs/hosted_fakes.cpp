@@ -1,6 +1,7 @@
 // A worker process for tests: models that double f32[n,k] and do what their first value asks for: 13 ends the process,
-// 14 never answers, 15 is an error, 16 ends the device. A model named "bad" cannot be loaded, "deadly" ends the process
-// that loads it, "trap" its device, "late" loads while there is a file at its path, which may say "kill" or "hang".
+// 14 never answers, 15 is an error, 16 ends the device, 17 runs until there is a file at the model's path. A model
+// named "bad" cannot be loaded, "deadly" ends the process that loads it, "trap" its device, "late" loads while there is
+// a file at its path, which may say "kill" or "hang".
 #include <signal.h>
 #include <unistd.h>
 
@@ -17,7 +18,7 @@ std::atomic<bool> is_lost{false};
 
 class Moody final : public runtime::Servable {
  public:
-  explicit Moody(int slots) : slots_(slots) {}
+  Moody(int slots, std::string path) : slots_(slots), path_(std::move(path)) {}
   std::span<const plan::Port> inputs() const override { return good_.inputs(); }
   std::span<const plan::Port> outputs() const override { return good_.outputs(); }
   int slots() const override { return slots_; }
@@ -28,6 +29,7 @@ class Moody final : public runtime::Servable {
     const double mood = tensors[0].numel() > 0 ? tensors[0].f64(0) : 0;
     if (mood == 13) raise(SIGSEGV);
     while (mood == 14) pause();
+    while (mood == 17 && access(path_.c_str(), F_OK) != 0) usleep(1000);
     if (mood == 16) {
       is_lost = true;
       return sink->answer(io_error("the device failed"), true);
@@ -38,6 +40,7 @@ class Moody final : public runtime::Servable {
 
  private:
   const int slots_;
+  const std::string path_;
   FakeServable good_{slots_};
 };
 
@@ -56,7 +59,7 @@ Result<Loaded> load(const LoadOrder& order, const std::function<void(const std::
     while (*says == "hang") pause();
   }
   Loaded out;
-  out.servable = std::make_shared<Moody>(static_cast<int>(order.instances.value_or(2)));
+  out.servable = std::make_shared<Moody>(static_cast<int>(order.instances.value_or(2)), order.path);
   out.backend = "fake";
   out.note = order.name + format(" %zu warm-ups, known: %d", order.config.warmups.size(), order.known_sizes ? 1 : 0);
   out.batch_sizes = order.config.batching ? std::vector<int64_t>{1, 2, 4} : std::vector<int64_t>();

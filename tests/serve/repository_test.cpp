@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <future>
 #include <thread>
@@ -56,6 +57,10 @@ class Repositories : public ::testing::Test {
     options.root = root_.string();
     options.control = control;
     options.poll_ms = poll_ms;
+    options.log = [this](const LogLine& line) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      said_.push_back(line.text);
+    };
     repository_ = std::make_unique<Repository>(options, [this](const LoadOrder&, const auto&) -> Result<Loaded> {
       Loaded out;
       fakes_.push_back(out.servable = std::make_shared<FakeServable>(1));
@@ -92,7 +97,14 @@ class Repositories : public ::testing::Test {
     for (const ServedPtr& s : repository_->all()) out.push_back(s->model->name());
     return out;
   }
+  // How many lines of the log hold these words.
+  size_t said(const std::string& words) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return static_cast<size_t>(std::ranges::count_if(said_, [&](auto& s) { return s.find(words) != s.npos; }));
+  }
   fs::path root_;
+  std::mutex mutex_;  // of said_
+  std::vector<std::string> said_;
   std::vector<std::weak_ptr<runtime::Servable>> fakes_;  // as they were loaded
   std::unique_ptr<Repository> repository_;
 };
@@ -234,6 +246,23 @@ TEST_F(Repositories, EndsWhileWhatWasAnsweredIsLetGo) {
   ASSERT_TRUE(soon([&] { return answered.load(); }));
   repository_.reset();
   EXPECT_TRUE(soon([&] { return fakes_[0].expired(); })) << "the model has ended in order";
+}
+
+// Each poll finds that it is gone; the log has it once, and when it is back.
+TEST_F(Repositories, AFolderThatIsGoneIsToldOnce) {
+  put("m");
+  open(Control::kPoll, 5);
+  const fs::path away = root_.string() + ".away";
+  const std::string gone = root_.string() + ": cannot list the folder";
+  for (size_t times = 1; times <= 2; ++times) {
+    fs::rename(root_, away);
+    EXPECT_TRUE(soon([&] { return said(gone) == times; }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_EQ(said(gone), times);
+    fs::rename(away, root_);
+    EXPECT_TRUE(soon([&] { return said("can be read again") == times; }));
+  }
+  EXPECT_TRUE(find("m")) << "it was served all the time";
 }
 
 TEST_F(Repositories, LooksNoMoreOftenWhileAVersionGoes) {

@@ -18,6 +18,15 @@ g (float[1,120] x) => (float[1,8] y) <float k = {0.7}, float s = {0.7}, uint8 z 
   d = DequantizeLinear(q, s, z)
   y = MatMul(d, w)
 }"""
+# Of bytes alone, so that an engine computes it of bytes and rounds no float; every second sum lies between two.
+BYTES = """<ir_version: 9, opset_import: ["" : 17]>
+g (uint8[1,16] x) => (float[1,8] y) <float one = {1}, float two = {2}, uint8 u = {0}, int8 z = {0}> {
+  a = DequantizeLinear(x, one, u)
+  b = DequantizeLinear(w, one, z)
+  p = MatMul(a, b)
+  q = QuantizeLinear(p, two, z)
+  y = DequantizeLinear(q, two, z)
+}"""
 # Its form hangs on its sizes; c may be fixed.
 FORMS = """<ir_version: 9, opset_import: ["" : 17]>
 g (float[n,1,k] x, float c) => (float y) {
@@ -108,6 +117,24 @@ class Peers(Typed):
             self.assertIn(words, self.ends(code, "verify", "steps.engine", "--onnxruntime", "--model", "steps.onnx", "--input", "x=x.npy"))
         said = self.ends(2, "verify", "steps.engine", "--onnxruntime", "--model", "steps.engine")
         self.assertIn("--model is an engine, and ONNX Runtime needs the model that it was made of: expected --model MODEL.onnx", said)
+
+    def test_an_engine_of_bytes_is_told_apart_like_its_model(self):
+        """Its source has no rounding of a float: the model's do, at which alone it may part."""
+        rng, model = np.random.default_rng(3), parser.parse_model(BYTES)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(rng.integers(-3, 4, (16, 8), np.int8), "w"))
+        onnx.save(model, self.folder / "bytes.onnx")
+        np.save(self.folder / "b.npy", rng.integers(0, 16, (1, 16), np.uint8))
+        self.ends(0, "build", "bytes.onnx", "-o", "bytes.engine", *QUICK)
+        peer = PEER[: PEER.index("        steps = ")] + """        steps = np.floor(feed["x"].astype(np.float64) @ self.w / 2 + 0.5)
+        steps[0, 7] += {wrong}
+        return [(steps * np.float32(2)).astype(np.float32)]
+"""
+        for code, wrong in ((0, 0), (3, 40)):
+            (self.folder / "onnxruntime.py").write_text(peer.replace("{wrong}", str(wrong)))
+            for words in (("bytes.onnx", *QUICK), ("bytes.engine", "--model", "bytes.onnx")):
+                with self.subTest(words=words, wrong=wrong):
+                    said = self.ends(code, "verify", *words, "--onnxruntime", "--input", "x=b.npy")
+                    self.assertEqual("one answer parts from it at roundings that float32 does not decide" in said, code == 0, said)
 
     def test_an_inexact_peer_is_told_as_that(self):
         """Its answer means the same and errs, ours does not: the float64 reference says so before we are blamed."""

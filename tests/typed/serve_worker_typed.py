@@ -116,6 +116,24 @@ class Worker(Served):
         self.assertEqual(self.metric("peri_worker_deaths_total"), 0)
         self.assertIn("PASSED", self.stop())
 
+    def test_a_file_that_is_overwritten_while_it_is_served(self):
+        """At its size: no answer is computed of two files. Another time of modification alone is nothing."""
+        self.put("add")
+        self.serve("--canary-secs", 0)
+        path = self.repository / "add/1/model.engine"
+        body = self.rows([[1, 2, 3, 4]])
+        os.utime(path, (1, 1))
+        self.assertEqual(self.infer("add", body)[1]["outputs"][0]["data"], [2, 3, 4, 5])
+        with path.open("r+b") as file:
+            file.seek(100)
+            byte = file.read(1)
+            file.seek(100)
+            file.write(bytes([byte[0] ^ 1]))
+        status, said = self.infer("add", body)
+        self.assertEqual(status, 500, said)
+        self.assertIn("overwritten", said["error"])
+        self.assertNotIn(str(self.folder), said["error"])
+
     def test_work_that_stands_still(self):
         self.put("add")
         self.serve("--stuck-kill-secs", 4)

@@ -64,7 +64,9 @@ class Words(Typed):
                 self.assertIn(found, self.ends(1, command, file))
         self.assertIn("an engine, not a model", self.ends(1, "build", "a.engine", "-o", "b.engine"))
         self.assertIn("not a lock file", self.ends(1, "build", DIGITS, "-o", "b.engine", "--locked", "a.engine"))
-        self.assertIn("not JSON", self.ends(1, "compare", "a.engine", "a.engine"))
+        for file, found in (("a.engine", "an engine"), (DIGITS, "a file that is no text")):
+            said = self.ends(1, "compare", file, "b.json")
+            self.assertIn(f"not a measurement: expected the result of a peri bench, found {found}; measure it first: peri bench {file} --json", said)
         for file, found in (("a.engine.proof", "the proof of an engine"), ("a.lock", "a lock file")):
             self.assertIn(f"not a measurement: expected the result of a peri bench, found {found}", self.ends(1, "compare", "b.json", file))
         for file, found in (("b.json", "the result of a peri bench"), ("a.engine.proof", "the proof of an engine"), ("a.lock", "a lock file"),

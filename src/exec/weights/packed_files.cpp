@@ -191,7 +191,8 @@ std::shared_ptr<const MappedFile> PackedFiles::find(const std::string& key, int6
     note("the packed weights of " + path + " are packed again: " + wrong);
     return nullptr;
   }
-  (void)futimens(fd->get(), nullptr);  // used now: the oldest are deleted first
+  (void)futimens(fd->get(), nullptr);                                  // used now: the oldest are deleted first
+  mapped->recognize([](std::span<const std::byte>) { return true; });  // others set its time alone
   return std::make_shared<const MappedFile>(std::move(mapped).value());
 }
 

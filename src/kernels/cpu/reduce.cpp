@@ -135,7 +135,7 @@ T ended(const Shape& s, T v) {
       else if constexpr (std::is_same_v<T, uint64_t>)
         return v / static_cast<uint64_t>(s.count());
       else
-        return static_cast<T>(static_cast<int64_t>(v) / s.count());  // a narrow type may not hold the count
+        return static_cast<T>(static_cast<int64_t>(v) / s.count());
     case End::kRoot: {
       if constexpr (std::is_floating_point_v<T>) return static_cast<T>(std::sqrt(static_cast<double>(v)));
       return static_cast<T>(v > 0 ? static_cast<int64_t>(std::sqrt(static_cast<double>(v))) : 0);
@@ -163,6 +163,17 @@ void exponentials(const Shape& s, const T* x, T* y, int64_t columns) {
   }
 }
 
+// Means of integers of fewer than 64 bits, whose sum need not fit into their type.
+template <class T>
+void means(const Shape& s, const T* x, T* y, int64_t columns) {
+  int64_t sums[kColumns] = {};
+  for (int64_t k = 0; k < s.parts; ++k) {
+    const T* from = x + offset_of(s.joined, k);
+    for (int64_t i = 0; i < std::max(s.run, columns); ++i) sums[s.columns == 1 ? 0 : i] += from[i];
+  }
+  for (int64_t c = 0; c < columns; ++c) y[c] = static_cast<T>(sums[c] / s.count());
+}
+
 template <class T>
 void run_task(const Shape& s, const typed::Joins& joins, const void* from, void* to, int64_t task) {
   const int64_t each = s.units_per_task(), end = std::min(s.units * s.blocks(), (task + 1) * each);
@@ -171,6 +182,12 @@ void run_task(const Shape& s, const typed::Joins& joins, const void* from, void*
                   columns = std::min(kColumns, s.columns - first);
     const T* x = static_cast<const T*>(from) + offset_of(s.kept, unit) + first;
     T* y = static_cast<T*>(to) + unit * s.columns + first;
+    if constexpr (std::is_integral_v<T> && sizeof(T) < 8) {
+      if (s.kind->end == End::kMean) {
+        means(s, x, y, columns);
+        continue;
+      }
+    }
     std::fill_n(y, columns, start_of<T>(s.kind->join));
     for (int64_t k = 0; k < s.parts; ++k) {
       const T* part = x + offset_of(s.joined, k);
@@ -229,20 +246,24 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
 extern const Entry reduce_entry;
 const Entry reduce_entry{{
     .name = "reduce",
-    .version = 2,
+    .version = 3,
     .provider = "peri",
     .takes = "reductions of f32, f64 and integers over any axes, extremes of bool, global pooling",
     .offer = offer,
     .instantiate = instantiate,
     .needs = needs_from<instantiate>,
-    .samples = {"graph { input x: f32[3,5,7,130]; const a: i64[2] = [0, 2]; y = reduce_l2(x, a); output y }",
-                "graph { input x: i64[5,70,3,90]; const a: i64[2] = [1, 3]; y = reduce_max(x, a); output y }",
-                "graph { input x: u8[5,70,3,90]; const a: i64[2] = [1, 3]; y = reduce_min(x, a); output y }",
-                "graph { input x: u32[5,70,3,90]; const a: i64[2] = [1, 3]; y = reduce_sum_square(x, a); output y }",
-                "graph { input x: i8[5,300]; const a: i64[1] = [1]; y = reduce_mean(x, a); output y }",
-                "graph { input x: u64[5,300,7]; const a: i64[1] = [1]; y = reduce_l2(x, a); output y }",
-                "graph { input x: bool[5,70,3,90]; const a: i64[1] = [1]; y = reduce_max(x, a); output y }",
-                "graph { input x: f32[3,5]; input none: i64[0]; y = reduce_l1(x, none); output y }"},
+    .samples =
+        {"graph { input x: f32[3,5,7,130]; const a: i64[2] = [0, 2]; y = reduce_l2(x, a); output y }",
+         "graph { input x: i64[5,70,3,90]; const a: i64[2] = [1, 3]; y = reduce_max(x, a); output y }",
+         "graph { input x: u8[5,70,3,90]; const a: i64[2] = [1, 3]; y = reduce_min(x, a); output y }",
+         "graph { input x: u32[5,70,3,90]; const a: i64[2] = [1, 3]; y = reduce_sum_square(x, a); output y }",
+         "graph { input x: i8[5,300]; const a: i64[1] = [1]; y = reduce_mean(x, a); output y }",
+         "graph { input x: i8[5,70,3,90]; const a: i64[2] = [0, 2]; y = reduce_mean(x, a); output y }",
+         "graph { const x: i32[2,3] = [2147483647, 2147483647, 5, -2147483648, -2147483648, -1]; const a: i64[1] = "
+         "[1]; y = reduce_mean(x, a); output y }",
+         "graph { input x: u64[5,300,7]; const a: i64[1] = [1]; y = reduce_l2(x, a); output y }",
+         "graph { input x: bool[5,70,3,90]; const a: i64[1] = [1]; y = reduce_max(x, a); output y }",
+         "graph { input x: f32[3,5]; input none: i64[0]; y = reduce_l1(x, none); output y }"},
     .takes_constants = true,
 }};
 

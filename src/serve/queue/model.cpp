@@ -85,7 +85,7 @@ void Model::submit(const CallPtr& call) {
   call->rows = !call->inputs.empty() && call->inputs[0].rank() > 0 ? call->inputs[0].dims()[0] : 1;
   call->arrived_ns = now_ns();
   if (call->priority > options_.queue.priority_levels) call->priority = 0;  // not a level of this model
-  call->limit_ns = limit_of(*call);
+  set_limits(call.get());
   if (sequences_ && !call->probe) return submit_step(call);
   if (options_.preserve_order) {
     const std::lock_guard<std::mutex> lock(order_mutex_);
@@ -135,9 +135,10 @@ bool Model::step(std::unique_lock<std::mutex>& lock) {
   const int64_t now = now_ns();
   const std::vector<CallPtr> late = take_expired(now);
   const Faults faults = sequences_ ? begin_turns() : Faults();
-  const std::vector<uint64_t> ending = late_runs(now);
-  if (!late.empty() || !faults.empty() || !ending.empty()) {
+  const std::vector<uint64_t> back = late_beginnings(now), ending = late_runs(now);
+  if (!late.empty() || !faults.empty() || !back.empty() || !ending.empty()) {
     lock.unlock();
+    for (const uint64_t ticket : back) servable_->withdraw(ticket);
     for (const uint64_t ticket : ending) servable_->cancel(ticket);
     for (const CallPtr& c : late) refuse(c, FailureReason::kTimeout, time_over());
     for (const auto& [c, error] : faults) refuse(c, FailureReason::kRejected, error);
@@ -175,10 +176,13 @@ void Model::work() {
   while (!stopping_) {
     if (step(lock)) continue;
     const int64_t now = now_ns();
-    if (const std::optional<int64_t> until = next_time(now))
+    const std::optional<int64_t> until = next_time(now);
+    sleeps_until_ns_ = until.value_or(INT64_MAX);
+    if (until)
       wake_.wait_for(lock, std::chrono::nanoseconds(std::max<int64_t>(*until - now, 1000)));
     else
       wake_.wait(lock);
+    sleeps_until_ns_ = 0;
   }
 }
 

@@ -48,6 +48,7 @@ struct Call {
   uint64_t id = 0;                // set by Model::submit(), as all below
   int64_t rows = 1, arrived_ns = 0, began_ns = 0;
   int64_t limit_ns = 0;             // when its run is to end; 0: never
+  int64_t begin_by_ns = 0;          // when it is refused if it has not begun; 0: never
   std::vector<Tensor> next_states;  // the states for the sequence's next call
 };
 using CallPtr = std::shared_ptr<Call>;
@@ -88,8 +89,9 @@ class Model {
   const ModelOptions& options() const { return options_; }
 
   void submit(const CallPtr& call);
-  // Drops a call that has not begun, which is answered with kCanceled. A run is asked to end once each of its calls is
-  // cancelled or over its own time limit; that of one over it is answered with kCutRun.
+  // Drops a call that has not begun, which is answered with kCanceled. One that waits where the servable runs it is
+  // taken back when its time is over, and answered with kTimeout, as one that waits here. A run is asked to end once
+  // each of its calls is cancelled or over its own time limit; that of one over it is answered with kCutRun.
   void cancel(const CallPtr& call);
 
   ModelStatistics statistics() const;
@@ -139,8 +141,10 @@ class Model {
   void answer_steps(const CallPtr& call, Answer answer);
   std::vector<std::pair<CallPtr, Answer>> step_over(const CallPtr& call, const Answer& answer);
   std::vector<CallPtr> take_expired(int64_t now);
-  int64_t limit_of(const Call& call) const;
+  void set_limits(Call* call) const;
   std::vector<uint64_t> late_runs(int64_t now);
+  std::vector<uint64_t> late_beginnings(int64_t now);
+  void begin_again(Batch& batch);
   std::optional<int64_t> next_ask() const;
   bool begin_run(Batch& batch);
   bool end_run(Batch& batch);
@@ -164,7 +168,8 @@ class Model {
   uint64_t next_id_ = 1;
   int busy_ = 0, batches_ = 0;
   bool stopping_ = false, ended_ = false;
-  bool held_ = false;  // waits for its turn
+  bool held_ = false;            // waits for its turn
+  int64_t sleeps_until_ns_ = 0;  // of the thread, if there is one: it need not be woken for what is later; 0: awake
   mutable uint64_t seen_progress_ = 0;
   mutable int64_t seen_at_ns_ = 0;
   int good_batches_ = 0;    // since batches were reduced

@@ -22,6 +22,7 @@ struct Model::Batch final : runtime::Sink {
   void answer(Result<std::vector<Tensor>> outputs, bool last) override {
     if (last) model->finish(*this, std::move(outputs));
   }
+  void withdrawn() override { model->begin_again(*this); }
   Model* model;
   std::vector<CallPtr> calls;
   CutReason reason;
@@ -31,6 +32,10 @@ struct Model::Batch final : runtime::Sink {
   int asks = 0;
   int64_t again_ns = 0;
   int64_t ask_ns() const;  // when to ask for its end: once nobody waits for it; INT64_MAX: never
+  // The same for taking it back if it has not begun: once the time of one of its calls is over.
+  int withdrawals = 0;
+  int64_t withdraw_again_ns = 0;
+  int64_t withdraw_ns() const;
 };
 
 // The errors for a call whose client left, whose time is over, whose model has ended.

@@ -12,6 +12,11 @@ std::string_view cut_reason_name(CutReason reason) {
   return kNames[static_cast<int>(reason)];
 }
 
+int64_t LevelPolicy::limit_ns(int64_t asked_ns) const {
+  const bool shorter = timeout_override && asked_ns > 0 && (timeout_ns == 0 || asked_ns < timeout_ns);
+  return shorter ? asked_ns : timeout_ns;
+}
+
 const LevelPolicy& QueuePolicy::of(int priority) const {
   const auto it = levels.find(priority);
   return it == levels.end() ? level : it->second;
@@ -42,9 +47,7 @@ Admission Scheduler::submit(Waiting request, int64_t now) {
   if (level.max_queue > 0 && (static_cast<int64_t>(queue.requests.size() + queue.delayed.size()) >= level.max_queue ||
                               over_share(queue, request.tenant, level.max_queue)))
     return Admission::kQueueFull;
-  int64_t timeout = level.timeout_ns;
-  if (level.timeout_override && request.timeout_ns > 0 && (timeout == 0 || request.timeout_ns < timeout))
-    timeout = request.timeout_ns;
+  const int64_t timeout = level.limit_ns(request.timeout_ns);
   request.arrival_ns = now;
   request.deadline_ns = timeout > 0 ? now + timeout : 0;
   queue_fairly(queue, request);

@@ -32,6 +32,8 @@ struct LevelPolicy {
   int64_t timeout_ns = 0;         // limit of a request's waiting time; 0: unlimited
   bool timeout_override = false;  // a request may have a shorter one
   bool delay_expired = false;     // a request whose time is over is moved behind all others instead of being refused
+  // The limit for a request that states its own, `asked_ns`, or none (0); 0: unlimited.
+  int64_t limit_ns(int64_t asked_ns) const;
 };
 
 struct QueuePolicy {

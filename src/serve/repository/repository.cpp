@@ -2,6 +2,7 @@
 #include "serve/repository/repository.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
@@ -111,7 +112,10 @@ void Repository::collect() {
 // complete.
 void Repository::scan() {
   const auto found = scan_repository(options_.root, options_.config_name);
-  if (!found.ok()) return log({LogLevel::kError, found.error().text()});
+  const std::string trouble = found.ok() ? "" : found.error().text();
+  if (const std::string before = std::exchange(scan_trouble_, trouble); before != trouble)  // not at every poll
+    log(found.ok() ? LogLine{LogLevel::kInfo, "the repository can be read again"} : LogLine{LogLevel::kError, trouble});
+  if (!found.ok()) return;
   std::vector<std::string> load, gone, failed;
   const auto of_models = [&](const std::string& name) {
     return std::any_of(found->begin(), found->end(),

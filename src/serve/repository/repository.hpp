@@ -130,7 +130,9 @@ class Repository {
   uint64_t answered_ = 0;  // by versions that were destroyed
   std::vector<ServedPtr> retired_;
   std::vector<std::function<void()>> tasks_;
-  std::set<std::string> loading_now_;  // accessed by the repository's thread only: names of loads in progress
+  // Accessed by the repository's thread only: names of loads in progress, and why the last scan failed.
+  std::set<std::string> loading_now_;
+  std::string scan_trouble_;
   bool started_ = false, stopping_ = false;
   std::thread thread_;
 };

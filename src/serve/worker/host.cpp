@@ -61,6 +61,8 @@ class Host {
   bool next(RingEntry* out);
   void take(const RingEntry& entry);
   void cancel(const RingEntry& entry);
+  void sort_waiting();
+  bool any_due();
   void run(const HostedPtr& model, const RingEntry& entry);
   void finished(const HostedPtr& model, const RingEntry& entry, Result<std::vector<Tensor>> outputs, int64_t took_ns);
   void give(const RingEntry& entry, const std::vector<Tensor>& outputs, int64_t took_ns);
@@ -84,7 +86,8 @@ class Host {
 void Host::beat() {
   pollfd gone{socket_.get(), POLLRDHUP, 0};
   while (true) {
-    if (poll(&gone, 1, kBeatMs) > 0 && (gone.revents & (POLLRDHUP | POLLHUP | POLLERR))) end_(0);
+    region_->head().cancels.wait(kBeatMs);
+    if (poll(&gone, 1, 0) > 0 && (gone.revents & (POLLRDHUP | POLLHUP | POLLERR))) end_(0);
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       for (const auto& [id, model] : models_)
@@ -92,6 +95,7 @@ void Host::beat() {
     }
     RingEntry entry;
     for (bool broken = false; region_->head().cancels.pop(&entry, &broken);) cancel(entry);
+    if (any_due()) region_->head().to_worker.wake_all();  // a thread may have gone to sleep as it was queued
     region_->head().beats.fetch_add(1, std::memory_order_relaxed);
   }
 }
@@ -238,20 +242,56 @@ void Host::take(const RingEntry& entry) {
   run(model, entry);
 }
 
-// A request that is read from the ring after its cancellation still runs; there are few of these.
+// Ends, or with kWithdraw takes back, a request that waits; else cancels a run.
 void Host::cancel(const RingEntry& entry) {
+  const bool withdraws = entry.kind == EntryKind::kWithdraw;
+  sort_waiting();
   std::unique_lock<std::mutex> lock(mutex_);
   const auto it = models_.find(entry.model);
-  if (kept_.erase(entry.ticket) > 0 || it == models_.end()) return;
+  if ((!withdraws && kept_.erase(entry.ticket) > 0) || it == models_.end()) return;
   const HostedPtr model = it->second;
-  for (auto w = model->waiting.begin(); w != model->waiting.end(); ++w)
-    if (w->ticket == entry.ticket) {
-      const RingEntry dropped = *w;
-      model->waiting.erase(w);
-      lock.unlock();
-      return give_error(dropped, Error(ErrorKind::kCancelled, "the client cancelled the request"));
+  const auto waits = std::ranges::find(model->waiting, entry.ticket, &RingEntry::ticket);
+  if (waits != model->waiting.end()) {
+    RingEntry dropped = *waits;
+    model->waiting.erase(waits);
+    lock.unlock();
+    if (!withdraws) return give_error(dropped, Error(ErrorKind::kCancelled, "the client cancelled the request"));
+    dropped.kind = EntryKind::kWithdraw;
+    dropped.bytes = 0;
+    return push(dropped);
+  }
+  if (!withdraws) model->servable->cancel(entry.ticket);
+}
+
+// Where every thread is at a run, nobody reads what follows in the ring: here it is, in its order.
+void Host::sort_waiting() {
+  RingEntry entry;
+  bool due = false;
+  while (next(&entry)) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      const auto it = models_.find(entry.model);
+      if (entry.kind == EntryKind::kRun && it != models_.end()) {
+        Hosted& model = *it->second;
+        const bool free = model.busy < model.servable->slots();
+        if (free) due_.emplace_back(it->second, entry);
+        if (!free) model.waiting.push_back(entry);
+        model.busy += free;
+        due = due || free;
+        continue;
+      }
     }
-  model->servable->cancel(entry.ticket);
+    if (entry.kind == EntryKind::kRun)
+      give_error(entry, internal_error("the worker has no such model"));
+    else
+      take(entry);
+  }
+  if (due) region_->head().to_worker.wake_all();
+}
+
+bool Host::any_due() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return !due_.empty();
 }
 
 // The answer of one run.

@@ -88,9 +88,9 @@ uint64_t Link::run(std::span<const Tensor> inputs, LinkRun& run) {
   return entry.ticket;
 }
 
-void Link::cancel(uint32_t model, uint64_t ticket) {
+void Link::cancel(uint32_t model, uint64_t ticket, EntryKind how) {
   RingEntry entry;
-  entry.kind = EntryKind::kCancel;
+  entry.kind = how;
   entry.model = model;
   entry.ticket = ticket;
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -152,9 +152,14 @@ void Link::take(const RingEntry& entry) {
     pending_.erase(it);
     arena_.give(pending.offset);
   }
-  ++answered_;
+  const bool withdrawn = entry.kind == EntryKind::kWithdraw;
+  if (!withdrawn) ++answered_;
   if (entry.kind == EntryKind::kAnswer) return take_answer(entry, std::move(pending));
   const auto block = std::make_shared<Block>(shared_from_this(), pending.reply);
+  if (withdrawn) {
+    if (pending.run.seen) pending.run.seen({pending.run.key, -1, 0, true});
+    return pending.run.sink->withdrawn();
+  }
   if (entry.kind == EntryKind::kError) {
     why = internal_error("the worker gave no reason");
     const auto bytes = region_->block(pending.reply, std::min(entry.bytes, pending.reply_bytes));

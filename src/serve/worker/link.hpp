@@ -17,6 +17,7 @@ struct RunSeen {
   uint64_t key = 0;      // LinkRun::key
   int64_t took_ns = -1;  // run time in the worker; -1: unknown
   uint64_t bytes = 0;    // of the answer; 0: no answer
+  bool withdrawn = false;
 };
 
 struct LinkRun {
@@ -37,7 +38,8 @@ class Link : public std::enable_shared_from_this<Link> {
   // Sends a run; its sink gets kMemory if there is no memory for it. Returns its ticket; 0: it was answered, or the
   // link has ended and `run` is unchanged.
   uint64_t run(std::span<const Tensor> inputs, LinkRun& run);
-  void cancel(uint32_t model, uint64_t ticket);
+  // `how`: kCancel or kWithdraw.
+  void cancel(uint32_t model, uint64_t ticket, EntryKind how);
   // Fails every request in progress with `why`, and stops taking answers. Returns the number of failed requests.
   size_t end(const Error& why);
   // Delivers available answers on this thread. Returns their number.

@@ -11,12 +11,13 @@
 namespace peri::serve {
 
 enum class EntryKind : uint32_t {
-  kRun = 1,  // to the worker: run a model on the tensors at `offset`; the answer's block is at `reply_offset`
-  kCancel,   // the request of this ticket is no longer needed; uses its own ring, since runs may fill the other
-  kFetch,    // a larger block for an answer that did not fit
-  kAnswer,   // from the worker: the tensors are in the block, with `bytes` bytes
-  kError,    // an error is in the block; 0 bytes if it had no space
-  kNeeds,    // the answer is kept, and needs `bytes`
+  kRun = 1,   // to the worker: run a model on the tensors at `offset`; the answer's block is at `reply_offset`
+  kCancel,    // the request of this ticket is no longer needed; uses its own ring, since runs may fill the other
+  kFetch,     // a larger block for an answer that did not fit
+  kAnswer,    // from the worker: the tensors are in the block, with `bytes` bytes
+  kError,     // an error is in the block; 0 bytes if it had no space
+  kNeeds,     // the answer is kept, and needs `bytes`
+  kWithdraw,  // to the worker, in the ring of cancels: answer with the same kind if the request has not begun
 };
 
 struct RingEntry {
@@ -58,7 +59,7 @@ class Ring {
 struct RegionHead {
   uint64_t magic;
   Ring to_worker, to_server;
-  Ring cancels;                                         // to the worker, read with each heartbeat
+  Ring cancels;                                         // to the worker, which reads them at once
   std::atomic<int64_t> device_total, device_available;  // of the worker's device; 0: no memory of its own
   std::atomic<uint32_t> last_words_bytes;  // length of the error text, set when the worker ends because of its device
   char last_words[1000];

@@ -1,5 +1,5 @@
 // A few short runs are sent beyond the number of slots, so that the worker finds the next one before the server has
-// processed the last answer; not behind a run that takes long, as they can neither time out nor run elsewhere there.
+// processed the last answer; not behind a run that takes long, as they cannot run elsewhere there.
 #include "serve/worker/remote.hpp"
 
 #include <algorithm>
@@ -141,6 +141,11 @@ void RemoteServable::send_held() {
 }
 
 void RemoteServable::forget(uint64_t ticket, const RunSeen& seen) {
+  if (seen.withdrawn) {  // the run before it goes on
+    const std::lock_guard<std::mutex> lock(mutex_);
+    tickets_.erase(ticket);
+    return;
+  }
   ++answered_;
   if (seen.took_ns >= 0) {
     costs_.note(seen.key, seen.took_ns);
@@ -155,7 +160,8 @@ void RemoteServable::forget(uint64_t ticket, const RunSeen& seen) {
   replies_[seen.key] = seen.bytes;
 }
 
-bool RemoteServable::cancel(uint64_t ticket) {
+// `how`: kCancel or kWithdraw.
+bool RemoteServable::end(uint64_t ticket, EntryKind how) {
   std::shared_ptr<Link> link;
   std::shared_ptr<runtime::Sink> dropped;
   uint64_t sent = 0;
@@ -172,11 +178,15 @@ bool RemoteServable::cancel(uint64_t ticket) {
     if (!dropped) sent = it->second;
     link = link_;
   }
+  if (dropped && how == EntryKind::kWithdraw) {
+    dropped->withdrawn();
+    return true;
+  }
   if (dropped) {
     dropped->answer(Error(ErrorKind::kCancelled, "the client cancelled the request"), true);
     return true;
   }
-  if (link) link->cancel(id_, sent);
+  if (link) link->cancel(id_, sent, how);
   return link != nullptr;
 }
 

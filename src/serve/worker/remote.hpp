@@ -21,7 +21,8 @@ class RemoteServable final : public runtime::Servable, public std::enable_shared
   bool answers_later() const override { return true; }
   std::string trouble() const override;
   void submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink) override;
-  bool cancel(uint64_t ticket) override;
+  bool cancel(uint64_t ticket) override { return end(ticket, EntryKind::kCancel); }
+  bool withdraw(uint64_t ticket) override { return end(ticket, EntryKind::kWithdraw); }
   runtime::Cost cost(std::span<const Tensor> tensors) const override;
   uint64_t progress() const override;
 
@@ -48,6 +49,7 @@ class RemoteServable final : public runtime::Servable, public std::enable_shared
     std::vector<Tensor> tensors;
     std::shared_ptr<runtime::Sink> sink;
   };
+  bool end(uint64_t ticket, EntryKind how);
   void forget(uint64_t ticket, const RunSeen& seen);
   bool send(const Held& request, const std::shared_ptr<Link>& link);
   void send_held();

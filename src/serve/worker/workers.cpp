@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 namespace peri::serve {
@@ -47,14 +48,12 @@ class Spread final : public runtime::Servable {
     over_[to]->submit(ticket, std::move(tensors), std::make_shared<Counted>(*this, ticket, to, std::move(sink)));
   }
   bool cancel(uint64_t ticket) override {
-    size_t to = 0;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      const auto it = tickets_.find(ticket);
-      if (it == tickets_.end()) return false;
-      to = it->second;
-    }
-    return over_[to]->cancel(ticket);
+    const std::optional<size_t> at = worker_of(ticket);
+    return at && over_[*at]->cancel(ticket);
+  }
+  bool withdraw(uint64_t ticket) override {
+    const std::optional<size_t> at = worker_of(ticket);
+    return at && over_[*at]->withdraw(ticket);
   }
   // The first known cost of these sizes.
   runtime::Cost cost(std::span<const Tensor> tensors) const override {
@@ -75,20 +74,32 @@ class Spread final : public runtime::Servable {
     Counted(Spread& of, uint64_t ticket, size_t to, std::shared_ptr<runtime::Sink> sink)
         : of_(of), ticket_(ticket), to_(to), sink_(std::move(sink)) {}
     void answer(Result<std::vector<Tensor>> outputs, bool last) override {
-      if (last) {
-        const std::lock_guard<std::mutex> lock(of_.mutex_);
-        --of_.under_way_[to_];
-        of_.tickets_.erase(ticket_);
-      }
+      if (last) left();
       sink_->answer(std::move(outputs), last);
+    }
+    void withdrawn() override {
+      left();
+      sink_->withdrawn();
     }
 
    private:
+    void left() {
+      const std::lock_guard<std::mutex> lock(of_.mutex_);
+      --of_.under_way_[to_];
+      of_.tickets_.erase(ticket_);
+    }
+
     Spread& of_;  // outlives this answer, since the model waits for it
     const uint64_t ticket_;
     const size_t to_;
     const std::shared_ptr<runtime::Sink> sink_;
   };
+
+  std::optional<size_t> worker_of(uint64_t ticket) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = tickets_.find(ticket);
+    return it == tickets_.end() ? std::nullopt : std::optional(it->second);
+  }
 
   // The worker with the fewest runs per slot, round-robin among equal ones. Unhealthy workers are chosen only if all
   // are.
