@@ -7,6 +7,7 @@
 
 #include "base/plural.hpp"
 #include "hf/import.hpp"
+#include "hf/texts.hpp"
 #include "onnx/import.hpp"
 
 namespace peri::build {
@@ -92,6 +93,13 @@ Status check_takes_texts(const std::string& model) {
         .expecting(unread->expected)
         .advise(unread->remedy);
   if (folder.tokenizer.empty()) return no_tokenizer().in_file(model);
+  if (!folder.onnx.empty())
+    if (const auto survey = onnx::survey_model(folder.onnx); survey.ok())
+      for (const onnx::PortInfo& p : survey->inputs)
+        if (const auto why = hf::unfit_for_texts(p.name, p.type))
+          return usage("this model takes no texts, as %s", why->c_str())
+              .in_file(folder.onnx)
+              .advise("give its inputs as tensors");
   const auto tokenizer = text::Tokenizer::from_json(folder.tokenizer);
   if (tokenizer.ok() || tokenizer.error().kind != ErrorKind::kUnsupported) return Ok{};  // the import tells the rest
   Error why = tokenizer.error();

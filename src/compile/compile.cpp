@@ -10,66 +10,15 @@
 #include "compile/build_sizes.hpp"
 #include "compile/interface_types.hpp"
 #include "compile/locks.hpp"
-#include "compile/other_files.hpp"
 #include "compile/own_names.hpp"
-#include "compile/pinned.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
-#include "hf/foreign.hpp"
-#include "hf/import.hpp"
 #include "kernels/weights/narrow.hpp"
-#include "onnx/import.hpp"
 #include "passes/pipeline.hpp"
 #include "plan/chip.hpp"
-#include "plan/class_names.hpp"
 #include "plan/identity.hpp"
-#include "text/pipeline.hpp"
 
 namespace peri::compile {
-
-namespace {
-Result<Imported> import_hf(const std::string& folder) {
-  Imported out;
-  PERI_ASSIGN(hf::ImportedFolder model, hf::import_folder(folder));
-  out.graph = std::move(model.graph);
-  out.notes = std::move(model.notes);
-  out.check_files = [weights = model.weights] { return weights->check(); };
-  out.sections.push_back({std::string(plan::kFolderSection), "huggingface"});
-  if (model.tokenizer) {
-    out.sections.push_back({std::string(text::kTokenizerSection), std::move(model.folder.tokenizer)});
-    out.sections.push_back({std::string(text::kPipelineSection), std::move(model.pipeline)});
-  }
-  return out;
-}
-}  // namespace
-
-Result<Imported> import_any(const std::string& model, const std::map<std::string, std::string>& fixed,
-                            const ImportSizes& sizes) {
-  if (hf::is_folder(model) && !fixed.empty())
-    return usage("--fix is for ONNX models: a Hugging Face folder has no input to fix").in_file(model);
-  if (hf::is_folder(model)) return import_hf(model);
-  if (std::optional<Error> foreign = hf::foreign_name(model)) return std::move(*foreign).in_file(model);
-  if (std::optional<Error> other = other_file(model)) return std::move(*other);
-  Imported out;
-  Pinned pinned;
-  PERI_ASSIGN(onnx::ImportedModel imported, import_pinned(model, fixed, sizes, &pinned));
-  out.graph = std::move(imported.graph);
-  out.notes = std::move(imported.report.notes);
-  if (!pinned.sizes.empty() || !pinned.also.empty())
-    out.sections.push_back({std::string(plan::kPinnedSection), pinned_text(pinned)});
-  if (!pinned.sizes.empty()) out.notes.push_back(fixed_note(pinned.sizes));
-  if (!imported.same.empty()) out.sections.push_back({std::string(kSameSection), same_text(imported.same)});
-  std::string lines;
-  for (const auto& [name, value] : fixed) lines += name + "=" + value + "\n";
-  if (!fixed.empty()) out.sections.push_back({std::string(kFixedSection), lines});
-  if (std::string text = plan::class_names_text(imported.report.class_names); !text.empty())
-    out.sections.push_back({std::string(plan::kClassNamesSection), std::move(text)});
-  out.check_files = [files = std::move(imported.files)]() -> Status {
-    for (const auto& file : files) PERI_TRY(file->check());
-    return Ok{};
-  };
-  return out;
-}
 
 namespace {
 std::string fixed_text(const std::map<std::string, std::string>& fixed) {

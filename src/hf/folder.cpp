@@ -1,13 +1,14 @@
 // Reading the JSON files of a model folder.
 #include "hf/folder.hpp"
 
-#include <filesystem>
 #include <span>
 
 #include "base/file.hpp"
 #include "base/path.hpp"
 #include "base/utf8.hpp"
+#include "hf/entry.hpp"
 #include "hf/foreign.hpp"
+#include "hf/onnx_file.hpp"
 
 namespace peri::hf {
 
@@ -16,7 +17,6 @@ namespace {
 constexpr size_t kMaxConfigBytes = size_t{4} << 20;
 constexpr size_t kMaxTokenizerBytes = size_t{64} << 20;
 constexpr int64_t kMaxSequence = 1 << 20;
-constexpr int64_t kMaxListed = 10000;  // files of a folder
 
 Result<std::string> read_text(const std::string& folder, const std::string& name, size_t max_bytes) {
   PERI_ASSIGN(const Fd fd, open_beneath(folder, name, Links::kHubCache));
@@ -103,20 +103,6 @@ Status read_modules(const Json& modules, Folder& out) {
   return Ok{};
 }
 
-// The one .onnx file of a folder; "": there is none, or more than one.
-std::string onnx_file_in(const std::string& folder) {
-  std::string out;
-  std::error_code failed;
-  int64_t seen = 0;
-  for (std::filesystem::directory_iterator at(folder, failed);
-       !failed && at != std::filesystem::directory_iterator() && ++seen < kMaxListed; at.increment(failed)) {
-    if (at->path().extension() != ".onnx") continue;
-    if (!out.empty()) return "";
-    out = at->path().string();
-  }
-  return out;
-}
-
 // Of the files' names, sentence-transformers reads the first that is there.
 Status read_sentences(Folder& out) {
   for (const char* name :
@@ -181,17 +167,9 @@ Status read_prompts(const Json& config, Folder& out) {
       .but_found(printable(key.substr(0, 60)));
 }
 
-Status read_config(Folder& out) {
-  if (!stands_in(out.path, "config.json")) {
-    const std::string onnx = onnx_file_in(out.path);
-    return invalid("not a Hugging Face folder: it has no config.json")
-        .in_file(out.path)
-        .advise(onnx.empty() ? "give the folder of a model, or an .onnx file" : "give the file itself: " + onnx);
-  }
-  PERI_ASSIGN(Json config, read_json(out.path, "config.json"));
+// Whether weights of this configuration could be the model.
+Status check_weights_usable(const Folder& out, const Json& config) {
   const std::string file = out.path + "/config.json";
-  Result<std::string_view> type = config.get_string("model_type");
-  if (!type.ok()) return std::move(type).error().in_file(file);
   for (const char* key : {"auto_map", "quantization_config"})
     if (const Json* v = config.find(key); v && !v->is_null())
       return unsupported(std::string_view(key) == "auto_map"
@@ -200,7 +178,39 @@ Status read_config(Folder& out) {
           .in_file(file)
           .at_node(key)
           .advise("export the model to ONNX and give that file");
+  if (find(out.model_type)) return Ok{};
+  std::string known;
+  for (const Entry* e : entries()) known += (known.empty() ? "" : ", ") + std::string(e->model_type);
+  return unsupported("model_type \"%s\" is not supported", printable(out.model_type.substr(0, 60)).c_str())
+      .in_file(file)
+      .at_node("model_type")
+      .expecting("one of " + known)
+      .advise("export the model to ONNX and give that file");
+}
+
+Status read_config(Folder& out) {
+  if (!stands_in(out.path, "config.json")) {
+    const std::vector<std::string> onnx = onnx_files(out.path);
+    return invalid("not a Hugging Face folder: it has no config.json")
+        .in_file(out.path)
+        .advise(onnx.size() != 1 ? "give the folder of a model, or an .onnx file" : "give the file itself: " + onnx[0]);
+  }
+  PERI_ASSIGN(Json config, read_json(out.path, "config.json"));
+  const std::string file = out.path + "/config.json";
+  Result<std::string_view> type = config.get_string("model_type");
+  if (!type.ok()) return std::move(type).error().in_file(file);
   out.model_type = *type;
+  const Status usable = check_weights_usable(out, config);
+  const bool weights = stands_in(out.path, "model.safetensors") || stands_in(out.path, "model.safetensors.index.json");
+  if (!usable.ok() || !weights) {
+    const std::vector<std::string> onnx = onnx_files(out.path);
+    if (onnx.size() > 1) return several_onnx_files(out.path, onnx);
+    if (!onnx.empty()) out.onnx = onnx[0];
+  }
+  if (out.onnx.empty()) PERI_TRY(usable);
+  if (!out.onnx.empty() && weights)
+    out.notes.push_back("the folder's weights are not read (" + usable.error().message + "): " + out.onnx +
+                        " is the model");
   out.config = std::make_shared<const Json>(std::move(config));
   return Ok{};
 }
@@ -239,7 +249,13 @@ Result<Folder> read_folder(const std::string& path) {
   if (stands_in(out.path, "modules.json")) {
     PERI_ASSIGN(const Json modules, read_json(out.path, "modules.json"));
     Status read = read_modules(modules, out);
-    if (!read.ok()) return std::move(read).error().in_file(out.path + "/modules.json");
+    if (!read.ok() && !out.onnx.empty() && read.error().kind == ErrorKind::kUnsupported) {
+      out.notes.push_back("no sentence vectors: " + Error(read.error()).in_file(out.path + "/modules.json").text());
+      out.pooling = Pooling::kNone;
+      out.normalize = false;
+    } else if (!read.ok()) {
+      return std::move(read).error().in_file(out.path + "/modules.json");
+    }
   }
   PERI_TRY(read_sentences(out));
   if (out.pooling != Pooling::kNone && stands_in(out.path, "config_sentence_transformers.json")) {

@@ -21,6 +21,13 @@ Net::Net(std::string name, const Weights& weights, std::string_view probe,
   }
 }
 
+static const Weights& no_weights() {
+  static const Weights none;
+  return none;
+}
+
+Net::Net(ir::Graph graph) : graph_(std::move(graph)), weights_(no_weights()) {}
+
 Net::Value Net::input(std::string_view name, DType dtype, Shape shape) {
   return graph_.add_input(name, ir::Type(dtype, std::move(shape)));
 }
