@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/plural.hpp"
+#include "compile/other_files.hpp"
 #include "hf/import.hpp"
 #include "hf/texts.hpp"
 #include "onnx/import.hpp"
@@ -81,6 +82,7 @@ Status check_takes_texts(const std::string& model) {
   std::error_code unknown;
   if (!std::filesystem::exists(model, unknown)) return Ok{};  // whoever opens it says that
   if (!hf::is_folder(model)) {
+    if (std::optional<Error> other = compile::other_file(model)) return std::move(*other);
     const auto survey = onnx::survey_model(model);
     const auto strings = [](const onnx::PortInfo& p) { return p.type.dtype == DType::kString; };
     if (!survey.ok() || std::ranges::any_of(survey->inputs, strings)) return Ok{};  // the build says what is wrong

@@ -40,14 +40,17 @@ std::string_view last_part(std::string_view type) {
 }
 
 Error not_supported(const char* what, std::string_view name) {
-  return unsupported("%s \"%s\" is not supported", what, std::string(name.substr(0, 100)).c_str());
+  return unsupported("%s \"%s\" is not supported", what, printable(name.substr(0, 100)).c_str());
 }
+
+constexpr const char* kExport =
+    "export the model to ONNX, which then has its modules, as optimum does, and give the new folder";
 
 Result<Pooling> pooling_mode(std::string_view mode) {
   if (mode == "mean" || mode == "pooling_mode_mean_tokens") return Pooling::kMean;
   if (mode == "cls" || mode == "pooling_mode_cls_token") return Pooling::kCls;
   if (mode == "max" || mode == "pooling_mode_max_tokens") return Pooling::kMax;
-  return not_supported("pooling", mode).expecting("mean, cls or max");
+  return not_supported("pooling", mode).expecting("mean, cls or max").advise(kExport);
 }
 
 // Either "pooling_mode": "mean", or one flag for each mode; where mean has no flag, that is the default.
@@ -67,11 +70,14 @@ Status read_pooling(const Json& config, Folder& out) {
     if (!m.key.starts_with("pooling_mode_")) continue;
     PERI_ASSIGN(const bool on, config.get_bool(m.key));
     if (!on) continue;
-    if (out.pooling != Pooling::kNone) return not_supported("pooling of several kinds at once, with", m.key);
+    if (out.pooling != Pooling::kNone)
+      return not_supported("pooling of several kinds at once, with", m.key).advise(kExport);
     PERI_ASSIGN(out.pooling, pooling_mode(m.key));
   }
   if (out.pooling == Pooling::kNone && config.find("pooling_mode_mean_tokens"))
-    return invalid("no pooling is set").expecting("one of the modes mean, cls and max");
+    return invalid("no pooling is set")
+        .expecting("one of the modes mean, cls and max")
+        .advise("set one of them true, as \"pooling_mode_mean_tokens\"");
   if (out.pooling == Pooling::kNone) out.pooling = Pooling::kMean;
   return Ok{};
 }
@@ -85,7 +91,7 @@ Status read_modules(const Json& modules, Folder& out) {
     PERI_ASSIGN(const std::string_view type, module.get_string("type"));
     PERI_ASSIGN(const std::string_view path, module.get_string("path"));
     const std::string_view kind = last_part(type);
-    if ((kind == "Transformer") != (i == 0)) return not_supported("order of modules, with", type);
+    if ((kind == "Transformer") != (i == 0)) return not_supported("order of modules, with", type).advise(kExport);
     if (kind == "Transformer") {
       if (!path.empty())
         return not_supported("transformer in a folder of its own,", path).advise("move its files beside modules.json");
@@ -97,7 +103,7 @@ Status read_modules(const Json& modules, Folder& out) {
     } else if (kind == "Normalize" && out.pooling != Pooling::kNone && !out.normalize) {
       out.normalize = true;
     } else {
-      return not_supported("module", type);
+      return not_supported("module", type).expecting("Transformer, Pooling and Normalize").advise(kExport);
     }
   }
   return Ok{};

@@ -48,11 +48,13 @@ Net::Value Net::weight(std::string_view name, std::vector<int64_t> dims) {
     fail(invalid("shape of the weight differs from config.json")
              .at_node(full)
              .expecting(shown(dims))
-             .but_found(shown(tensor->dims())));
+             .but_found(shown(tensor->dims()))
+             .advise("take config.json and the weights of one model"));
   } else if (tensor->dtype() != DType::kF32 && tensor->dtype() != DType::kF16 && tensor->dtype() != DType::kBF16) {
     fail(unsupported("weight of type %s", std::string(dtype_name(tensor->dtype())).c_str())
              .at_node(full)
-             .expecting("f32, f16 or bf16"));
+             .expecting("f32, f16 or bf16")
+             .advise("save the model in one of these types, as by model.float().save_pretrained(FOLDER)"));
   } else {
     const bool narrow = tensor->dtype() != DType::kF32;
     const Value v = graph_.add_constant(full, std::move(*tensor));
