@@ -27,8 +27,15 @@ std::string fixed_text(const std::map<std::string, std::string>& fixed) {
   return fixed.empty() ? "none" : out;
 }
 
+// Whether a type that is asked for is what a model of these values has anyway, as the lock has it that names none.
+bool is_own(DType asked, const std::string& locked, const std::vector<ir::Value*>& values) {
+  return locked.empty() && std::all_of(values.begin(), values.end(), [&](const ir::Value* v) {
+           return !is_float(v->type.dtype) || v->type.dtype == asked;
+         });
+}
+
 // Options as the lock has them; what the caller said otherwise is a contradiction.
-Status obey_lock(Options* o) {
+Status obey_lock(Options* o, const ir::Graph& graph) {
   const plan::Lock& lock = *o->lock;
   if (lock.builder != o->builder)
     return refused("the lock was made by another version")
@@ -48,7 +55,7 @@ Status obey_lock(Options* o) {
   if (!lock.dtype.empty()) {
     PERI_ASSIGN(locked, parse_dtype(lock.dtype));
   }
-  if (o->dtype != DType::kInvalid && o->dtype != locked)
+  if (o->dtype != DType::kInvalid && o->dtype != locked && !is_own(o->dtype, lock.dtype, graph.constants()))
     return refused("the lock was made for other types of weights")
         .expecting(lock.dtype.empty() ? "the model's own" : lock.dtype)
         .but_found(std::string(dtype_name(o->dtype)));
@@ -57,7 +64,9 @@ Status obey_lock(Options* o) {
   if (!lock.io_dtype.empty()) {
     PERI_ASSIGN(ports, parse_dtype(lock.io_dtype));
   }
-  if (o->io_dtype != DType::kInvalid && o->io_dtype != ports)
+  std::vector<ir::Value*> interface = graph.inputs;
+  interface.insert(interface.end(), graph.outputs.begin(), graph.outputs.end());
+  if (o->io_dtype != DType::kInvalid && o->io_dtype != ports && !is_own(o->io_dtype, lock.io_dtype, interface))
     return refused("the lock was made for other types of inputs and outputs")
         .expecting(lock.io_dtype.empty() ? "the model's own" : lock.io_dtype)
         .but_found(std::string(dtype_name(o->io_dtype)));
@@ -208,7 +217,7 @@ Status Compilation::State::begin(Options given, Imported model) {
   for (auto* dims : {&options.dims, &options.min_dims, &options.max_dims})
     PERI_TRY(to_own_names(imported.sections, dims));
   if (options.lock)
-    if (Status same = obey_lock(&options); !same.ok())
+    if (Status same = obey_lock(&options, imported.graph); !same.ok())
       return std::move(same).error().advise("ask for what the lock was made for, or build with --lock again");
   PERI_ASSIGN(backend, backend_for(options.backend, options.device));
   options.tune.executors = backend->executors;
