@@ -183,7 +183,7 @@ Status check_weights_usable(const Folder& out, const Json& config) {
                              : "quantised weights are not supported")
           .in_file(file)
           .at_node(key)
-          .advise("export the model to ONNX and give that file");
+          .advise("export the model to ONNX and put that file into the folder, as model.onnx");
   if (find(out.model_type)) return Ok{};
   std::string known;
   for (const Entry* e : entries()) known += (known.empty() ? "" : ", ") + std::string(e->model_type);
@@ -191,7 +191,7 @@ Status check_weights_usable(const Folder& out, const Json& config) {
       .in_file(file)
       .at_node("model_type")
       .expecting("one of " + known)
-      .advise("export the model to ONNX and give that file");
+      .advise("export the model to ONNX and put that file into the folder, as model.onnx");
 }
 
 Status read_config(Folder& out) {

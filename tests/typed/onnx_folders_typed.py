@@ -89,6 +89,10 @@ class Folders(Typed):
             self.assertIn(f"give the one that is meant, which then takes ids in place of texts: {folder.name}/{at}model.onnx", said)
             self.ends(0, "build", f"{folder.name}/{at}model.onnx", "-o", "t.engine", "--force", *QUICK)
 
+    def test_neither_weights_nor_a_file(self):
+        (self.folder_of("none") / "model.onnx").unlink()
+        self.assertIn("none: no weights in the folder: expected model.safetensors, model.safetensors.index.json or an .onnx file; ", self.ends(1, "build", "none", "-o", "t.engine"))
+
     def test_weights_come_first(self):
         """Unless they are of a kind that is not read."""
         folder = tiny_text_model(self.folder / "both")
@@ -101,7 +105,9 @@ class Folders(Typed):
             r = self.peri("build", folder, "-o", "t.engine", "--force", *QUICK)
             self.assertIn("the folder's weights are not read (", r.stderr.decode())
             (folder / "model.onnx").rename(folder / "hidden")
-            self.assertIn("config.json: '" + next(iter(change)) + "': ", self.ends(1, "build", folder, "-o", "t.engine", "--force"))
+            said = self.ends(1, "build", folder, "-o", "t.engine", "--force")
+            self.assertIn("config.json: '" + next(iter(change)) + "': ", said)
+            self.assertTrue(said.endswith("; export the model to ONNX and put that file into the folder, as model.onnx"), said)
             (folder / "hidden").rename(folder / "model.onnx")
 
     def test_its_files_are_not_overwritten(self):
