@@ -326,13 +326,18 @@ peri_error* peri_session_wait(peri_session* session);
 /* Inputs of a text model, made from texts by the tokenizer in its engine: one row per text, padded to the longest. `in`
  * (peri_engine_input_count tensors, struct_size set) is filled, to be passed to peri_session_run(); its memory belongs
  * to the session and is valid until the next call of this function or the end of the session. Errors: USAGE (a model
- * without a tokenizer, no text, counts), INVALID (not UTF-8). */
+ * without a tokenizer, no text, counts), INVALID (not UTF-8). A text ends at its first NUL; with lengths, in the second
+ * form, it may hold some. */
 peri_error* peri_session_texts(peri_session* session, const char* const* texts, size_t count, peri_tensor* in,
                                size_t in_count);
+peri_error* peri_session_texts_of(peri_session* session, const peri_string* texts, size_t count, peri_tensor* in,
+                                  size_t in_count);
 /* Runs texts through a text model: `out` receives the output for whole texts (the embedding), one row per text. Its
  * data is NULL or memory of the caller, as in peri_session_run(). Errors: those of peri_session_texts() and
- * peri_session_run(), UNSUPPORTED (the model has no such output). */
+ * peri_session_run(), UNSUPPORTED (the model has no such output). The second form is that of peri_session_texts_of().
+ */
 peri_error* peri_session_embed(peri_session* session, const char* const* texts, size_t count, peri_tensor* out);
+peri_error* peri_session_embed_of(peri_session* session, const peri_string* texts, size_t count, peri_tensor* out);
 
 /* ---- DLPack ---------------------------------------------------------------------------------------------------- */
 /* The exchange format of array libraries (dmlc/dlpack). <peri/dlpack.h> declares its structs if no other header does.

@@ -33,18 +33,6 @@ Result<std::string> json_of(F call) {
   const std::unique_ptr<peri_report, void (*)(peri_report*)> report(raw, peri_report_free);
   return std::string(peri_report_json(raw));
 }
-
-// Texts as C has them; one that holds a NUL would end there.
-inline std::optional<Error> raw_texts(std::span<const std::string> texts, std::vector<const char*>* out) {
-  for (const std::string& text : texts) {
-    if (text.find('\0') != std::string::npos) {
-      const std::string why = "text " + std::to_string(out->size()) + " holds a NUL";
-      return Error{PERI_ERROR_USAGE, why, why, {}, {}, {}, {}, {}};
-    }
-    out->push_back(text.c_str());
-  }
-  return std::nullopt;
-}
 }  // namespace detail
 
 class Engine {
@@ -294,10 +282,9 @@ class Session {
   // Inputs of a text model, made from texts by its tokenizer; valid until the next call or the end of the session.
   Result<std::vector<View>> inputs_of(std::span<const std::string> texts) {
     return detail::guarded([&]() -> Result<std::vector<View>> {
-      std::vector<const char*> raw;
-      if (std::optional<Error> e = detail::raw_texts(texts, &raw)) return std::move(*e);
+      const std::vector<peri_string> raw = strings_of(texts);
       std::vector<peri_tensor> in(input_count_, detail::raw_of({}));
-      if (peri_error* e = peri_session_texts(raw_.get(), raw.data(), raw.size(), in.data(), in.size()))
+      if (peri_error* e = peri_session_texts_of(raw_.get(), raw.data(), raw.size(), in.data(), in.size()))
         return detail::take(e);
       std::vector<View> made;
       for (const peri_tensor& t : in) made.push_back(view_of(t));
@@ -308,10 +295,9 @@ class Session {
   // The output of a text model for texts, one row each, in memory of the session until the next run, or in `out`.
   Result<View> embed(std::span<const std::string> texts, const View& out = {}) {
     return detail::guarded([&]() -> Result<View> {
-      std::vector<const char*> raw;
-      if (std::optional<Error> e = detail::raw_texts(texts, &raw)) return std::move(*e);
+      const std::vector<peri_string> raw = strings_of(texts);
       peri_tensor t = detail::raw_of(out);
-      if (peri_error* e = peri_session_embed(raw_.get(), raw.data(), raw.size(), &t)) return detail::take(e);
+      if (peri_error* e = peri_session_embed_of(raw_.get(), raw.data(), raw.size(), &t)) return detail::take(e);
       return view_of(t);
     });
   }

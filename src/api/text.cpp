@@ -6,13 +6,30 @@
 namespace peri::api {
 namespace {
 
-// Inputs of the texts, kept in the session.
-Status take_texts(peri_session* s, const char* const* texts, size_t count) {
-  std::vector<std::string> words;
+using Words = std::vector<std::string>;
+
+Result<Words> words_of(const char* const* texts, size_t count) {
+  Words words;
   for (size_t k = 0; k < count; ++k) {
     if (!texts || !texts[k]) return usage("text %zu is NULL", k);
     words.emplace_back(texts[k]);
   }
+  return words;
+}
+Result<Words> words_of(const peri_string* texts, size_t count) {
+  Words words;
+  for (size_t k = 0; k < count; ++k) {
+    if (!texts || (!texts[k].data && texts[k].bytes)) return usage("text %zu is NULL", k);
+    if (texts[k].bytes > std::string().max_size()) return usage("text %zu has %zu bytes", k, texts[k].bytes);
+    words.emplace_back(texts[k].data ? texts[k].data : "", texts[k].bytes);
+  }
+  return words;
+}
+
+// Inputs of the texts, kept in the session.
+Status take_texts(peri_session* s, const Result<Words>& given) {
+  if (!given.ok()) return Error(given.error());
+  const Words& words = *given;
   if (words.empty()) return usage("no text to make inputs of");
   const plan::Program& program = s->engine->program();
   if (!s->tokenizer) {
@@ -28,22 +45,22 @@ peri_tensor described(const Tensor& t) {
           t.dims().size(),     const_cast<void*>(t.data()),        t.bytes().size(), 0};
 }
 
-Status texts_to_inputs(peri_session* s, const char* const* texts, size_t count, peri_tensor* in, size_t in_count) {
+Status texts_to_inputs(peri_session* s, const Result<Words>& texts, peri_tensor* in, size_t in_count) {
   const size_t inputs = s->engine->program().inputs.size();
   if (in_count != inputs)
     return usage("texts for another number of inputs")
         .expecting(std::to_string(inputs))
         .but_found(std::to_string(in_count));
   PERI_ASSIGN(const TensorArray filled, TensorArray::of(in, in_count));
-  PERI_TRY(take_texts(s, texts, count));
+  PERI_TRY(take_texts(s, texts));
   for (size_t k = 0; k < in_count; ++k) filled.set(k, described(s->texts[k]));
   return Ok{};
 }
 
 // The caller's tensor becomes the output that answers a text; the others are memory of the session.
-Status embed(peri_session* s, const char* const* texts, size_t count, peri_tensor* out) {
+Status embed(peri_session* s, const Result<Words>& texts, peri_tensor* out) {
   PERI_ASSIGN(const TensorArray asked, TensorArray::of(out, 1));
-  PERI_TRY(take_texts(s, texts, count));
+  PERI_TRY(take_texts(s, texts));
   const plan::Program& program = s->engine->program();
   PERI_ASSIGN(const size_t answer, s->tokenizer->answer(program));
   std::vector<peri_tensor> in, outputs(program.outputs.size());
@@ -57,21 +74,41 @@ Status embed(peri_session* s, const char* const* texts, size_t count, peri_tenso
   asked.set(0, outputs[answer]);
   return Ok{};
 }
+
+template <class Text>
+peri_error* texts_into(const char* name, peri_session* session, const Text* texts, size_t count, peri_tensor* in,
+                       size_t in_count) {
+  return guarded([&]() -> Status {
+    if (!session) return usage("%s needs a session", name);
+    return alone(session, [&] { return texts_to_inputs(session, words_of(texts, count), in, in_count); });
+  });
+}
+template <class Text>
+peri_error* embedding_of(const char* name, peri_session* session, const Text* texts, size_t count, peri_tensor* out) {
+  return guarded([&]() -> Status {
+    if (!session || !out) return usage("%s needs a session and a place for the answer", name);
+    return alone(session, [&] { return embed(session, words_of(texts, count), out); });
+  });
+}
 }  // namespace
 }  // namespace peri::api
 
 extern "C" peri_error* peri_session_texts(peri_session* session, const char* const* texts, size_t count,
                                           peri_tensor* in, size_t in_count) {
-  return peri::api::guarded([&]() -> peri::Status {
-    if (!session) return peri::usage("peri_session_texts needs a session");
-    return peri::api::alone(session, [&] { return peri::api::texts_to_inputs(session, texts, count, in, in_count); });
-  });
+  return peri::api::texts_into("peri_session_texts", session, texts, count, in, in_count);
+}
+
+extern "C" peri_error* peri_session_texts_of(peri_session* session, const peri_string* texts, size_t count,
+                                             peri_tensor* in, size_t in_count) {
+  return peri::api::texts_into("peri_session_texts_of", session, texts, count, in, in_count);
 }
 
 extern "C" peri_error* peri_session_embed(peri_session* session, const char* const* texts, size_t count,
                                           peri_tensor* out) {
-  return peri::api::guarded([&]() -> peri::Status {
-    if (!session || !out) return peri::usage("peri_session_embed needs a session and a place for the answer");
-    return peri::api::alone(session, [&] { return peri::api::embed(session, texts, count, out); });
-  });
+  return peri::api::embedding_of("peri_session_embed", session, texts, count, out);
+}
+
+extern "C" peri_error* peri_session_embed_of(peri_session* session, const peri_string* texts, size_t count,
+                                             peri_tensor* out) {
+  return peri::api::embedding_of("peri_session_embed_of", session, texts, count, out);
 }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/dim_division.hpp"
 #include "base/dim_terms.hpp"
 
 namespace peri {
@@ -330,8 +331,9 @@ Result<int64_t> Dim::eval(const DimBinding& binding) const {
         PERI_ASSIGN(const int64_t x, a->a.eval(binding));
         PERI_ASSIGN(const int64_t y, a->b.eval(binding));
         const bool divides = a->kind == AtomKind::kFloorDiv || a->kind == AtomKind::kMod;
-        if (divides && (y == 0 || x == std::numeric_limits<int64_t>::min()))
-          return invalid("division by zero in size '%s'", a->text.c_str());
+        if (divides && y == 0) return *division_by_zero(*this, binding);
+        if (divides && x == std::numeric_limits<int64_t>::min())
+          return invalid("size '%s' overflows 64 bits", a->text.c_str());
         if (a->kind == AtomKind::kFloorDiv) v = floordiv_int(x, y);
         if (a->kind == AtomKind::kMod) v = x % y + (x % y != 0 && (x < 0) != (y < 0) ? y : 0);
         if (a->kind == AtomKind::kMax) v = std::max(x, y);

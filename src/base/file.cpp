@@ -102,32 +102,17 @@ Result<std::vector<std::string>> components(std::string_view relative, const std
   return out;
 }
 
-// The target of a link that hub caches make for a file `depth` components deep, or empty if it is anything else.
-std::string hub_target(int folder, const std::string& path, size_t depth) {
-  char buffer[4096];
-  const ssize_t n = ::readlinkat(folder, path.c_str(), buffer, sizeof buffer);
-  if (n <= 0 || static_cast<size_t>(n) == sizeof buffer) return {};
-  std::string_view target(buffer, static_cast<size_t>(n));
-  for (size_t i = 1; i < depth; ++i) {
-    if (target.substr(0, 3) != "../") return {};
-    target.remove_prefix(3);
-  }
-  constexpr std::string_view kBlobs = "../../blobs/";
-  if (target.substr(0, kBlobs.size()) != kBlobs) return {};
-  const std::string_view hash = target.substr(kBlobs.size());
-  const bool hex = !hash.empty() && hash.find_first_not_of("0123456789abcdef") == hash.npos;
-  return hex ? std::string(target) : std::string();
-}
-
 // A descriptor, or minus the error: nothing that runs between may change it.
 int descriptor_or_error(long fd) { return static_cast<int>(fd >= 0 ? fd : -errno); }
 
+constexpr int kFolderFlags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+
 // Walks one component at a time without following any link (-ELOOP: there is one).
-int open_walking(int folder, const std::vector<std::string>& parts) {
+int open_walking(int folder, const std::vector<std::string>& parts, int flags) {
   Fd held;
   int at = folder;
-  for (size_t i = 0; i + 1 < parts.size(); ++i) {
-    Fd next(::openat(at, parts[i].c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  for (size_t i = 0; i + (flags == kFolderFlags ? 0 : 1) < parts.size(); ++i) {
+    Fd next(::openat(at, parts[i].c_str(), kFolderFlags | O_NOFOLLOW));
     if (!next.valid()) {
       if (errno == ENOTDIR) {  // O_DIRECTORY hides that it is a link
         struct stat st;
@@ -139,12 +124,15 @@ int open_walking(int folder, const std::vector<std::string>& parts) {
     held = std::move(next);
     at = held.get();
   }
-  return descriptor_or_error(::openat(at, parts.back().c_str(), kReadFlags | O_NOFOLLOW));
+  return flags == kFolderFlags ? held.release()
+                               : descriptor_or_error(::openat(at, parts.back().c_str(), flags | O_NOFOLLOW));
 }
 
-int open_strictly(int folder, const std::string& path, const std::vector<std::string>& parts) {
+int open_strictly(int folder, const std::vector<std::string>& parts, int flags) {
+  std::string path;
+  for (const std::string& part : parts) path += (path.empty() ? "" : "/") + part;
   struct open_how how = {};
-  how.flags = kReadFlags;
+  how.flags = static_cast<uint64_t>(flags);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
   for (int tries = 0; tries < 8; ++tries) {  // EAGAIN: the tree changed during the walk
     const int fd = descriptor_or_error(::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how));
@@ -152,7 +140,28 @@ int open_strictly(int folder, const std::string& path, const std::vector<std::st
     if (fd == -ENOSYS || fd == -EPERM) break;
     if (fd != -EAGAIN && fd != -EINTR) return fd;
   }
-  return open_walking(folder, parts);
+  return open_walking(folder, parts, flags);
+}
+
+// The file itself may be a link, as hub caches have them; no folder on the way to it is one.
+Result<Fd> open_behind_link(int folder, std::vector<std::string> parts, const std::string& shown) {
+  const std::string name = std::move(parts.back());
+  parts.pop_back();
+  Fd held;
+  if (!parts.empty()) {
+    const int opened = open_strictly(folder, parts, kFolderFlags);
+    if (opened == -ELOOP || opened == -EXDEV) return escapes(shown, "it goes through a symlink");
+    errno = std::max(-opened, 0);
+    if (opened < 0) return cannot_open(shown);
+    held = Fd(opened);
+    folder = held.get();
+  }
+  struct stat st;
+  if (::fstatat(folder, name.c_str(), &st, 0) != 0) return cannot_open(shown);
+  PERI_TRY(require_regular(st, shown));
+  Fd fd(::openat(folder, name.c_str(), kReadFlags));
+  if (!fd.valid()) return cannot_open(shown);
+  return checked(std::move(fd), shown);
 }
 
 }  // namespace
@@ -171,32 +180,16 @@ Result<Fd> open_file(const std::string& path) {
 Result<Fd> open_beneath(const std::string& dir, std::string_view relative, Links links) {
   const std::string shown = dir + "/" + std::string(relative.substr(0, 300));
   PERI_ASSIGN(const std::vector<std::string> parts, components(relative, shown));
-  std::string path;
-  for (const std::string& part : parts) path += (path.empty() ? "" : "/") + part;
-  Fd folder(::open(dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Fd folder(::open(dir.c_str(), kFolderFlags));
   if (!folder.valid()) return os_error("open the folder", dir);
-  struct stat st;
-  if (links == Links::kHubCache && parts.size() == 1) {
-    if (::fstatat(folder.get(), path.c_str(), &st, 0) != 0) return cannot_open(shown);
-    PERI_TRY(require_regular(st, shown));
-    Fd fd(::openat(folder.get(), path.c_str(), kReadFlags));
-    if (!fd.valid()) return cannot_open(shown);
-    return checked(std::move(fd), shown);
-  }
-  const int opened = open_strictly(folder.get(), path, parts);
-  Fd fd(std::max(opened, -1));
-  if (opened == -ELOOP || opened == -EXDEV) {
-    if (links == Links::kHubCache)
-      if (const std::string target = hub_target(folder.get(), path, parts.size()); !target.empty())
-        fd = Fd(::openat(folder.get(), target.c_str(), kReadFlags | O_NOFOLLOW));
-    if (!fd.valid()) return escapes(shown, "it is, or goes through, a symlink");
-  } else if (opened == -ENXIO) {  // a socket, or a FIFO opened for the other end
+  if (links == Links::kHubCache) return open_behind_link(folder.get(), parts, shown);
+  const int opened = open_strictly(folder.get(), parts, kReadFlags);
+  if (opened == -ELOOP || opened == -EXDEV) return escapes(shown, "it is, or goes through, a symlink");
+  if (opened == -ENXIO)  // a socket, or a FIFO opened for the other end
     return invalid("not a file").in_file(shown).expecting("a regular file").but_found("a socket or device");
-  } else if (opened < 0) {
-    errno = -opened;
-    return cannot_open(shown);
-  }
-  return checked(std::move(fd), shown);
+  errno = std::max(-opened, 0);
+  if (opened < 0) return cannot_open(shown);
+  return checked(Fd(opened), shown);
 }
 
 Result<uint64_t> file_size(const Fd& fd, std::string_view name) {

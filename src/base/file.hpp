@@ -39,7 +39,7 @@ Result<Fd> open_file(const std::string& path);
 
 enum class Links {
   kNone,      // no component below `dir` may be a symlink
-  kHubCache,  // a file directly in `dir` may be one; a deeper file only as hub caches link it: (../)+blobs/<hex digits>
+  kHubCache,  // the file itself may be one, as in hub caches, wherever it leads; no folder on the way to it may be
 };
 
 // Opens the regular file `relative` below the folder `dir`, where `relative` comes from an untrusted file. Absolute

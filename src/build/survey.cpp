@@ -16,11 +16,13 @@
 #include "lower/region.hpp"
 #include "ops/entry.hpp"
 #include "plan/memory.hpp"
+#include "text/pipeline.hpp"
 
 namespace peri::build {
 
 namespace {
 constexpr int64_t kMaxTried = 50000;  // nodes of a model that is lowered for its estimates
+constexpr const char* kFolderKind = "hugging face folder";
 
 void add_symbols(Survey* f) {
   for (const onnx::PortInfo& p : f->inputs)
@@ -29,34 +31,38 @@ void add_symbols(Survey* f) {
         f->symbols[(*p.type.shape)[axis].symbol_name()].push_back(p.name + "." + std::to_string(axis));
 }
 
-Result<Survey> read(const Request& request) {
-  const std::string& path = request.model;
+Result<Survey> read_onnx(const Request& request, const std::string& file) {
   Survey f;
-  f.path = path;
-  if (!hf::is_folder(path)) {
-    if (std::optional<Error> other = compile::other_file(path)) return std::move(*other);
-    PERI_ASSIGN(const compile::Options options, options_of(request));
-    PERI_ASSIGN(onnx::ImportReport r,
-                onnx::survey_model(path, compile::declared_with({options.dims, options.at_hand})));
-    f.kind = "onnx";
-    f.file_bytes = r.file_bytes;
-    f.inputs = std::move(r.inputs);
-    std::erase_if(f.inputs, [&](const onnx::PortInfo& p) { return request.fixed.contains(p.name); });
-    f.outputs = std::move(r.outputs);
-    f.ops = std::move(r.ops);
-    f.nodes = r.node_count;
-    f.weights = r.weight_count;
-    f.notes = std::move(r.notes);
-    f.origin = "IR " + std::to_string(r.ir_version);
-    for (const auto& [domain, version] : r.opsets)
-      f.origin += ", opset " + (domain.empty() ? "" : domain + " ") + std::to_string(version);
-    if (!r.producer.empty())
-      f.origin += ", by " + r.producer + (r.producer_version.empty() ? "" : " " + r.producer_version);
+  PERI_ASSIGN(const compile::Options options, options_of(request));
+  PERI_ASSIGN(onnx::ImportReport r, onnx::survey_model(file, compile::declared_with({options.dims, options.at_hand})));
+  f.kind = "onnx";
+  f.file_bytes = r.file_bytes;
+  f.inputs = std::move(r.inputs);
+  std::erase_if(f.inputs, [&](const onnx::PortInfo& p) { return request.fixed.contains(p.name); });
+  f.outputs = std::move(r.outputs);
+  f.ops = std::move(r.ops);
+  f.nodes = r.node_count;
+  f.weights = r.weight_count;
+  f.notes = std::move(r.notes);
+  f.origin = "IR " + std::to_string(r.ir_version);
+  for (const auto& [domain, version] : r.opsets)
+    f.origin += ", opset " + (domain.empty() ? "" : domain + " ") + std::to_string(version);
+  if (!r.producer.empty())
+    f.origin += ", by " + r.producer + (r.producer_version.empty() ? "" : " " + r.producer_version);
+  return f;
+}
+
+Result<Survey> read_folder(const Request& request, hf::Folder folder) {
+  if (!folder.onnx.empty()) {
+    PERI_ASSIGN(Survey f, read_onnx(request, folder.onnx));
+    f.kind = kFolderKind;
+    f.origin = folder.model_type + ", in " + folder.onnx + " (" + f.origin + ")";
     return f;
   }
-  PERI_ASSIGN(hf::ImportedFolder m, hf::import_folder(path));
-  f.kind = "hugging face folder";
-  f.origin = m.folder.model_type + (m.tokenizer ? ", with its tokenizer" : ", no tokenizer");
+  Survey f;
+  PERI_ASSIGN(hf::ImportedFolder m, hf::import_weights(std::move(folder)));
+  f.kind = kFolderKind;
+  f.origin = m.folder.model_type;
   if (m.folder.pooling != hf::Pooling::kNone)
     f.origin += ", pooling " + std::string(hf::pooling_name(m.folder.pooling));
   for (const ir::Value* v : m.graph.inputs) f.inputs.push_back({v->name, v->type});
@@ -73,6 +79,21 @@ Result<Survey> read(const Request& request) {
   }
   f.nodes = static_cast<int64_t>(m.graph.nodes.size());
   f.notes = std::move(m.notes);
+  return f;
+}
+
+Result<Survey> read(const Request& request) {
+  const std::string& path = request.model;
+  const auto read_any = [&]() -> Result<Survey> {
+    if (hf::is_folder(path)) {
+      PERI_ASSIGN(hf::Folder folder, hf::read_folder(path));
+      return read_folder(request, std::move(folder));
+    }
+    if (std::optional<Error> other = compile::other_file(path)) return std::move(*other);
+    return read_onnx(request, path);
+  };
+  PERI_ASSIGN(Survey f, read_any());
+  f.path = path;
   return f;
 }
 
@@ -146,10 +167,11 @@ void join_same(const std::vector<plan::Section>& sections, Survey* f) {
   add_symbols(f);
 }
 
-// Outputs of which the model declares no tensor, such as maps of scores or a sequence, are those that the graph makes.
+// Outputs of which the model declares no tensor, such as maps of scores or a sequence, are those that the graph makes;
+// a folder's pooling adds one.
 void take_outputs(const std::vector<plan::Port>& outputs, Survey* f) {
-  if (std::none_of(f->outputs.begin(), f->outputs.end(),
-                   [](const onnx::PortInfo& p) { return p.type.dtype == DType::kInvalid; }))
+  if (f->kind != kFolderKind && std::none_of(f->outputs.begin(), f->outputs.end(),
+                                             [](const onnx::PortInfo& p) { return p.type.dtype == DType::kInvalid; }))
     return;
   f->outputs.clear();
   for (const plan::Port& port : outputs) f->outputs.push_back({port.name, {port.dtype, port.shape}});
@@ -168,6 +190,8 @@ Status try_lowering(const Request& request, Survey* f) {
   f->lowered = true;
   for (const std::string& note : compilation->notes())
     if (std::find(f->notes.begin(), f->notes.end(), note) == f->notes.end()) f->notes.push_back(note);
+  if (f->kind == kFolderKind)
+    f->origin += compiled->program.section(text::kTokenizerSection) ? ", with its tokenizer" : ", no tokenizer";
   take_outputs(compiled->program.outputs, f);
   join_same(compiled->program.sections, f);
   mark_from_zero(compiled->program.inputs, f);

@@ -6,7 +6,9 @@
 #include <filesystem>
 
 #include "base/plural.hpp"
+#include "compile/other_files.hpp"
 #include "hf/import.hpp"
+#include "hf/texts.hpp"
 #include "onnx/import.hpp"
 
 namespace peri::build {
@@ -80,6 +82,7 @@ Status check_takes_texts(const std::string& model) {
   std::error_code unknown;
   if (!std::filesystem::exists(model, unknown)) return Ok{};  // whoever opens it says that
   if (!hf::is_folder(model)) {
+    if (std::optional<Error> other = compile::other_file(model)) return std::move(*other);
     const auto survey = onnx::survey_model(model);
     const auto strings = [](const onnx::PortInfo& p) { return p.type.dtype == DType::kString; };
     if (!survey.ok() || std::ranges::any_of(survey->inputs, strings)) return Ok{};  // the build says what is wrong
@@ -92,6 +95,13 @@ Status check_takes_texts(const std::string& model) {
         .expecting(unread->expected)
         .advise(unread->remedy);
   if (folder.tokenizer.empty()) return no_tokenizer().in_file(model);
+  if (!folder.onnx.empty())
+    if (const auto survey = onnx::survey_model(folder.onnx); survey.ok())
+      for (const onnx::PortInfo& p : survey->inputs)
+        if (const auto why = hf::unfit_for_texts(p.name, p.type))
+          return usage("this model takes no texts, as %s", why->c_str())
+              .in_file(folder.onnx)
+              .advise("give its inputs as tensors");
   const auto tokenizer = text::Tokenizer::from_json(folder.tokenizer);
   if (tokenizer.ok() || tokenizer.error().kind != ErrorKind::kUnsupported) return Ok{};  // the import tells the rest
   Error why = tokenizer.error();

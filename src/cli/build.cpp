@@ -74,6 +74,8 @@ Result<Outcome> run(const Arguments& arguments) {
     if (arguments.has("--locked") && arguments.has(flag))
       return usage("%s is for tuning, and --locked takes every choice from the lock file", flag)
           .advise("leave one of them out");
+  if (arguments.has("--locked") && arguments.has("--no-tune"))
+    say("note: --no-tune changes nothing: --locked takes every choice from the lock file, and measures nothing");
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(build::Request request, build_request(arguments, arguments.positional[0], &progress));
   request.engine_path = path;

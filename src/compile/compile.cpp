@@ -10,66 +10,15 @@
 #include "compile/build_sizes.hpp"
 #include "compile/interface_types.hpp"
 #include "compile/locks.hpp"
-#include "compile/other_files.hpp"
 #include "compile/own_names.hpp"
-#include "compile/pinned.hpp"
 #include "device/target.hpp"
 #include "exec/entry.hpp"
-#include "hf/foreign.hpp"
-#include "hf/import.hpp"
 #include "kernels/weights/narrow.hpp"
-#include "onnx/import.hpp"
 #include "passes/pipeline.hpp"
 #include "plan/chip.hpp"
-#include "plan/class_names.hpp"
 #include "plan/identity.hpp"
-#include "text/pipeline.hpp"
 
 namespace peri::compile {
-
-namespace {
-Result<Imported> import_hf(const std::string& folder) {
-  Imported out;
-  PERI_ASSIGN(hf::ImportedFolder model, hf::import_folder(folder));
-  out.graph = std::move(model.graph);
-  out.notes = std::move(model.notes);
-  out.check_files = [weights = model.weights] { return weights->check(); };
-  out.sections.push_back({std::string(plan::kFolderSection), "huggingface"});
-  if (model.tokenizer) {
-    out.sections.push_back({std::string(text::kTokenizerSection), std::move(model.folder.tokenizer)});
-    out.sections.push_back({std::string(text::kPipelineSection), std::move(model.pipeline)});
-  }
-  return out;
-}
-}  // namespace
-
-Result<Imported> import_any(const std::string& model, const std::map<std::string, std::string>& fixed,
-                            const ImportSizes& sizes) {
-  if (hf::is_folder(model) && !fixed.empty())
-    return usage("--fix is for ONNX models: a Hugging Face folder has no input to fix").in_file(model);
-  if (hf::is_folder(model)) return import_hf(model);
-  if (std::optional<Error> foreign = hf::foreign_name(model)) return std::move(*foreign).in_file(model);
-  if (std::optional<Error> other = other_file(model)) return std::move(*other);
-  Imported out;
-  Pinned pinned;
-  PERI_ASSIGN(onnx::ImportedModel imported, import_pinned(model, fixed, sizes, &pinned));
-  out.graph = std::move(imported.graph);
-  out.notes = std::move(imported.report.notes);
-  if (!pinned.sizes.empty() || !pinned.also.empty())
-    out.sections.push_back({std::string(plan::kPinnedSection), pinned_text(pinned)});
-  if (!pinned.sizes.empty()) out.notes.push_back(fixed_note(pinned.sizes));
-  if (!imported.same.empty()) out.sections.push_back({std::string(kSameSection), same_text(imported.same)});
-  std::string lines;
-  for (const auto& [name, value] : fixed) lines += name + "=" + value + "\n";
-  if (!fixed.empty()) out.sections.push_back({std::string(kFixedSection), lines});
-  if (std::string text = plan::class_names_text(imported.report.class_names); !text.empty())
-    out.sections.push_back({std::string(plan::kClassNamesSection), std::move(text)});
-  out.check_files = [files = std::move(imported.files)]() -> Status {
-    for (const auto& file : files) PERI_TRY(file->check());
-    return Ok{};
-  };
-  return out;
-}
 
 namespace {
 std::string fixed_text(const std::map<std::string, std::string>& fixed) {
@@ -78,8 +27,15 @@ std::string fixed_text(const std::map<std::string, std::string>& fixed) {
   return fixed.empty() ? "none" : out;
 }
 
+// Whether a type that is asked for is what a model of these values has anyway, as the lock has it that names none.
+bool is_own(DType asked, const std::string& locked, const std::vector<ir::Value*>& values) {
+  return locked.empty() && std::all_of(values.begin(), values.end(), [&](const ir::Value* v) {
+           return !is_float(v->type.dtype) || v->type.dtype == asked;
+         });
+}
+
 // Options as the lock has them; what the caller said otherwise is a contradiction.
-Status obey_lock(Options* o) {
+Status obey_lock(Options* o, const ir::Graph& graph) {
   const plan::Lock& lock = *o->lock;
   if (lock.builder != o->builder)
     return refused("the lock was made by another version")
@@ -99,7 +55,7 @@ Status obey_lock(Options* o) {
   if (!lock.dtype.empty()) {
     PERI_ASSIGN(locked, parse_dtype(lock.dtype));
   }
-  if (o->dtype != DType::kInvalid && o->dtype != locked)
+  if (o->dtype != DType::kInvalid && o->dtype != locked && !is_own(o->dtype, lock.dtype, graph.constants()))
     return refused("the lock was made for other types of weights")
         .expecting(lock.dtype.empty() ? "the model's own" : lock.dtype)
         .but_found(std::string(dtype_name(o->dtype)));
@@ -108,7 +64,9 @@ Status obey_lock(Options* o) {
   if (!lock.io_dtype.empty()) {
     PERI_ASSIGN(ports, parse_dtype(lock.io_dtype));
   }
-  if (o->io_dtype != DType::kInvalid && o->io_dtype != ports)
+  std::vector<ir::Value*> interface = graph.inputs;
+  interface.insert(interface.end(), graph.outputs.begin(), graph.outputs.end());
+  if (o->io_dtype != DType::kInvalid && o->io_dtype != ports && !is_own(o->io_dtype, lock.io_dtype, interface))
     return refused("the lock was made for other types of inputs and outputs")
         .expecting(lock.io_dtype.empty() ? "the model's own" : lock.io_dtype)
         .but_found(std::string(dtype_name(o->io_dtype)));
@@ -259,7 +217,7 @@ Status Compilation::State::begin(Options given, Imported model) {
   for (auto* dims : {&options.dims, &options.min_dims, &options.max_dims})
     PERI_TRY(to_own_names(imported.sections, dims));
   if (options.lock)
-    if (Status same = obey_lock(&options); !same.ok())
+    if (Status same = obey_lock(&options, imported.graph); !same.ok())
       return std::move(same).error().advise("ask for what the lock was made for, or build with --lock again");
   PERI_ASSIGN(backend, backend_for(options.backend, options.device));
   options.tune.executors = backend->executors;

@@ -113,7 +113,8 @@ Status finish_outputs(Net& net, const Folder& folder, int64_t hidden, Net::Value
       return invalid("width of the pooling differs from the model's")
           .in_file(folder.path + "/modules.json")
           .expecting(std::to_string(hidden))
-          .but_found(std::to_string(folder.pooling_width));
+          .but_found(std::to_string(folder.pooling_width))
+          .advise("take the pooling's config.json of this model");
     net.output(pool(net, folder, tokens, mask), "embedding");
   }
   net.output(tokens, "last_hidden_state");

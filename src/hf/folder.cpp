@@ -1,13 +1,14 @@
 // Reading the JSON files of a model folder.
 #include "hf/folder.hpp"
 
-#include <filesystem>
 #include <span>
 
 #include "base/file.hpp"
 #include "base/path.hpp"
 #include "base/utf8.hpp"
+#include "hf/entry.hpp"
 #include "hf/foreign.hpp"
+#include "hf/onnx_file.hpp"
 
 namespace peri::hf {
 
@@ -16,7 +17,6 @@ namespace {
 constexpr size_t kMaxConfigBytes = size_t{4} << 20;
 constexpr size_t kMaxTokenizerBytes = size_t{64} << 20;
 constexpr int64_t kMaxSequence = 1 << 20;
-constexpr int64_t kMaxListed = 10000;  // files of a folder
 
 Result<std::string> read_text(const std::string& folder, const std::string& name, size_t max_bytes) {
   PERI_ASSIGN(const Fd fd, open_beneath(folder, name, Links::kHubCache));
@@ -40,14 +40,17 @@ std::string_view last_part(std::string_view type) {
 }
 
 Error not_supported(const char* what, std::string_view name) {
-  return unsupported("%s \"%s\" is not supported", what, std::string(name.substr(0, 100)).c_str());
+  return unsupported("%s \"%s\" is not supported", what, printable(name.substr(0, 100)).c_str());
 }
+
+constexpr const char* kExport =
+    "export the model to ONNX, which then has its modules, as optimum does, and give the new folder";
 
 Result<Pooling> pooling_mode(std::string_view mode) {
   if (mode == "mean" || mode == "pooling_mode_mean_tokens") return Pooling::kMean;
   if (mode == "cls" || mode == "pooling_mode_cls_token") return Pooling::kCls;
   if (mode == "max" || mode == "pooling_mode_max_tokens") return Pooling::kMax;
-  return not_supported("pooling", mode).expecting("mean, cls or max");
+  return not_supported("pooling", mode).expecting("mean, cls or max").advise(kExport);
 }
 
 // Either "pooling_mode": "mean", or one flag for each mode; where mean has no flag, that is the default.
@@ -67,11 +70,14 @@ Status read_pooling(const Json& config, Folder& out) {
     if (!m.key.starts_with("pooling_mode_")) continue;
     PERI_ASSIGN(const bool on, config.get_bool(m.key));
     if (!on) continue;
-    if (out.pooling != Pooling::kNone) return not_supported("pooling of several kinds at once, with", m.key);
+    if (out.pooling != Pooling::kNone)
+      return not_supported("pooling of several kinds at once, with", m.key).advise(kExport);
     PERI_ASSIGN(out.pooling, pooling_mode(m.key));
   }
   if (out.pooling == Pooling::kNone && config.find("pooling_mode_mean_tokens"))
-    return invalid("no pooling is set").expecting("one of the modes mean, cls and max");
+    return invalid("no pooling is set")
+        .expecting("one of the modes mean, cls and max")
+        .advise("set one of them true, as \"pooling_mode_mean_tokens\"");
   if (out.pooling == Pooling::kNone) out.pooling = Pooling::kMean;
   return Ok{};
 }
@@ -85,7 +91,7 @@ Status read_modules(const Json& modules, Folder& out) {
     PERI_ASSIGN(const std::string_view type, module.get_string("type"));
     PERI_ASSIGN(const std::string_view path, module.get_string("path"));
     const std::string_view kind = last_part(type);
-    if ((kind == "Transformer") != (i == 0)) return not_supported("order of modules, with", type);
+    if ((kind == "Transformer") != (i == 0)) return not_supported("order of modules, with", type).advise(kExport);
     if (kind == "Transformer") {
       if (!path.empty())
         return not_supported("transformer in a folder of its own,", path).advise("move its files beside modules.json");
@@ -97,24 +103,10 @@ Status read_modules(const Json& modules, Folder& out) {
     } else if (kind == "Normalize" && out.pooling != Pooling::kNone && !out.normalize) {
       out.normalize = true;
     } else {
-      return not_supported("module", type);
+      return not_supported("module", type).expecting("Transformer, Pooling and Normalize").advise(kExport);
     }
   }
   return Ok{};
-}
-
-// The one .onnx file of a folder; "": there is none, or more than one.
-std::string onnx_file_in(const std::string& folder) {
-  std::string out;
-  std::error_code failed;
-  int64_t seen = 0;
-  for (std::filesystem::directory_iterator at(folder, failed);
-       !failed && at != std::filesystem::directory_iterator() && ++seen < kMaxListed; at.increment(failed)) {
-    if (at->path().extension() != ".onnx") continue;
-    if (!out.empty()) return "";
-    out = at->path().string();
-  }
-  return out;
 }
 
 // Of the files' names, sentence-transformers reads the first that is there.
@@ -181,17 +173,9 @@ Status read_prompts(const Json& config, Folder& out) {
       .but_found(printable(key.substr(0, 60)));
 }
 
-Status read_config(Folder& out) {
-  if (!stands_in(out.path, "config.json")) {
-    const std::string onnx = onnx_file_in(out.path);
-    return invalid("not a Hugging Face folder: it has no config.json")
-        .in_file(out.path)
-        .advise(onnx.empty() ? "give the folder of a model, or an .onnx file" : "give the file itself: " + onnx);
-  }
-  PERI_ASSIGN(Json config, read_json(out.path, "config.json"));
+// Whether weights of this configuration could be the model.
+Status check_weights_usable(const Folder& out, const Json& config) {
   const std::string file = out.path + "/config.json";
-  Result<std::string_view> type = config.get_string("model_type");
-  if (!type.ok()) return std::move(type).error().in_file(file);
   for (const char* key : {"auto_map", "quantization_config"})
     if (const Json* v = config.find(key); v && !v->is_null())
       return unsupported(std::string_view(key) == "auto_map"
@@ -199,8 +183,40 @@ Status read_config(Folder& out) {
                              : "quantised weights are not supported")
           .in_file(file)
           .at_node(key)
-          .advise("export the model to ONNX and give that file");
+          .advise("export the model to ONNX and put that file into the folder, as model.onnx");
+  if (find(out.model_type)) return Ok{};
+  std::string known;
+  for (const Entry* e : entries()) known += (known.empty() ? "" : ", ") + std::string(e->model_type);
+  return unsupported("model_type \"%s\" is not supported", printable(out.model_type.substr(0, 60)).c_str())
+      .in_file(file)
+      .at_node("model_type")
+      .expecting("one of " + known)
+      .advise("export the model to ONNX and put that file into the folder, as model.onnx");
+}
+
+Status read_config(Folder& out) {
+  if (!stands_in(out.path, "config.json")) {
+    const std::vector<std::string> onnx = onnx_files(out.path);
+    return invalid("not a Hugging Face folder: it has no config.json")
+        .in_file(out.path)
+        .advise(onnx.size() != 1 ? "give the folder of a model, or an .onnx file" : "give the file itself: " + onnx[0]);
+  }
+  PERI_ASSIGN(Json config, read_json(out.path, "config.json"));
+  const std::string file = out.path + "/config.json";
+  Result<std::string_view> type = config.get_string("model_type");
+  if (!type.ok()) return std::move(type).error().in_file(file);
   out.model_type = *type;
+  const Status usable = check_weights_usable(out, config);
+  const bool weights = stands_in(out.path, "model.safetensors") || stands_in(out.path, "model.safetensors.index.json");
+  if (!usable.ok() || !weights) {
+    const std::vector<std::string> onnx = onnx_files(out.path);
+    if (onnx.size() > 1) return several_onnx_files(out.path, onnx);
+    if (!onnx.empty()) out.onnx = onnx[0];
+  }
+  if (out.onnx.empty()) PERI_TRY(usable);
+  if (!out.onnx.empty() && weights)
+    out.notes.push_back("the folder's weights are not read (" + usable.error().message + "): " + out.onnx +
+                        " is the model");
   out.config = std::make_shared<const Json>(std::move(config));
   return Ok{};
 }
@@ -239,7 +255,13 @@ Result<Folder> read_folder(const std::string& path) {
   if (stands_in(out.path, "modules.json")) {
     PERI_ASSIGN(const Json modules, read_json(out.path, "modules.json"));
     Status read = read_modules(modules, out);
-    if (!read.ok()) return std::move(read).error().in_file(out.path + "/modules.json");
+    if (!read.ok() && !out.onnx.empty() && read.error().kind == ErrorKind::kUnsupported) {
+      out.notes.push_back("no sentence vectors: " + Error(read.error()).in_file(out.path + "/modules.json").text());
+      out.pooling = Pooling::kNone;
+      out.normalize = false;
+    } else if (!read.ok()) {
+      return std::move(read).error().in_file(out.path + "/modules.json");
+    }
   }
   PERI_TRY(read_sentences(out));
   if (out.pooling != Pooling::kNone && stands_in(out.path, "config_sentence_transformers.json")) {

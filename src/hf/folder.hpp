@@ -19,6 +19,7 @@ std::string_view pooling_name(Pooling pooling);
 
 struct Folder {
   std::string path;
+  std::string onnx;                     // the ONNX file that is the model; "": the weights are
   std::string model_type;               // config.json
   std::shared_ptr<const Json> config;   // config.json, read by the architecture
   Pooling pooling = Pooling::kNone;     // modules.json and the configuration of its pooling module
@@ -31,12 +32,15 @@ struct Folder {
   std::vector<std::pair<std::string, std::string>> prompts;  // the same file: all, by name
   bool pools_prompt = true;                                  // the pooling's configuration: the prompt's tokens count
   std::string tokenizer;                                     // text of tokenizer.json, empty if there is none
+  std::vector<std::string> notes;                            // what a user should know
 };
 
 // Reads config.json (required), modules.json, the pooling's config.json, sentence_bert_config.json,
 // config_sentence_transformers.json (of a folder with a pooling), tokenizer_config.json and tokenizer.json.
-// Errors name the file: kInvalid for malformed files, kUnsupported for an unsupported module, pooling, quantisation or
-// custom code. Files in the folder may be symlinks as made by hub caches; nothing else outside is opened.
+// The model is the folder's one ONNX file where there are no weights, or none of a kind that is read.
+// Errors name the file: kInvalid for malformed files, kUnsupported for an unsupported model_type, module, pooling,
+// quantisation or custom code without such a file, kUsage for several of them. Files in the folder may be symlinks as
+// made by hub caches; nothing else outside is opened.
 Result<Folder> read_folder(const std::string& path);
 
 // An integer of a config in 1..max. An error names the key. The second form has a default for an absent key.

@@ -63,7 +63,7 @@ Error no_weights(const std::string& folder) {
   if (!names.empty()) return std::move(*foreign_name(names[0])).in_file(folder + "/" + names[0]);
   return invalid("no weights in the folder")
       .in_file(folder)
-      .expecting("model.safetensors or model.safetensors.index.json")
+      .expecting("model.safetensors, model.safetensors.index.json or an .onnx file")
       .advise("download them too, or give the folder that holds them");
 }
 

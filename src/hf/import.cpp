@@ -1,85 +1,15 @@
 // Folder → graph: description, weights, architecture, inference; then the tokenizer, checked against the vocabulary.
 #include "hf/import.hpp"
 
-#include <algorithm>
 #include <filesystem>
 
+#include "base/fault.hpp"
 #include "base/path.hpp"
-#include "base/utf8.hpp"
 #include "hf/entry.hpp"
+#include "hf/texts.hpp"
 #include "ops/entry.hpp"
-#include "text/pipeline.hpp"
 
 namespace peri::hf {
-
-namespace {
-
-Error unknown_type(const Folder& folder) {
-  std::string known;
-  for (const Entry* e : entries()) known += (known.empty() ? "" : ", ") + std::string(e->model_type);
-  return unsupported("model_type \"%s\" is not supported", folder.model_type.substr(0, 60).c_str())
-      .in_file(folder.path + "/config.json")
-      .at_node("model_type")
-      .expecting("one of " + known)
-      .advise("export the model to ONNX and give that file");
-}
-
-// The longest text: what sentence_bert_config.json says, else tokenizer_config.json, within the rows of the position
-// table that a text uses.
-int64_t longest_text(const Folder& folder, const Entry& arch) {
-  Result<int64_t> table = config_size(*folder.config, "max_position_embeddings", 1 << 24);
-  int64_t most = table.ok() ? *table : 512;
-  if (arch.positions_behind) {
-    const Result<int64_t> pad = folder.config->get_int("pad_token_id", *arch.positions_behind);
-    most = std::max<int64_t>(most - (pad.ok() ? *pad : *arch.positions_behind) - 1, 1);
-  }
-  return std::min(folder.max_sequence.value_or(folder.model_max.value_or(most)), most);
-}
-
-// The prompts are the model's, the default one before each text, unless the pooling leaves their tokens out.
-void note_prompts(ImportedFolder& out, text::PipelineSpec& spec) {
-  const std::string& prompt = out.folder.prompt;
-  if (out.folder.pools_prompt) spec.prompts = out.folder.prompts;
-  if (prompt.empty()) return;
-  const std::string shown =
-      "\"" + printable(prompt.substr(0, 200)) + "\", the default prompt of config_sentence_transformers.json,";
-  if (out.folder.pools_prompt) {
-    spec.prompt = prompt;
-    out.notes.push_back(
-        shown + " is put before each text; without it: peri run --prompt \"\", or default_prompt_name null there");
-  } else {
-    out.notes.push_back(shown +
-                        " is not put before texts: the pooling leaves out its tokens (\"include_prompt\": false), "
-                        "which is not supported");
-  }
-}
-
-Status add_tokenizer(ImportedFolder& out, const Entry& arch) {
-  const std::string file = out.folder.path + "/tokenizer.json";
-  Result<text::Tokenizer> tokenizer = text::Tokenizer::from_json(out.folder.tokenizer);
-  if (!tokenizer.ok() && tokenizer.error().kind == ErrorKind::kUnsupported) {
-    out.notes.push_back(std::move(tokenizer).error().in_file(file).text());
-    return Ok{};
-  }
-  if (!tokenizer.ok()) return std::move(tokenizer).error().in_file(file);
-  PERI_ASSIGN(const int64_t rows, config_size(*out.folder.config, "vocab_size", 1 << 24));
-  if (int64_t{tokenizer->max_id()} >= rows)
-    return invalid("tokenizer gives ids that the model has no embedding for")
-        .in_file(file)
-        .expecting(format("ids below %lld", static_cast<long long>(rows)))
-        .but_found(std::to_string(tokenizer->max_id()));
-  text::PipelineSpec spec;
-  spec.max_length = longest_text(out.folder, arch);
-  for (const ir::Value* v : out.graph.inputs) spec.has_type_ids |= v->name == "token_type_ids";
-  spec.output = out.graph.output_names[0];
-  spec.lowercase = out.folder.lowercase;
-  note_prompts(out, spec);
-  out.pipeline = spec.to_json();
-  out.tokenizer = std::move(*tokenizer);
-  return Ok{};
-}
-
-}  // namespace
 
 std::optional<Error> unread_vocabulary(const Folder& folder) {
   for (const char* name : {"vocab.txt", "vocab.json", "tokenizer.model", "sentencepiece.bpe.model", "spiece.model"})
@@ -97,10 +27,17 @@ bool is_folder(const std::string& path) {
 }
 
 Result<ImportedFolder> import_folder(const std::string& path) {
+  PERI_ASSIGN(Folder folder, read_folder(path));
+  if (!folder.onnx.empty()) return usage("the folder's model is an ONNX file").in_file(folder.onnx);
+  return import_weights(std::move(folder));
+}
+
+Result<ImportedFolder> import_weights(Folder folder) {
   ImportedFolder out;
-  PERI_ASSIGN(out.folder, read_folder(path));
-  const Entry* arch = find(out.folder.model_type);
-  if (!arch) return unknown_type(out.folder);
+  out.folder = std::move(folder);
+  out.notes = out.folder.notes;
+  const Entry* const arch = find(out.folder.model_type);
+  PERI_CHECK(arch, "read_folder() takes weights of a known model_type only");
   PERI_ASSIGN(Weights weights, Weights::open_folder(out.folder.path));
   out.weights = std::make_shared<const Weights>(std::move(weights));
   Result<ir::Graph> graph = arch->build(out.folder, *out.weights, &out.notes);
@@ -110,7 +47,7 @@ Result<ImportedFolder> import_folder(const std::string& path) {
   PERI_TRY(ops::infer_graph(out.graph));
   PERI_TRY(ir::verify_structure(out.graph));
   if (!out.folder.tokenizer.empty())
-    PERI_TRY(add_tokenizer(out, *arch));
+    PERI_TRY(add_tokenizer(out, out.graph.output_names[0]));
   else if (const std::optional<Error> unread = unread_vocabulary(out.folder))
     out.notes.push_back(unread->text());
   PERI_TRY(out.check_files());

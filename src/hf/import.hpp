@@ -34,7 +34,10 @@ bool is_folder(const std::string& path);
 std::optional<Error> unread_vocabulary(const Folder& folder);
 
 // Errors name the file, the key or weight, expectation, finding and remedy. Any folder is safe to import. An
-// unsupported tokenizer is reported in a note and leaves `tokenizer` empty: the model still runs on ids.
+// unsupported tokenizer is reported in a note and leaves `tokenizer` empty: the model still runs on ids. The second
+// form is for what read_folder() gave, of weights: the graph of an ONNX file comes from its importer, then see
+// hf/texts.hpp.
 Result<ImportedFolder> import_folder(const std::string& path);
+Result<ImportedFolder> import_weights(Folder folder);
 
 }  // namespace peri::hf

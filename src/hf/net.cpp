@@ -21,6 +21,13 @@ Net::Net(std::string name, const Weights& weights, std::string_view probe,
   }
 }
 
+static const Weights& no_weights() {
+  static const Weights none;
+  return none;
+}
+
+Net::Net(ir::Graph graph) : graph_(std::move(graph)), weights_(no_weights()) {}
+
 Net::Value Net::input(std::string_view name, DType dtype, Shape shape) {
   return graph_.add_input(name, ir::Type(dtype, std::move(shape)));
 }
@@ -41,11 +48,13 @@ Net::Value Net::weight(std::string_view name, std::vector<int64_t> dims) {
     fail(invalid("shape of the weight differs from config.json")
              .at_node(full)
              .expecting(shown(dims))
-             .but_found(shown(tensor->dims())));
+             .but_found(shown(tensor->dims()))
+             .advise("take config.json and the weights of one model"));
   } else if (tensor->dtype() != DType::kF32 && tensor->dtype() != DType::kF16 && tensor->dtype() != DType::kBF16) {
     fail(unsupported("weight of type %s", std::string(dtype_name(tensor->dtype())).c_str())
              .at_node(full)
-             .expecting("f32, f16 or bf16"));
+             .expecting("f32, f16 or bf16")
+             .advise("save the model in one of these types, as by model.float().save_pretrained(FOLDER)"));
   } else {
     const bool narrow = tensor->dtype() != DType::kF32;
     const Value v = graph_.add_constant(full, std::move(*tensor));

@@ -21,6 +21,8 @@ class Net {
   // of `prefixes` under which `probe` exists.
   Net(std::string name, const Weights& weights, std::string_view probe,
       std::initializer_list<std::string_view> prefixes);
+  // More nodes of a graph that is there; it has no weights to look up.
+  explicit Net(ir::Graph graph);
 
   Value input(std::string_view name, DType dtype, Shape shape);
   // A weight that must have these dims. f16 and bf16 are cast to f32. Missing or of other dims: an error.

@@ -176,10 +176,7 @@ Status check_places(std::vector<TensorInfo>& tensors, uint64_t data_bytes) {
           .expecting(format("offset %llu", static_cast<unsigned long long>(end)))
           .but_found(format("%llu", static_cast<unsigned long long>(t.offset)));
     end += t.size;  // both below 2^63
-    if (end > data_bytes)
-      return invalid("tensor lies beyond the end of the file")
-          .at_node(t.name)
-          .advise("the file is cut or damaged; fetch it again");
+    if (end > data_bytes) return invalid("tensor lies beyond the end of the file").at_node(t.name);
     PERI_TRY(check_size(t));
   }
   if (end == data_bytes) return Ok{};

@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "exec/region/region_payload.hpp"
 #include "ops/entry.hpp"
 
 namespace peri::judge {
 namespace {
+constexpr int64_t kMaxElements = 64;  // of an input that is followed by its values
 
 std::optional<int64_t> elements_of(const ir::Value& v) {
   int64_t n = 1;
@@ -152,6 +154,74 @@ bool tells_places(const ir::Value* input) {
   return false;
 }
 
-bool has_places(std::string_view text) { return text.find("= tensor_scatter(") != text.npos; }
+namespace {
+// The number of places that `v` counts, from 0 on; none: it does not.
+std::optional<int64_t> count_of(const ir::Value* v, const DimBinding& sizes) {
+  for (const ir::Node* n = v->producer; n; n = v->producer) {
+    const ops::OpDef* const op = ops::find(n->op);
+    if (n->op == "range") {  // By name: it counts
+      if (!is_all(n->in(0), 0) || !is_all(n->in(2), 1)) return std::nullopt;
+      const auto count = (*v->type.shape)[0].eval(sizes);
+      return count.ok() ? std::optional(*count) : std::nullopt;
+    }
+    if (!op || !op->moves) return std::nullopt;
+    v = n->in(0);
+  }
+  return std::nullopt;
+}
+
+bool compares(const ir::Node& n) {
+  for (const char* relation : {"less", "less_or_equal", "greater", "greater_or_equal"})
+    if (n.op == relation) return true;  // By name: the relations of order
+  return false;
+}
+}  // namespace
+
+std::optional<int64_t> counted_places(const ir::Value* input, const DimBinding& sizes) {
+  if (input->type.dtype != DType::kI32 && input->type.dtype != DType::kI64) return std::nullopt;
+  std::optional<int64_t> least;
+  std::set<const ir::Value*> seen = {input};
+  for (std::vector<const ir::Value*> work = {input}; !work.empty();) {
+    const ir::Value* const v = work.back();
+    work.pop_back();
+    for (const ir::Node* n : v->users) {
+      const ops::OpDef* const op = ops::find(n->op);
+      if (compares(*n)) {
+        const ir::Value* const other = n->in(n->in(0) == v ? 1 : 0);
+        if (const auto count = count_of(other, sizes)) least = std::min(least.value_or(*count), *count);
+      } else if (op && (op->elementwise || op->moves)) {
+        for (const ir::Value* out : n->outputs)
+          if (is_integer(out->type.dtype) && seen.insert(out).second) work.push_back(out);
+      }
+    }
+  }
+  return least && *least > 0 ? least : std::nullopt;
+}
+
+bool places_fit(const ir::Graph& graph, const ir::Value* input, const DimBinding& sizes, int64_t value) {
+  if (!tells_places(input)) return true;
+  auto bound = exec::bind_region(graph, sizes, true);
+  if (!bound.ok()) return false;
+  for (ir::Value* v : bound->inputs)
+    if (v->name == input->name)
+      if (const auto count = elements_of(*v); count && *count <= kMaxElements)
+        v->content = std::vector<Dim>(static_cast<size_t>(*count), Dim(value));
+  if (!ops::infer_graph(*bound).ok()) return false;
+  return std::all_of(bound->nodes.begin(), bound->nodes.end(), [](const ir::Node* n) {
+    if (n->op != "tensor_scatter" || !n->in(2)) return true;  // By name: it writes to a cache
+    const Dim *cache = at_axis(*n->in(0), n->i("axis", -2)), *now = at_axis(*n->in(1), n->i("axis", -2));
+    const auto& places = n->in(2)->content;
+    return cache && now && places && std::all_of(places->begin(), places->end(), [&](const Dim& place) {
+             return provably_at_least(place, 0) && provably_at_least(*cache - *now - place, 0);
+           });
+  });
+}
+
+bool has_places(std::string_view text) {
+  if (text.find("= range(") != text.npos)
+    for (const std::string_view relation : {"= less", "= greater"})
+      if (text.find(relation) != text.npos) return true;
+  return text.find("= tensor_scatter(") != text.npos;
+}
 
 }  // namespace peri::judge

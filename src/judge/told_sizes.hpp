@@ -18,7 +18,14 @@ std::optional<int64_t> told_size(const ir::Graph& graph, const ir::Value* input,
 // they are for any.
 bool tells_places(const ir::Value* input);
 
-// Whether a graph's text holds what tells_places() looks for.
+// How many places are counted, as the keys of a cache are, that elements of `input` are compared with: each says how
+// many of them count. None: it is compared with none, or with a number that `sizes` do not tell.
+std::optional<int64_t> counted_places(const ir::Value* input, const DimBinding& sizes);
+
+// Whether all places of caches that are computed from `input` are in range where each of its elements is `value`.
+bool places_fit(const ir::Graph& graph, const ir::Value* input, const DimBinding& sizes, int64_t value);
+
+// Whether a graph's text holds what tells_places() or counted_places() looks for.
 bool has_places(std::string_view text);
 
 }  // namespace peri::judge

@@ -74,7 +74,9 @@ Status infer_div(InferContext& c) { return infer_binary_content(c, truncating_di
 Status infer_mod(InferContext& c) {
   const bool truncate = c.node.i("fmod", 0) != 0;
   return infer_binary_content(c, [=](const Dim& a, const Dim& b) -> std::optional<Dim> {
-    if (!truncate) return b.is_const(0) ? std::nullopt : std::optional(peri::mod(a, b));
+    // By what may be 0 the run tells the remainder: a size has none.
+    const bool divides = b.is_const() ? !b.is_const(0) : provably_at_least(b, 1);
+    if (!truncate) return divides ? std::optional(peri::mod(a, b)) : std::nullopt;
     const std::optional<Dim> q = truncating_div(a, b);
     return q ? std::optional(a - *q * b) : std::nullopt;
   });

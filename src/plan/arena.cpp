@@ -256,7 +256,9 @@ Status place_on_devices(const Spans& spans, const std::vector<size_t>& todo, Blo
 Status bind_bytes(const Program& p, const ProgramSizes& sizes, std::span<const int64_t> values, Blocks* blocks) {
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     if (!sizes.table.bound(sizes.buffers[k].bytes, values)) continue;
-    PERI_ASSIGN(blocks->bytes[k], sizes.table.eval(sizes.buffers[k].bytes, values));
+    const auto bytes = sizes.table.eval(sizes.buffers[k].bytes, values);
+    if (!bytes.ok()) return Error(bytes.error()).at_node(p.buffers[k].name);
+    blocks->bytes[k] = *bytes;
     if (blocks->bytes[k] < 0) return invalid("buffer %zu has %lld bytes", k, static_cast<long long>(blocks->bytes[k]));
     if (blocks->bytes[k] > kMaxBufferBytes)
       return Error(ErrorKind::kMemory, "a value would take " + bytes_text(static_cast<double>(blocks->bytes[k])))

@@ -103,7 +103,9 @@ Result<void*> Session::State::output_memory(size_t port, std::span<const View> g
 
 Result<Tensor> Session::State::new_output(size_t port) {
   const plan::Port& o = program().outputs[port];
-  PERI_ASSIGN(std::vector<int64_t> dims, sizes().table.eval(sizes().outputs[port], values()));
+  auto known = sizes().table.eval(sizes().outputs[port], values());
+  if (!known.ok()) return std::move(known).error().at_node(o.name);
+  std::vector<int64_t> dims = *std::move(known);
   if (o.dtype == DType::kString) return Tensor::uninitialized(o.dtype, std::move(dims));
   PERI_ASSIGN(const int64_t n, checked_numel(dims));
   PERI_ASSIGN(const int64_t bytes, dtype_bytes(o.dtype, n));

@@ -171,6 +171,18 @@ TEST(Dim, ProofsHoldWhenEvaluated) {
   }
 }
 
+TEST(Dim, ADivisionBy0NamesTheDimensionsAndTheRemedy) {
+  const Dim n = Dim::symbol_from_zero("n"), m = Dim::symbol_from_zero("m");
+  const auto said = [](const Dim& d, const DimBinding& at) { return d.eval(at).error().text(); };
+  const std::string one = "expected dimension 'n' at least 1, found 'n' is 0; give dimension 'n' a size of at least 1";
+  EXPECT_EQ(said(floordiv(Dim(96), n), {{"n", 0}}), "size 'floordiv(96, n?)' divides by 0: " + one);
+  EXPECT_EQ(said(Dim(2) + mod(m, floordiv(m, n)), {{"m", 3}, {"n", 0}}),
+            "size 'floordiv(m?, n?)' divides by 0: " + one);
+  EXPECT_EQ(said(floordiv(Dim(96), m - n), {{"m", 3}, {"n", 3}}),
+            "size 'floordiv(96, m? - n?)' divides by 0: expected sizes at which 'm? - n?' is not 0, found 'm' is 3 and "
+            "'n' is 3");
+}
+
 TEST(CheckedNumel, TheOtherSizesOfAnEmptyTensorFitToo) {
   const auto numel = [](std::vector<int64_t> dims) { return checked_numel(dims); };
   EXPECT_EQ(numel({3, 4}).value(), 12);

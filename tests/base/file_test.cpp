@@ -168,8 +168,16 @@ TEST_F(FileTest, HubCacheLinksAreFollowed) {
   EXPECT_EQ(beneath("config.json", Links::kHubCache), "blob");
   EXPECT_EQ(beneath("sub/config.json", Links::kHubCache), "blob");
   EXPECT_TRUE(has(beneath("config.json"), "symlink"));
-  for (const char* name : {"sub/odd", "sub/out", "sub/trick"})
-    EXPECT_TRUE(has(beneath(name, Links::kHubCache), "symlink")) << name;
+  for (const char* name : {"sub/config.json", "sub/odd", "sub/out", "sub/trick"})
+    EXPECT_TRUE(has(beneath(name), "symlink")) << name;
+  EXPECT_EQ(beneath("sub/odd", Links::kHubCache), "not hex");
+  EXPECT_EQ(beneath("sub/out", Links::kHubCache), "secret") << "a link of the user's, as one beside config.json";
+  fs::create_symlink("absent", dir_ + "/sub/broken");
+  fs::create_symlink("..", dir_ + "/sub/folder");
+  fs::create_symlink("../sub", dir_ + "/sub/way");
+  EXPECT_TRUE(has(beneath("sub/broken", Links::kHubCache), "cannot open"));
+  EXPECT_TRUE(has(beneath("sub/folder", Links::kHubCache), "a folder"));
+  EXPECT_TRUE(has(beneath("sub/way/odd", Links::kHubCache), "goes through a symlink"));
 }
 
 TEST_F(FileTest, MapsAndMoves) {

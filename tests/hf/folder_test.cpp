@@ -208,13 +208,30 @@ TEST_F(FolderTest, APointerOfGitLfsIsNamed) {
             std::string::npos);
 }
 
-TEST_F(FolderTest, LinksOutOfDeeperFoldersAreRefused) {
+TEST_F(FolderTest, FilesOfDeeperFoldersMayBeLinksAsThoseAboveThem) {
   put("modules.json", kModules);
-  fs::create_symlink("/etc/passwd", dir_ + "/1_Pooling/config.json");
-  expect_error("symlink");
+  put("elsewhere", R"({"pooling_mode":"cls"})");
+  fs::create_symlink(dir_ + "/elsewhere", dir_ + "/1_Pooling/config.json");
+  EXPECT_EQ(read_folder(dir_).value().pooling, Pooling::kCls);
+  fs::remove(dir_ + "/1_Pooling/config.json");
+  fs::create_symlink("/dev/null", dir_ + "/1_Pooling/config.json");
+  expect_error("1_Pooling/config.json: not a file: expected a regular file, found a device");
   fs::remove_all(dir_ + "/1_Pooling");
   fs::create_symlink("/etc", dir_ + "/1_Pooling");
   expect_error("symlink");
+}
+
+TEST_F(FolderTest, WhatIsNotSupportedHasARemedy) {
+  const char* const remedy = "; export the model to ONNX, which then has its modules";
+  put("modules.json", kModules);
+  put("1_Pooling/config.json", R"({"pooling_mode_mean_sqrt_len_tokens":true})");
+  expect_error(
+      "1_Pooling/config.json: pooling \"pooling_mode_mean_sqrt_len_tokens\" is not supported: expected mean, cls or "
+      "max");
+  expect_error(remedy);
+  put("modules.json", R"([{"type":"a.Transformer","path":""},{"type":"a.Dense","path":"2_Dense"}])");
+  expect_error("modules.json: module \"a.Dense\" is not supported: expected Transformer, Pooling and Normalize");
+  expect_error(remedy);
 }
 
 TEST_F(FolderTest, PicklesAreRefusedByNameAndContent) {

@@ -192,7 +192,17 @@ TEST_F(WeightsTest, OneFileAsViews) {
   int64_t v;
   std::memcpy(&v, b.data(), sizeof v);
   EXPECT_EQ(v, 0x1F1E1D1C1B1A1918);
-  EXPECT_FALSE(w.tensor("absent").ok());
+  EXPECT_NE(w.tensor("absent").error().text().find(
+                "model.safetensors: 'absent': tensor is missing; the files belong to different models"),
+            std::string::npos);
+  for (const std::string& cut : {file_of(kGood, 32).substr(0, 20), file_of(kGood, 31)}) {
+    put("model.safetensors", cut);
+    EXPECT_NE(open().find("beyond the end of the file"), std::string::npos) << open();
+    EXPECT_NE(open().find("download it again"), std::string::npos) << open();
+  }
+  put("model.safetensors", file_of(kGood, 32));
+  w = Weights::open_folder(dir_).value();
+  b = w.tensor("b").value();
   EXPECT_TRUE(w.check().ok());
   ASSERT_EQ(::truncate((dir_ + "/model.safetensors").c_str(), 0), 0);
   volatile std::byte touch = b.bytes()[0];
@@ -226,6 +236,7 @@ TEST_F(WeightsTest, ShardsAreOneNameSpace) {
   for (const auto& c : cases) {
     index(c.map);
     EXPECT_NE(open().find(c.part), std::string::npos) << c.map << " -> " << open();
+    EXPECT_NE(Weights::open_folder(dir_).error().remedy, "") << c.map;
   }
   put("s2.safetensors", shard("x"));
   index(R"({"x":"s1.safetensors","z":"s2.safetensors"})");

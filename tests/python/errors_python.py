@@ -76,6 +76,14 @@ class Errors(Package):
     def test_a_comparison_says_what_to_call(self):
         measured = self.engine.bench(seconds=0.01, tolerance=1e6)
         self.assertIn("bench(processes=5)", peri.compare(measured, measured).outside)
+        self.raises(peri.UnstableError, peri.compare(measured, measured).check, "bench(processes=5)")
+
+    def test_an_outcome_is_raised_where_it_is_asked_for(self):
+        self.raises(peri.RegressionError, peri.Comparison({"regression": True}, False, "1.5 of before").check, "1.5 of before")
+        self.assertTrue(peri.Comparison({"regression": False}, True, "").check())
+        outside = self.engine.verify(seeds=[1], max_error=1e-12)
+        self.raises(peri.AccuracyError, outside.check, outside.outside)
+        self.assertEqual(self.engine.verify(seeds=[1]).check().outputs[0].output, "logits")
 
     def test_zero_is_a_value_and_not_the_default(self):
         self.assertEqual(self.engine.verify(seeds=[1], rtol=1, atol=1).outputs[0].l0, 0)

@@ -229,6 +229,7 @@ class Evidence(Package):
         rows = engine.embed(texts)
         self.assertEqual((rows.shape, rows.dtype), ((2, 384), np.float32))
         np.testing.assert_array_equal(next(iter(engine.run(engine.tokenize(texts)).values())), rows)
+        np.testing.assert_array_equal(engine.embed(["A kit\0ten sleeps.\0"]), engine.embed(texts[:1]), "BERT drops a NUL, and it ends no text")
 
 
 class Interruptions(Package):

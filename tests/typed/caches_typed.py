@@ -12,19 +12,24 @@ WIDTH = 8
 
 
 class Caches(Typed):
-    def save(self, name, bias=False, counted=False, **words):
-        """total_sequence_length is an input or, `counted`, the length of a mask, as exporters write it."""
+    def save(self, name, bias=False, counted=False, now=False, past=True, **words):
+        """total_sequence_length is an input or, `counted`, the length of a mask, as exporters write it, or, `now`, of past and new keys."""
         def value(n, dims, kind=TensorProto.FLOAT):
             return helper.make_tensor_value_info(n, kind, dims)
 
         inputs = [value("q", ["b", "s", 4 * WIDTH]), value("k", ["b", "s", 2 * WIDTH]), value("v", ["b", "s", 2 * WIDTH])]
-        inputs += [value(n, ["b", 2, "p", WIDTH]) for n in ("past_k", "past_v")] + [value("lengths", ["b"], TensorProto.INT32)]
-        inputs.append(value("mask", ["b", "t"], TensorProto.INT64) if counted else value("total", [], TensorProto.INT32))
+        inputs += [value(n, ["b", 2, "p", WIDTH]) for n in ("past_k", "past_v") if past] + [value("lengths", ["b"], TensorProto.INT32)]
+        if not now:
+            inputs.append(value("mask", ["b", "t"], TensorProto.INT64) if counted else value("total", [], TensorProto.INT32))
         nodes = []
         if counted:
             nodes = [helper.make_node("Shape", ["mask"], ["t1"], start=1, end=2), helper.make_node("Squeeze", ["t1"], ["t0"]),
                      helper.make_node("Cast", ["t0"], ["total"], to=TensorProto.INT32)]
-        names = ["q", "k", "v", "past_k", "past_v", "lengths", "total"]
+        if now:
+            ends = [helper.make_node("Shape", [n], [n + "_dims"], start=axis, end=axis + 1) for n, axis in (("k", 1), *([("past_k", 2)] if past else []))]
+            nodes = [*ends, helper.make_node("Add" if past else "Identity", [n.output[0] for n in ends], ["t1"]),
+                     helper.make_node("Squeeze", ["t1"], ["t0"]), helper.make_node("Cast", ["t0"], ["total"], to=TensorProto.INT32)]
+        names = ["q", "k", "v", *(["past_k", "past_v"] if past else ["", ""]), "lengths", "total"]
         if bias:
             inputs.append(value("bias", [1, 4, "s", "t"]))
             names += ["", "", "", "bias"]
@@ -70,6 +75,13 @@ class Caches(Typed):
             for sizes in self.SIZES:
                 self.as_onnx_runtime(model, "m.engine", *sizes, counted=counted)
             self.as_onnx_runtime(model, "m.engine", 1, 1, 8, [5], total=8, counted=counted)  # fewer valid than there may be
+
+    def test_made_up_lengths_are_those_of_a_run(self):
+        """ONNX Runtime refuses others: below as many keys as there are, and of several tokens behind a past all of them."""
+        for past in (True, False):
+            model = self.save("n.onnx", now=True, past=past)
+            for dims in ("b=2,s=1", "b=3,s=1,p=8", "b=1,s=4,p=8", "b=1,s=4") if past else ("b=1,s=4", "b=2,s=4", "b=3,s=1"):
+                self.ends(0, "verify", model, "--onnxruntime", "--no-tune", "--dims", dims, "--quiet")
 
     def test_a_bias_over_the_keys_that_there_are(self):
         model = self.save("b.onnx", bias=True, counted=True, local_window_size=3)

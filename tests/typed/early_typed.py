@@ -76,6 +76,8 @@ class Early(Typed):
         (self.folder / "bert/tokenizer.json").write_text('{"model":{"type":"BPE"}}')
         self.early("this model has no tokenizer: found bert/tokenizer.json: 'model': model \"BPE\" is not supported; give its inputs", "run", "bert", "--text", "a")
         self.assertIn("no/such: ", self.ends(1, "run", "no/such", "--text", "a"))
+        self.early("bert/config.json: not a model: expected an ONNX file, a Hugging Face folder or an engine, found a JSON file; of a Hugging Face model give the folder",
+                   "run", "bert/config.json", "--text", "a", code=1)
 
     def test_a_suite(self):
         """Its flags are looked at before the first case is run."""

@@ -266,6 +266,19 @@ class Flags(Typed):
         self.ends(0, *words, "--lock", "k.lock")
         self.assertIn("no pass is named 'fuse'; the passes are: ", self.ends(2, "build", DIGITS, "-o", "k.engine", "--locked", "k.lock", "--disable-pass", "fuse"))
 
+    def test_what_a_lock_says_anyway(self):
+        """--no-tune has nothing left to leave out, which is told; a type that the model has anyway contradicts no lock."""
+        words = ("build", DIGITS, "-o", "k.engine", "--no-cache", "--no-verify", "--quiet", "--force")
+        self.ends(0, *words, "--no-tune", "--lock", "k.lock")
+        first = (self.folder / "k.engine").read_bytes()
+        r = self.peri(*words, "--no-tune", "--locked", "k.lock")
+        self.assertIn(b"note: --no-tune changes nothing: --locked takes every choice from the lock file", r.stderr)
+        for type_words in (("--dtype", "f32"), ("--io-dtype", "f32"), ("--dtype", "f32", "--io-dtype", "f32")):
+            self.ends(0, *words, "--locked", "k.lock", *type_words)
+            self.assertEqual((self.folder / "k.engine").read_bytes(), first)
+        for flag in ("--dtype", "--io-dtype"):
+            self.assertIn("the lock was made for other types of", self.ends(1, *words, "--locked", "k.lock", flag, "f16"))
+
 
 if __name__ == "__main__":
     main()

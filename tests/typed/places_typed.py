@@ -117,7 +117,12 @@ class Places(Typed):
         self.ends(0, *run, "--output-dir", "d/e/", "--json", self.folder / "d/e/run.json")
         r = self.peri(*run, "--output-dir", "m.onnx/c")
         self.assertEqual((r.returncode, r.stdout), (1, b""))
-        self.assertIn(b"cannot make the folder", r.stderr)
+        self.assertIn(b"m.onnx: Not a directory; give --output-dir a folder that this user may write into", r.stderr)
+        self.assertIn(b"m.onnx/c: cannot make the folder: ", r.stderr)
+        (self.folder / "closed").mkdir(mode=0o500)
+        if os.geteuid() != 0:
+            self.assertIn("closed: cannot write into the folder: ", self.ends(1, *run, "--output-dir", "closed"))
+            self.assertIn("closed: Permission denied", self.ends(1, *run, "--output-dir", "closed/a"))
 
     def test_a_proof_lies_beside_the_file_that_a_link_names(self):
         (self.folder / "store").mkdir()

@@ -47,6 +47,14 @@ class Told(Served):
         self.assertEqual([(r["state"], r["reason"]) for r in client.get_model_repository_index()], [("UNAVAILABLE", "not loaded")])
         self.assertTrue(client.is_server_ready())
 
+    def test_versions_that_are_not_there(self):
+        self.put("add", config="version_policy: { specific: { versions: [7] } }\n")
+        self.put("half", config="version_policy: { specific: { versions: [1, 7] } }\n")
+        self.serve("--model-control-mode", "explicit", "--load-model", "half")
+        with self.assertRaisesRegex(InferenceServerException, "version_policy wants 7, and there are 1; correct version_policy"):
+            self.closed(tritonclient.http.InferenceServerClient(f"127.0.0.1:{self.port}")).load_model("add")
+        self.assertIn("half: version_policy wants version 7, and there is no folder of it", self.log.read_text())
+
     def test_what_a_failed_reload_says(self):
         """The version before goes on, and the index has the reason, for a configuration that cannot be read as for a model."""
         self.put("add", config="max_batch_size: 4\n")

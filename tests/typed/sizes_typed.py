@@ -51,6 +51,26 @@ class Sizes(Typed):
         numpy.save(self.folder / "x.npy", numpy.ones((1, 4), numpy.float32))
         self.assertIn("'node': Split of 'x': split of 1 elements into 3 parts", self.ends(1, "run", "s.engine", "-i", "x=x.npy"))
 
+    def test_a_division_by_a_size_that_may_be_0(self):
+        text = """<ir_version: 8, opset_import: ["" : 18]> g (float[n, 4] x, float[100] w) => (%s) <int64[1] first = {0}, int64[1] hundred = {100}, int64[1] rest = {-1}> {
+            s = Shape(x)  n = Gather(s, first)  %s }"""
+        for name, output, nodes in (("m", "float[k] y", "r = Mod(hundred, n)  z = ConstantOfShape(r)  y = Neg(z)"),
+                                    ("v", "float[k, l] y", "t = Concat<axis = 0>(rest, n)  r = Reshape(w, t)  y = Neg(r)")):
+            onnx.save(parser.parse_model(text % (output, nodes)), self.folder / f"{name}.onnx")
+        numpy.save(self.folder / "x.npy", numpy.ones((0, 4), numpy.float32))
+        numpy.save(self.folder / "w.npy", numpy.ones(100, numpy.float32))
+        limits = ("--min-shapes", "x:0x4", "--opt-shapes", "x:5x4", "--max-shapes", "x:10x4", "--no-tune", "--no-cache")
+        # As a value it is what the operator says, as a size none at all.
+        self.ends(0, "build", "m.onnx", "-o", "m.engine", *limits)
+        self.ends(0, "run", "m.engine", "-i", "x=x.npy", "-i", "w=w.npy", "--json", "m.json", "--output-dir", "m")
+        self.assertEqual(numpy.load(self.folder / "m/y.npy").shape, (0,))
+        said = self.ends(2, "build", "v.onnx", "-o", "v.engine", *limits)
+        told = "size 'floordiv(100, n?)' divides by 0: expected dimension 'n' at least 1, found 'n' is 0; "
+        self.assertIn("'r': the model does not run at n=0: " + told + "give sizes that it can have: --dims NAME=N", said)
+        for command in ("run", "verify"):
+            said = self.ends(1, command, "v.onnx", "-i", "x=x.npy", "-i", "w=w.npy")
+            self.assertIn(told, said)
+
     def test_a_reshape_to_sizes_of_another_input_takes_all_elements(self):
         (self.folder / "r.txt").write_text("""<ir_version: 8, opset_import: ["" : 18]> g (float[n, 6] x, float[m] z) => (float[a, b] y) <int64[1] two = {2}> {
             s = Shape(z)  t = Concat<axis = 0>(s, two)  r = Reshape(x, t)  y = Neg(r) }""")

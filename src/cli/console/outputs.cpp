@@ -1,11 +1,14 @@
 // Writes outputs to files.
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
+#include <system_error>
 
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/npy.hpp"
+#include "base/utf8.hpp"
 #include "cli/console/arguments.hpp"
 #include "cli/console/model.hpp"
 
@@ -28,8 +31,14 @@ Status check_outputs(const Command& command, const Arguments& arguments, const p
   std::filesystem::path there = std::filesystem::absolute(dir, unknown);  // first existing parent of the folder
   while (!std::filesystem::exists(there, unknown) && there.has_relative_path()) there = there.parent_path();
   if (there.empty()) return io_error("cannot make the folder: the current folder is not there").in_file(dir);
-  if (access(there.c_str(), W_OK) != 0 || !std::filesystem::is_directory(there, unknown))
-    return io_error("cannot make the folder: %s is not one that can be written into", there.c_str()).in_file(dir);
+  errno = std::filesystem::is_directory(there, unknown) ? 0 : ENOTDIR;
+  if (errno != 0 || access(there.c_str(), W_OK | X_OK) != 0) {
+    const std::string why = printable(there.string()) + ": " + std::generic_category().message(errno);
+    return io_error("cannot %s the folder: %s",
+                    there == std::filesystem::absolute(dir, unknown) ? "write into" : "make", why.c_str())
+        .in_file(dir)
+        .advise("give --output-dir a folder that this user may write into");
+  }
   FileUses files = file_uses(command, arguments);
   for (const plan::Port& p : program.outputs)
     files.writes("output '" + p.name + "'", dir + "/" + output_file(p), kNpyFile);

@@ -1,9 +1,11 @@
 // Reading, checking and binding of region payloads.
 #include "exec/region/region_payload.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 
+#include "base/dim_division.hpp"
 #include "exec/entry.hpp"
 #include "kernels/vendor/library.hpp"
 #include "kernels/weights/narrow.hpp"
@@ -136,9 +138,21 @@ void bind_attrs(ir::Node& n, const DimBinding& binding) {
   for (auto& [key, attr] : n.attrs)
     if (auto* dims = std::get_if<std::vector<Dim>>(&attr)) *dims = substitute(*dims, binding);
 }
+
+// A size that divides by one of 0 is told at the node that makes it, while it is still an expression.
+Status check_divisors(const ir::Graph& region, const DimBinding& binding) {
+  if (std::none_of(binding.begin(), binding.end(), [](const auto& size) { return size.second == 0; })) return Ok{};
+  for (const ir::Node* n : region.nodes)
+    for (const ir::Value* v : n->outputs)
+      if (v && v->type.shape)
+        for (const Dim& d : *v->type.shape)
+          if (auto wrong = division_by_zero(d, binding)) return (*std::move(wrong)).at_node(n->name);
+  return Ok{};
+}
 }  // namespace
 
 Result<ir::Graph> bind_region(const ir::Graph& region, const DimBinding& binding, bool partial) {
+  PERI_TRY(check_divisors(region, binding));
   ir::Graph g = region.clone();
   std::vector<ir::Type> wanted;
   for (const auto& v : g.values()) {

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from . import errors
+
 
 def _wrap(value: Any) -> Any:
     if isinstance(value, dict):
@@ -61,7 +63,7 @@ class Record(Mapping):
 
 
 class Verdict(Record):
-    """A record with an outcome: true if it passed; `outside` describes what did not."""
+    """A record with an outcome: true if it passed; `outside` describes what did not, and check() raises it."""
 
     passed: bool
     outside: str
@@ -71,6 +73,15 @@ class Verdict(Record):
 
     def __bool__(self) -> bool:
         return self["passed"]
+
+    def _error(self) -> type[errors.Error]:
+        return errors.AccuracyError
+
+    def check(self):
+        """The record itself if it passed; else its outcome as an exception."""
+        if not self:
+            raise self._error()(self["outside"])
+        return self
 
 
 class Verification(Verdict):
@@ -116,3 +127,6 @@ class MeasuredSteps(Record):
 
 class Comparison(Verdict):
     """Two measurements of one model, and whether the second is significantly slower."""
+
+    def _error(self) -> type[errors.Error]:
+        return errors.RegressionError if self["regression"] else errors.UnstableError

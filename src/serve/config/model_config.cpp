@@ -205,6 +205,22 @@ std::vector<int64_t> VersionPolicy::choose(std::vector<int64_t> present) const {
   return present;
 }
 
+std::string VersionPolicy::why_none(std::vector<int64_t> present) const {
+  static constexpr size_t kMaxNamed = 10;
+  const auto list = [](const std::vector<int64_t>& versions) {
+    std::string out;
+    for (size_t k = 0; k < std::min(versions.size(), kMaxNamed); ++k)
+      out += (k ? ", " : "") + std::to_string(versions[k]);
+    return versions.size() > kMaxNamed ? out + ", ..." : out;
+  };
+  std::sort(present.begin(), present.end());
+  std::string why = "no version of the model is there to be served";
+  if (present.empty()) return why + ": put it into a numbered folder, as NAME/1/model.onnx";
+  if (kind != Kind::kSpecific) return why;
+  return why + ": version_policy wants " + (specific.empty() ? "none" : list(specific)) + ", and there are " +
+         list(present) + "; correct version_policy, or add the folder of the version";
+}
+
 Result<ModelConfig> parse_model_config(std::string_view text_form, const std::string& file, ConfigFrom from) {
   const auto read = [&]() -> Result<ModelConfig> {
     PERI_ASSIGN(TextMessage tree, file.ends_with(".yaml") ? parse_yaml(text_form) : parse_text_proto(text_form));

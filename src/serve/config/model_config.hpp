@@ -38,6 +38,8 @@ struct VersionPolicy {
   std::vector<int64_t> specific;
   // The versions to serve among those present.
   std::vector<int64_t> choose(std::vector<int64_t> present) const;
+  // Where it chooses none: which are there, which are not, and what to do.
+  std::string why_none(std::vector<int64_t> present) const;
 };
 
 struct QueueConfig {

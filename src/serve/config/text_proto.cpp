@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/utf8.hpp"
+
 namespace peri::serve {
 namespace {
 
@@ -36,7 +38,7 @@ class Reader {
   }
 
  private:
-  Error at(const std::string& what) const { return invalid("line %d: %s", line_, what.c_str()); }
+  Error at(const std::string& what) const { return invalid("line %d: %s", line_, printable(what).c_str()); }
   void skip() {
     for (; at_ < text_.size(); ++at_) {
       if (text_[at_] == '#') {
@@ -59,7 +61,11 @@ class Reader {
   Status field(TextMessage* out, int depth) {
     TextField f;
     f.name = word();
-    if (f.name.empty()) return at(std::string("expected the name of a field, found '") + next() + "'");
+    if (f.name.empty()) {
+      const int bytes = at_ < text_.size() ? utf8_decode(text_, at_).bytes : 0;
+      return at("expected the name of a field, found '" + std::string(text_.substr(at_, static_cast<size_t>(bytes))) +
+                "'");
+    }
     f.line = line_;
     skip();
     const bool colon = next() == ':';
@@ -110,6 +116,7 @@ class Reader {
         PERI_TRY(quoted(&f->value));
         skip();
       }
+      if (f->value.find('\0') != std::string::npos) return at("the text of '" + f->name + "' holds a NUL");
       return Ok{};
     }
     f->value = word();
@@ -171,7 +178,7 @@ static bool may_be(const TextField& field, TextField::Kind kind) {
 }
 
 Error text_error(const TextField& field, const std::string& what) {
-  return invalid("line %d: '%s' %s", field.line, field.name.c_str(), what.c_str());
+  return invalid("line %d: '%s' %s", field.line, printable(field.name).c_str(), printable(what).c_str());
 }
 
 Result<int64_t> text_int(const TextField& field, int64_t low, int64_t high) {

@@ -10,6 +10,8 @@
 #include <istream>
 #include <streambuf>
 
+#include "base/utf8.hpp"
+
 namespace peri::serve {
 namespace {
 
@@ -58,11 +60,12 @@ class Builder final : public YAML::EventHandler {
     std::string key;
   };
   void fail(const YAML::Mark& mark, const std::string& what) {
-    if (!error_) error_ = invalid("line %d: %s", mark.line + 1, what.c_str());
+    if (!error_) error_ = invalid("line %d: %s", mark.line + 1, printable(what).c_str());
   }
   Item* add(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Item::Kind kind, std::string value) {
     if (anchor != 0) fail(mark, "an anchor: write each value out");
     if (!tag.empty() && tag != "?" && tag != "!") fail(mark, "the tag '" + tag.substr(0, 80) + "' is not known");
+    if (value.find('\0') != std::string::npos) fail(mark, "a text that holds a NUL");
     if (++values_ > kMaxValues && !error_) error_ = Error(ErrorKind::kMemory, "more than 20,000 values");
     if (error_) return nullptr;
     Item* to = &root_;
@@ -199,6 +202,9 @@ void unquote(Item* node) {
 
 Result<TextMessage> parse_yaml(std::string_view text) {
   if (text.size() > kMaxBytes) return Error(ErrorKind::kMemory, "more than 1 MiB of text");
+  if (const size_t at = text.find('\0'); at != text.npos)
+    return invalid("line %zd: a NUL",
+                   1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
   Builder builder;
   try {
     TextBuffer buffer(text);

@@ -279,7 +279,11 @@ Status Repository::load_versions(const FoundModel& found, const ModelConfig& con
   const std::vector<int64_t> chosen = config.versions.choose(present);
   Entry next;
   next.seen = next.tried = found.stamp();
-  if (chosen.empty()) next.reason = "no version of the model is there to be served";
+  if (chosen.empty()) next.reason = config.versions.why_none(present);
+  for (const int64_t version : config.versions.specific)
+    if (!chosen.empty() && std::find(chosen.begin(), chosen.end(), version) == chosen.end())
+      log({LogLevel::kWarning, found.name + ": version_policy wants version " + std::to_string(version) +
+                                   ", and there is no folder of it"});
   std::optional<Entry> before_it;
   std::map<int64_t, ServedPtr> before;
   {

@@ -209,11 +209,24 @@ std::vector<std::string> misnamed_folders(const std::string& root) {
   return out;
 }
 
+// Whether the ONNX file of a version is that of a Hugging Face folder, as optimum writes it: the folder is the model.
+static bool is_text_folder(const fs::path& folder) {
+  std::error_code ec;
+  for (const char* name : {"config.json", "tokenizer.json", "model.onnx"})
+    if (!fs::is_regular_file(folder / name, ec)) return false;
+  const auto files = entries_of(folder);
+  return files.ok() && std::none_of(files->begin(), files->end(), [](const fs::path& p) {
+           return p.filename() == "model.engine" || p.extension() == ".safetensors" ||
+                  (p.extension() == ".onnx" && p.filename() != "model.onnx");
+         });
+}
+
 Result<std::string> model_path(const FoundVersion& version, const std::string& wanted) {
   if (!wanted.empty() && !plain_name(wanted))
     return invalid("default_model_filename must be a plain file name").but_found(wanted);
   std::vector<std::string> names = {"model.engine", "model.onnx"};
   if (!wanted.empty()) names = {wanted};
+  if (wanted.empty() && is_text_folder(version.folder)) return version.folder;
   std::error_code ec;
   for (const std::string& n : names)
     for (const fs::path& p : {fs::path(version.folder) / n, fs::path(version.folder) / n / n})
