@@ -67,10 +67,18 @@ bool Callbacks::stop() {
 
 void Log::tell(void* user, peri_log_level level, const char* message) {
   const Locked lock;
+  try {  // a signal that came before is not the log function's
+    if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+  } catch (...) {
+    keep_raised(std::current_exception());
+  }
   try {
     static_cast<Log*>(user)->function(level == PERI_LOG_WARNING, text(message));
   } catch (nb::python_error& e) {
-    e.discard_as_unraisable("the log of peri");
+    if (e.matches(PyExc_Exception))
+      e.discard_as_unraisable("the log of peri");
+    else
+      keep_raised(std::current_exception());  // SystemExit, KeyboardInterrupt: the end of more than a log
   }
 }
 
