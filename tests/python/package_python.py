@@ -187,6 +187,7 @@ class Evidence(Package):
         self.assertIn("[3,10]", good.outputs[0].type)
         self.assertFalse(self.engine.verify({"image": np.full_like(IMAGES, np.nan)}))
         self.assertEqual(self.engine.bench({"image": IMAGES[:5]}, seconds=0.02, warm_up=0.001, tolerance=1e6).dims["batch"], 5)
+        self.assertEqual(len(self.engine.bench(seconds=0, warm_up=0, tolerance=1e9).samples), 5)  # as few as there are, not the default
         self.raises(peri.UsageError, lambda: self.engine.verify(IMAGES, seeds=[1]), "seeds")
         self.raises(peri.UsageError, lambda: self.engine.verify({"picture": IMAGES}), "image")
 
