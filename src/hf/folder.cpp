@@ -140,20 +140,55 @@ Status read_sentences(Folder& out) {
 }
 
 // Where a tokenizer has no limit, its file says a huge number, such as 1e30.
-Status read_model_max(Folder& out) {
+Status read_model_max(const Json& config, Folder& out) {
+  constexpr std::string_view kKey = "model_max_length";
+  if (const Json* v = config.find(kKey); !v || v->is_null()) return Ok{};
+  PERI_ASSIGN(const double most, config.get_double(kKey));
+  if (most > kMaxSequence) return Ok{};
+  PERI_ASSIGN(out.model_max, config_size(config, kKey, kMaxSequence));
+  return Ok{};
+}
+
+// Whether transformers loads the tokenizer by one of its classes that make BERT's normalizer anew of their parameters,
+// whatever tokenizer.json says. Without a name, the architecture selects the class.
+bool makes_the_normalizer(const Json& config, const Folder& folder) {
+  for (const Json* from : {&config, folder.config.get()}) {
+    const Json* named = from->find("tokenizer_class");
+    if (!named || !named->is_string()) continue;
+    std::string_view name = named->as_string().value();
+    if (name.ends_with("Fast")) name.remove_suffix(4);
+    return name == "BertTokenizer" || name == "DistilBertTokenizer" || name == "ElectraTokenizer" ||
+           name == "MPNetTokenizer";
+  }
+  return folder.model_type == "bert" || folder.model_type == "distilbert";
+}
+
+Status read_rules(const Json& config, Folder& out) {
+  if (const Json* side = config.find("truncation_side"); side && !side->is_null()) {
+    PERI_ASSIGN(const std::string_view from, config.get_string("truncation_side"));
+    if (from != "left" && from != "right")
+      return invalid("unknown side")
+          .at_node("truncation_side")
+          .expecting("left or right")
+          .but_found(printable(from.substr(0, 60)));
+    out.rules.truncates_left = from == "left";
+  }
+  if (!makes_the_normalizer(config, out)) return Ok{};
+  PERI_ASSIGN(out.rules.lowercase, config.get_bool("do_lower_case", true));
+  PERI_ASSIGN(out.rules.strip_accents, config.get_bool("strip_accents", *out.rules.lowercase));
+  PERI_ASSIGN(out.rules.splits_han, config.get_bool("tokenize_chinese_chars", true));
+  return Ok{};
+}
+
+Status read_tokenizer_config(Folder& out) {
   constexpr const char* kFile = "tokenizer_config.json";
-  if (!stands_in(out.path, kFile)) return Ok{};
-  const auto read = [&]() -> Status {
-    constexpr std::string_view kKey = "model_max_length";
-    PERI_ASSIGN(const Json config, read_json(out.path, kFile));
-    if (const Json* v = config.find(kKey); !v || v->is_null()) return Ok{};
-    PERI_ASSIGN(const double most, config.get_double(kKey));
-    if (most > kMaxSequence) return Ok{};
-    PERI_ASSIGN(out.model_max, config_size(config, kKey, kMaxSequence));
-    return Ok{};
-  };
-  Status done = read();
-  if (!done.ok()) return std::move(done).error().in_file(out.path + "/" + kFile);
+  PERI_ASSIGN(Json config, Json::object({}));
+  if (stands_in(out.path, kFile)) {
+    PERI_ASSIGN(config, read_json(out.path, kFile));
+  }
+  Status read = read_model_max(config, out);
+  if (read.ok()) read = read_rules(config, out);
+  if (!read.ok()) return std::move(read).error().in_file(out.path + "/" + kFile);
   return Ok{};
 }
 
@@ -247,7 +282,7 @@ Result<Folder> read_folder(const std::string& path) {
     Status read = read_prompts(config, out);
     if (!read.ok()) return std::move(read).error().in_file(out.path + "/config_sentence_transformers.json");
   }
-  PERI_TRY(read_model_max(out));
+  PERI_TRY(read_tokenizer_config(out));
   if (stands_in(out.path, "tokenizer.json")) {
     PERI_ASSIGN(out.tokenizer, read_text(out.path, "tokenizer.json", kMaxTokenizerBytes));
     if (out.tokenizer.empty())  // which would be a folder that never had one

@@ -26,6 +26,7 @@ struct PipelineSpec {
   std::string prompt;                                        // stands before each text
   std::vector<std::pair<std::string, std::string>> prompts;  // those that a caller may name, by name
   bool lowercase = false;                                    // of prompt and text, before the tokenizer
+  TokenizerRules rules;                                      // where they differ from those of the tokenizer.json
 
   std::string to_json() const;
   static Result<PipelineSpec> from_json(std::string_view json);
