@@ -85,17 +85,24 @@ Status read_modules(const Json& modules, Folder& out) {
     PERI_ASSIGN(const std::string_view type, module.get_string("type"));
     PERI_ASSIGN(const std::string_view path, module.get_string("path"));
     const std::string_view kind = last_part(type);
+    if (!type.starts_with("sentence_transformers."))
+      return unsupported("module \"%s\" is not one of sentence_transformers: Python code of its own is never run",
+                         printable(type.substr(0, 100)).c_str())
+          .advise("export the model to ONNX and give that file");
     if ((kind == "Transformer") != (i == 0)) return not_supported("order of modules, with", type);
     if (kind == "Transformer") {
       if (!path.empty())
-        return not_supported("transformer in a folder of its own,", path).advise("move its files beside modules.json");
+        return not_supported("transformer in a folder of its own,", path)
+            .advise("move its files beside modules.json, and say \"path\": \"\" there");
     } else if (kind == "Pooling" && out.pooling == Pooling::kNone && !out.normalize) {
       const std::string name = std::string(path) + "/config.json";
       PERI_ASSIGN(const Json config, read_json(out.path, name));
       Status read = read_pooling(config, out);
       if (!read.ok()) return std::move(read).error().in_file(out.path + "/" + name);
-    } else if (kind == "Normalize" && out.pooling != Pooling::kNone && !out.normalize) {
-      out.normalize = true;
+    } else if (kind == "Normalize" && out.pooling != Pooling::kNone) {
+      out.normalize = true;  // a second changes nothing
+    } else if (kind == "Pooling" || kind == "Normalize") {
+      return not_supported("order of modules, with", type);
     } else {
       return not_supported("module", type);
     }
@@ -270,12 +277,12 @@ Result<Folder> read_folder(const std::string& path) {
   Folder out;
   out.path = path;
   while (out.path.size() > 1 && out.path.back() == '/') out.path.pop_back();
-  PERI_TRY(read_config(out));
-  if (stands_in(out.path, "modules.json")) {
+  if (stands_in(out.path, "modules.json")) {  // before config.json, which may be in a folder of the first module's
     PERI_ASSIGN(const Json modules, read_json(out.path, "modules.json"));
     Status read = read_modules(modules, out);
     if (!read.ok()) return std::move(read).error().in_file(out.path + "/modules.json");
   }
+  PERI_TRY(read_config(out));
   PERI_TRY(read_sentences(out));
   if (out.pooling != Pooling::kNone && stands_in(out.path, "config_sentence_transformers.json")) {
     PERI_ASSIGN(const Json config, read_json(out.path, "config_sentence_transformers.json"));

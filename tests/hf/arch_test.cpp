@@ -198,7 +198,8 @@ TEST(TokenizerConfig, WinsOverTheTokenizer) {
     return format(R"({"truncation":%s,"normalizer":{"type":"BertNormalizer","clean_text":true,)", truncation) +
            format(R"("handle_chinese_chars":true,"strip_accents":null,"lowercase":%s},)", lowercase) +
            R"("pre_tokenizer":{"type":"BertPreTokenizer"},"model":{"type":"WordPiece","unk_token":"[UNK]",)"
-           R"("max_input_chars_per_word":9,"continuing_subword_prefix":"##",)" + vocab;
+           R"("max_input_chars_per_word":9,"continuing_subword_prefix":"##",)" +
+           vocab;
   };
   const char* left = R"({"direction":"Left","max_length":9,"strategy":"LongestFirst","stride":0})";
   using Ids = std::vector<int64_t>;
@@ -218,7 +219,11 @@ TEST(TokenizerConfig, WinsOverTheTokenizer) {
       {"bert", "true", left, R"({"tokenize_chinese_chars":false})", {4, 2, 7}, "tokenize_chinese_chars false"},
       {"bert", "true", "null", R"({"do_lower_case":false,"tokenizer_class":"PreTrainedTokenizerFast"})", {2, 4, 2}, ""},
       {"roberta", "true", "null", R"({"do_lower_case":false})", {2, 4, 2}, ""},
-      {"roberta", "true", "null", R"({"do_lower_case":false,"tokenizer_class":"BertTokenizerFast"})", {3, 5, 2},
+      {"roberta",
+       "true",
+       "null",
+       R"({"do_lower_case":false,"tokenizer_class":"BertTokenizerFast"})",
+       {3, 5, 2},
        "do_lower_case false, strip_accents false"},
       {"distilbert", "false", "null", "{}", {2, 4, 2}, "do_lower_case true, strip_accents true"},
   };
@@ -348,7 +353,8 @@ TEST_F(HostileFolder, TokenizerMustFitTheModel) {
 }
 
 TEST_F(HostileFolder, PoolingMustFitTheModel) {
-  put("modules.json", R"([{"type":"a.Transformer","path":""},{"type":"a.Pooling","path":"1_Pooling"}])");
+  put("modules.json", R"([{"type":"sentence_transformers.models.Transformer","path":""},)"
+                      R"({"type":"sentence_transformers.models.Pooling","path":"1_Pooling"}])");
   fs::create_directories(dir_ + "/1_Pooling");
   put("1_Pooling/config.json", R"({"word_embedding_dimension":17,"pooling_mode_mean_tokens":true})");
   EXPECT_NE(error().find("width of the pooling differs"), std::string::npos) << error();
