@@ -38,6 +38,8 @@ Result<Imported> import_hf(const std::string& folder) {
   if (model.tokenizer) {
     out.sections.push_back({std::string(text::kTokenizerSection), std::move(model.folder.tokenizer)});
     out.sections.push_back({std::string(text::kPipelineSection), std::move(model.pipeline)});
+  } else if (!model.no_tokenizer.empty()) {
+    out.sections.push_back({std::string(text::kNoTokenizerSection), std::move(model.no_tokenizer)});
   }
   return out;
 }

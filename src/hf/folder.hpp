@@ -32,7 +32,7 @@ struct Folder {
   std::vector<std::pair<std::string, std::string>> prompts;  // the same file: all, by name
   bool pools_prompt = true;                                  // the pooling's configuration: the prompt's tokens count
   std::string tokenizer;                                     // text of tokenizer.json, empty if there is none
-  text::TokenizerRules rules;                                // tokenizer_config.json and the defaults of its class: these win
+  text::TokenizerRules rules;  // tokenizer_config.json and the defaults of its class: these win
 };
 
 // Reads config.json (required), modules.json, the pooling's config.json, sentence_bert_config.json,

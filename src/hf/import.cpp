@@ -81,7 +81,10 @@ Status add_tokenizer(ImportedFolder& out, const Entry& arch) {
   const std::string file = out.folder.path + "/tokenizer.json";
   Result<text::Tokenizer> tokenizer = text::Tokenizer::from_json(out.folder.tokenizer);
   if (!tokenizer.ok() && tokenizer.error().kind == ErrorKind::kUnsupported) {
-    out.notes.push_back(std::move(tokenizer).error().in_file(file).text());
+    Error why = std::move(tokenizer).error().in_file(file);
+    out.notes.push_back(why.text());
+    why.remedy.clear();  // who asks for texts later is told ways out
+    out.no_tokenizer = why.text();
     return Ok{};
   }
   if (!tokenizer.ok()) return std::move(tokenizer).error().in_file(file);

@@ -16,6 +16,8 @@ namespace peri::text {
 
 // Names of the sections of an engine that hold a tokenizer.json and a PipelineSpec.
 inline constexpr std::string_view kTokenizerSection = "tokenizer", kPipelineSection = "text_pipeline";
+// In their place: why the model's own tokenizer is not used.
+inline constexpr std::string_view kNoTokenizerSection = "no_tokenizer";
 
 // How texts become inputs. Every input is i64[batch,sequence].
 struct PipelineSpec {

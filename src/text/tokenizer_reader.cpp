@@ -98,9 +98,16 @@ class TokenizerReader {
     return static_cast<uint32_t>(*id);
   }
 
+  // Old files leave the type out: `tokenizers` tells it by the members.
+  static bool is_word_piece(const Json& model) {
+    return !model.find("merges") && model.find("unk_token") && model.find("continuing_subword_prefix") &&
+           model.find("max_input_chars_per_word");
+  }
+
   Status model(const Json& root) {
     PERI_ASSIGN(const Json* const model, root.get("model"));
-    PERI_ASSIGN(const std::string_view type, model->get_string("type"));
+    PERI_ASSIGN(std::string_view type, model->get_string("type", "of no type"));
+    if (!section(*model, "type") && is_word_piece(*model)) type = "WordPiece";
     if (type != "WordPiece") return lacking("model", type);
     PERI_ASSIGN(const Json::Object* const members, model->get_object("vocab"));
     std::vector<std::pair<std::string, uint32_t>> tokens;
