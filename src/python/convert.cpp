@@ -19,9 +19,16 @@ nb::object text(const std::string& words) {
   return nb::steal(made);
 }
 
+// As os.fsdecode() gives it.
+static nb::object path_text(const std::string& path) {
+  PyObject* const made = PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size()));
+  if (!made) nb::raise_python_error();
+  return nb::steal(made);
+}
+
 void raise(const Error& e) {
   const nb::object made = nb::module_::import_("peri.errors")
-                              .attr("of")(static_cast<int>(e.kind), text(e.text), text(e.message), text(e.file),
+                              .attr("of")(static_cast<int>(e.kind), text(e.text), text(e.message), path_text(e.file),
                                           text(e.node), text(e.expected), text(e.found), text(e.remedy));
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
   nb::raise_python_error();
