@@ -202,10 +202,9 @@ TEST(TokenizerConfig, WinsOverTheTokenizer) {
            vocab;
   };
   const char* left = R"({"direction":"Left","max_length":9,"strategy":"LongestFirst","stride":0})";
-  using Ids = std::vector<int64_t>;
   const struct {
     const char *folder, *lowercase, *truncation, *config;
-    Ids ids;  // of the three that the text is cut to
+    std::vector<int64_t> ids;  // of the three that the text is cut to
     const char* note;
   } cases[] = {
       {"bert", "true", "null", "", {2, 4, 2}, ""},
@@ -243,7 +242,7 @@ TEST(TokenizerConfig, WinsOverTheTokenizer) {
         text::TextPipeline::from_sections(model->folder.tokenizer, model->pipeline).value();
     const std::vector<std::string> texts = {"A \u00e9 a\u65e5"};
     const Tensor ids = std::move(pipeline.inputs(texts).value()[0].second);
-    EXPECT_EQ(Ids(ids.as<int64_t>().begin(), ids.as<int64_t>().end()), c.ids) << c.folder << " " << c.config;
+    EXPECT_TRUE(std::ranges::equal(ids.as<int64_t>(), c.ids)) << c.folder << " " << c.config;
     const std::string head = "tokenizer_config.json, with the defaults of its class, wins over tokenizer.json: ";
     const std::vector<std::string> notes = *c.note ? std::vector{head + c.note} : std::vector<std::string>{};
     EXPECT_EQ(model->notes, notes) << c.folder << " " << c.config;
@@ -290,6 +289,15 @@ TEST_F(HostileFolder, LayersThatAreLeftOutAreTold) {
   const ImportedFolder fewer = import_folder(dir_).value();
   ASSERT_EQ(fewer.notes.size(), 1U);
   EXPECT_EQ(fewer.notes[0], "config.json says 1 layer, and the weights have more: they are left out");
+}
+
+TEST_F(HostileFolder, APartOfASentenceModelIsToldAsOne) {
+  const std::string part = dir_ + "/0_Transformer";
+  fs::create_directories(part);
+  for (const char* file : {"config.json", "model.safetensors"}) fs::copy_file(dir_ + "/" + file, part + "/" + file);
+  EXPECT_TRUE(import_folder(part).value().notes.empty());
+  put("modules.json", "[]");
+  EXPECT_EQ(import_folder(part).value().notes.at(0).find("modules.json stands beside the folder"), 0u);
 }
 
 TEST_F(HostileFolder, APaddingTokenNeedsARowOfTheWordsOnly) {
