@@ -111,12 +111,12 @@ std::string bash() {
          "  case ${COMP_WORDS[1]} in\n    help) words='" +
          names + "' ;;\n" + cases +
          "  esac\n"
-         "  if [[ -n $how ]]; then\n    COMPREPLY=($(compgen -W \"$values\" -- \"$cur\"))\n"
+         "  if [[ -n $how ]]; then\n    [[ -n $values ]] && COMPREPLY=($(compgen -W \"$values\" -- \"$cur\"))\n"
          "  elif [[ $cur == -* ]]; then\n    COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\"))\n"
          "  elif ((COMP_CWORD == 2)) && [[ -n $words ]]; then\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
          "  else\n    how=-f\n  fi\n"
          // Only names of files are quoted, and get a slash where they are folders: a command may be called as one.
-         "  if [[ $how == -[df] ]]; then\n    compopt -o filenames 2>/dev/null\n"
+         "  if [[ $how == -[df] ]]; then\n    compopt -o filenames 2>/dev/null || :\n"
          "    mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen $how -- \"$cur\")\n  fi\n  return 0\n}\n"
          "complete -F _peri peri\n";
 }
