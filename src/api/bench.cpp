@@ -14,6 +14,7 @@ namespace peri::api {
 namespace {
 
 Status set_inputs(const plan::Program& program, const peri_bench_options& given, build::BenchTerms* t) {
+  if (!given.in && given.in_count) return usage("peri_bench_options.in is NULL and in_count is not 0");
   if (given.in) {
     if (given.dim_count || given.processes)
       return usage("peri_bench_options has inputs of its own: give neither dims nor processes");

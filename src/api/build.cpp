@@ -14,8 +14,9 @@ namespace peri::api {
 
 Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t count, const char* what) {
   std::map<std::string, int64_t> out;
+  if (!dims && count) return usage("the list of each %s is NULL, and its count is %zu", what, count);
   for (size_t k = 0; k < count; ++k) {
-    if (!dims || !dims[k].name) return usage("%s %zu has no name", what, k);
+    if (!dims[k].name) return usage("%s %zu has no name", what, k);
     if (dims[k].value < 0)
       return usage("%s '%s' is %lld", what, dims[k].name, static_cast<long long>(dims[k].value))
           .expecting("at least 0");
@@ -26,6 +27,13 @@ Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t c
 
 namespace {
 std::string text_or(const char* text, const char* fallback) { return text ? text : fallback; }
+
+// An empty path is no wish to leave it out: a variable that should hold one is not set.
+Status take_path(const char* given, const char* name, std::string* out) {
+  if (given && !*given) return usage("the option %s is an empty path", name).advise("give NULL to leave it out");
+  *out = text_or(given, "");
+  return Ok{};
+}
 
 Result<build::Request> request_of(const char* model, const peri_build_options& given, const Callbacks& callbacks) {
   build::Request r;
@@ -48,10 +56,10 @@ Result<build::Request> request_of(const char* model, const peri_build_options& g
     r.disabled_passes.emplace_back(given.disabled_passes[k]);
   }
   r.device = text_or(given.device, "");
-  r.dump_dir = text_or(given.dump_folder, "");
-  r.engine_path = text_or(given.engine_path, "");
-  r.lock_path = text_or(given.lock_path, "");
-  r.locked_path = text_or(given.locked_path, "");
+  PERI_TRY(take_path(given.dump_folder, "dump_folder", &r.dump_dir));
+  PERI_TRY(take_path(given.engine_path, "engine_path", &r.engine_path));
+  PERI_TRY(take_path(given.lock_path, "lock_path", &r.lock_path));
+  PERI_TRY(take_path(given.locked_path, "locked_path", &r.locked_path));
   r.proof = given.proof != 0;
   r.settings = given.settings;
   r.budget = given.budget;

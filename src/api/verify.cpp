@@ -7,6 +7,7 @@
 #include "api/handles.hpp"
 #include "build/open.hpp"
 #include "build/subject.hpp"
+#include "hf/import.hpp"
 #include "judge/seeded.hpp"
 
 namespace peri::api {
@@ -56,6 +57,12 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
     if (std::find(t.seeds.begin(), t.seeds.begin() + static_cast<std::ptrdiff_t>(k), t.seeds[k]) !=
         t.seeds.begin() + static_cast<std::ptrdiff_t>(k))
       return usage("peri_verify_options.seeds holds %llu twice", static_cast<unsigned long long>(t.seeds[k]));
+  if (given.peer_model && !*given.peer_model)
+    return usage("the option peer_model is an empty path").advise("give NULL to compare with the float64 reference");
+  if (given.peer_model && hf::is_folder(given.peer_model))
+    return usage("ONNX Runtime runs ONNX files only")
+        .in_file(given.peer_model)
+        .advise("verify a folder against the float64 reference: leave the option peer_model out");
   if (given.peer_model) {
     t.peer_model = given.peer_model;
     t.budget = judge::peer_budget();
@@ -79,6 +86,7 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
   PERI_TRY(set_budget(given, &t.budget));
   t.progress = callbacks.progress();
   t.stop = callbacks.stop();
+  if (!given.in && given.in_count) return usage("peri_verify_options.in is NULL and in_count is not 0");
   if (given.in) {
     if (given.dim_count || given.seed_count)
       return usage("peri_verify_options has inputs of its own: give neither seeds nor dims");

@@ -14,9 +14,15 @@
 namespace peri::build {
 
 namespace {
-Error no_tokenizer() {
-  return usage("this model has no tokenizer")
-      .advise("give its inputs as tensors, or build from a Hugging Face folder with tokenizer.json");
+// `why` a folder's own is not used; "": it has none.
+Error no_tokenizer(std::string_view why = "") {
+  Error error = usage("this model has no tokenizer");
+  if (why.empty())
+    return std::move(error).advise(
+        "give its inputs as tensors, or build from a Hugging Face folder with tokenizer.json");
+  return std::move(error).but_found(why).advise(
+      "give its inputs as tensors, or build from a folder with a tokenizer.json that is read: WordPiece with BERT's "
+      "normalisation");
 }
 
 const std::string* section(const plan::Program& program, std::string_view name) {
@@ -47,7 +53,10 @@ Result<Tensor> string_input(const plan::Port& port, std::span<const std::string>
 Result<TextModel> TextModel::of(const plan::Program& program) {
   const std::string* tokenizer = section(program, text::kTokenizerSection);
   const std::string* spec = section(program, text::kPipelineSection);
-  if (!tokenizer || !spec) return no_tokenizer();
+  if (!tokenizer || !spec) {
+    const std::string* why = section(program, text::kNoTokenizerSection);
+    return no_tokenizer(why ? *why : "");
+  }
   PERI_ASSIGN(text::TextPipeline pipeline, text::TextPipeline::from_sections(*tokenizer, *spec));
   return TextModel(std::move(pipeline));
 }
@@ -106,7 +115,7 @@ Status check_takes_texts(const std::string& model) {
   if (tokenizer.ok() || tokenizer.error().kind != ErrorKind::kUnsupported) return Ok{};  // the import tells the rest
   Error why = tokenizer.error();
   why.remedy.clear();  // ours says both ways out
-  return no_tokenizer().in_file(model).but_found(std::move(why).in_file(folder.path + "/tokenizer.json").text());
+  return no_tokenizer(std::move(why).in_file(folder.path + "/tokenizer.json").text()).in_file(model);
 }
 
 Result<std::vector<Tensor>> text_inputs(const plan::Program& program, std::span<const std::string> texts,

@@ -23,8 +23,15 @@ std::vector<Flag> flags_of(const Command& c) {
   return out;
 }
 
-// The words of "[path|list|clear]" and "default|ISO8601"; none for "MODEL|ENGINE", which are files: capitals without a
-// digit stand for something.
+// Capitals without a digit stand for something: a file, a number.
+bool stands_for_another(const std::string& word) {
+  const auto has = [&](int (*kind)(int)) {
+    return std::any_of(word.begin(), word.end(), [kind](char c) { return kind(static_cast<unsigned char>(c)) != 0; });
+  };
+  return has(std::isupper) && !has(std::isdigit);
+}
+
+// The words of "[path|list|clear]" and "default|ISO8601"; those of "random|zero|FILE" that stand for themselves.
 std::vector<std::string> fixed_words(std::string_view positional) {
   std::vector<std::string> out(1);
   for (char c : positional) {
@@ -32,11 +39,7 @@ std::vector<std::string> fixed_words(std::string_view positional) {
     if (std::isalnum(static_cast<unsigned char>(c))) out.back() += c;
   }
   std::erase(out, "");
-  const auto has = [](const std::string& word, int (*kind)(int)) {
-    return std::any_of(word.begin(), word.end(), [kind](char c) { return kind(static_cast<unsigned char>(c)) != 0; });
-  };
-  if (std::any_of(out.begin(), out.end(), [&](const auto& w) { return has(w, std::isupper) && !has(w, std::isdigit); }))
-    out.clear();
+  std::erase_if(out, stands_for_another);
   return out;
 }
 
@@ -54,14 +57,14 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// The values of a flag: each of "f32|f16|bf16"; empty if they are not enumerable.
+// The values of a flag that are words: each of "f32|f16|bf16".
 std::vector<std::string> choices_of(const Flag& f) {
   return f.value.find('|') == std::string_view::npos ? std::vector<std::string>() : fixed_words(f.value);
 }
 
 bool takes_folder(const Flag& f) { return f.value == "DIR"; }
 bool takes_file(const Flag& f) {
-  for (const char* kind : {"FILE", "ENGINE", "MODEL"})
+  for (const char* kind : {"FILE", "ENGINE", "MODEL", "PATH"})
     if (f.value.find(kind) != std::string_view::npos) return true;
   return false;
 }
@@ -72,18 +75,17 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-// The values after each flag: choices, or bash's way to complete names (-f files, -d folders, - nothing).
+// The values after each flag: choices, and bash's way to complete names (-f files, -d folders, - nothing).
 std::string bash_values(const Command& c) {
   std::string out;
   for (const Flag& f : flags_of(c)) {
     if (f.value.empty()) continue;
     const std::string choices = joined(choices_of(f));
     const std::string names = std::string(f.name) + (f.short_name.empty() ? "" : "|" + std::string(f.short_name));
-    out += "        " + names + ") " +
-           (!choices.empty()  ? "values='" + choices + "'"
-            : takes_folder(f) ? "how=-d"
-            : takes_file(f)   ? "how=-f"
-                              : "how=-") +
+    out += "        " + names + ") " + (choices.empty() ? "" : "values='" + choices + "' ") +
+           (takes_folder(f) ? "how=-d"
+            : takes_file(f) ? "how=-f"
+                            : "how=-") +
            " ;;\n";
   }
   return out.empty() ? "" : "      case $before in\n" + out + "      esac";
@@ -109,18 +111,21 @@ std::string bash() {
          "  case ${COMP_WORDS[1]} in\n    help) words='" +
          names + "' ;;\n" + cases +
          "  esac\n"
-         "  if [[ -n $values ]]; then\n    COMPREPLY=($(compgen -W \"$values\" -- \"$cur\"))\n"
-         "  elif [[ -n $how ]]; then\n    [[ $how != - ]] && mapfile -t COMPREPLY < <(compgen $how -- \"$cur\")\n"
+         "  if [[ -n $how ]]; then\n    [[ -n $values ]] && COMPREPLY=($(compgen -W \"$values\" -- \"$cur\"))\n"
          "  elif [[ $cur == -* ]]; then\n    COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\"))\n"
          "  elif ((COMP_CWORD == 2)) && [[ -n $words ]]; then\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-         "  else\n    mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n  fi\n  return 0\n}\n"
-         "complete -o filenames -F _peri peri\n";
+         "  else\n    how=-f\n  fi\n"
+         // Only names of files are quoted, and get a slash where they are folders: a command may be called as one.
+         "  if [[ $how == -[df] ]]; then\n    compopt -o filenames 2>/dev/null || :\n"
+         "    mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen $how -- \"$cur\")\n  fi\n  return 0\n}\n"
+         "complete -F _peri peri\n";
 }
 
 std::string zsh_value(const Flag& f) {
   if (f.value.empty()) return "";
   const std::string choices = joined(choices_of(f));
   const std::string what = ":" + escaped(f.value) + ":";
+  if (!choices.empty() && takes_file(f)) return what + "{compadd " + choices + "; _files}";
   return what + (!choices.empty()                              ? "(" + choices + ")"
                  : takes_folder(f)                             ? "_files -/"
                  : !takes_file(f)                              ? " "
@@ -147,37 +152,45 @@ std::string zsh() {
   }
   return "#compdef peri\n_peri() {\n  local -a commands=(\n" + names +
          "  )\n  if ((CURRENT == 2)); then\n    _describe command commands\n    return\n  fi\n  shift words\n  "
-         "((CURRENT--))\n  case $words[1] in\n    help) _describe command commands ;;\n" +
-         cases + "  esac\n}\ncompdef _peri peri\n";
+         "((CURRENT--))\n  case $words[1] in\n    help) ((CURRENT == 2)) && _describe command commands ;;\n" +
+         cases +
+         // As a file of fpath it is called for the first completion, and as a script it is not.
+         "  esac\n}\ncompdef _peri peri\nif [[ ${funcstack[1]} == _peri ]]; then _peri \"$@\"; fi\n";
 }
 
 std::string fish_value(const Flag& f) {
   if (f.value.empty()) return "";
   const std::string choices = joined(choices_of(f));
-  if (!choices.empty()) return " -x -a " + quoted(choices);
+  if (!choices.empty()) return (takes_file(f) ? " -r -F -a " : " -x -a ") + quoted(choices);
   return takes_folder(f) || takes_file(f) ? " -r -F" : " -x";
 }
 
 std::string fish() {
+  // The command is the first word, whatever later words are called; its own first word is the one behind it.
   std::string out =
+      "function __peri_command\n  set -l words (commandline -opc)\n"
+      "  test (count $words) -gt 1; and test $words[2] = $argv[1]\nend\n"
+      "function __peri_first\n  __peri_command $argv[1]; and test (count (commandline -opc)) -eq 2\nend\n"
       "complete -c peri -n __fish_use_subcommand -f -l help -d 'show all commands'\ncomplete -c peri -n "
       "__fish_use_subcommand -f -l version -d 'print the version'\n";
   std::string names;
   for (const Command* c : shown()) names += (names.empty() ? "" : " ") + std::string(c->name);
   out +=
       "complete -c peri -n __fish_use_subcommand -f -a help -d 'explain one command'\ncomplete -c peri -n "
-      "'__fish_seen_subcommand_from help' -f -a " +
+      "'__peri_command help' -f\ncomplete -c peri -n '__peri_first help' -a " +
       quoted(names) + "\n";
   for (const Command* c : shown()) {
     out +=
         "complete -c peri -n __fish_use_subcommand -f -a " + std::string(c->name) + " -d " + quoted(c->summary) + "\n";
-    const std::string within = "complete -c peri -n '__fish_seen_subcommand_from " + std::string(c->name) + "'";
+    const std::string within = "complete -c peri -n '__peri_command " + std::string(c->name) + "'";
     for (const Flag& f : flags_of(*c)) {
       out += within + " -l " + std::string(f.name.substr(2)) +
              (f.short_name.empty() ? "" : " -s " + std::string(f.short_name.substr(1)));
       out += fish_value(f) + " -d " + quoted(f.help) + "\n";
     }
-    for (const std::string& w : fixed_words(c->positional)) out += within + " -f -a " + w + "\n";
+    if (!fixed_words(c->positional).empty()) out += within + " -f\n";
+    for (const std::string& w : fixed_words(c->positional))
+      out += "complete -c peri -n '__peri_first " + std::string(c->name) + "' -a " + w + "\n";
   }
   return out;
 }

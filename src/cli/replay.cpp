@@ -5,6 +5,7 @@
 #include "build/explain.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
+#include "cli/console/terminal.hpp"
 
 namespace peri::cli {
 namespace {
@@ -26,7 +27,6 @@ void show(const Page& page, const build::Replay& replay) {
   }
   for (const tune::Refusal& r : replay.candidates.refusals)
     page.line("refused    %s: %s", r.kernel.c_str(), r.reason.c_str());
-  for (const std::string& note : replay.notes) page.line("note: %s", note.c_str());
 }
 
 Result<Outcome> run(const Arguments& arguments) {
@@ -42,6 +42,7 @@ Result<Outcome> run(const Arguments& arguments) {
   request.budget_ms = static_cast<double>(budget);
   PERI_ASSIGN(const build::Replay replay, build::replay(request));
   show(Page(arguments), replay);
+  for (const std::string& note : replay.notes) say("note: " + note);
   JsonWriter w;
   build::write_replay(w, replay);
   const bool nothing = !replay.candidates.list.empty() && replay.untried() == std::ssize(replay.candidates.list);

@@ -15,6 +15,8 @@ namespace peri::compile {
 
 namespace {
 void add_text_sections(hf::ImportedFolder model, std::vector<plan::Section>* sections) {
+  if (!model.no_tokenizer.empty())
+    sections->push_back({std::string(text::kNoTokenizerSection), std::move(model.no_tokenizer)});
   if (!model.tokenizer) return;
   sections->push_back({std::string(text::kTokenizerSection), std::move(model.folder.tokenizer)});
   sections->push_back({std::string(text::kPipelineSection), std::move(model.pipeline)});

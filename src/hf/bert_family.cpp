@@ -65,15 +65,21 @@ Result<Tables> read_tables(const BertVariant& variant, const Folder& folder) {
 }
 
 // Positions counted over tokens that are not padding, from pad + 1; padding stays at pad. Source: transformers,
-// RobertaEmbeddings.create_position_ids_from_input_ids.
-Net::Value positions_after_pad(Net& net, Net::Value ids, Net::Value table, int64_t pad) {
+// RobertaEmbeddings.create_position_ids_from_input_ids. The rows that a text of this length may use are taken first:
+// they show, whatever the ids are, that there is one for each token.
+Net::Value positions_after_pad(Net& net, Net::Value ids, Net::Value table, const Tables& t) {
   net.scope("embeddings.position_ids");
   const Net::Value none = net.ints({});
   const auto number = [&](int64_t v) { return net.op("reshape", {net.ints({v}), none}); };
-  const Net::Value padding = net.op("equal", {ids, number(pad)});
+  const auto rows = [&](int64_t begin, int64_t end) {
+    return net.op("slice", {table, net.ints({begin}), net.ints({end}), net.ints({0})});
+  };
+  const Net::Value of_pad = rows(t.pad, t.pad + 1), of_text = positions(net, ids, rows(t.pad + 1, t.positions));
+  const Net::Value all = net.op("concat", {of_pad, of_text}, {{"axis", int64_t{0}}});
+  const Net::Value padding = net.op("equal", {ids, number(t.pad)});
   const Net::Value counts = net.op("cast", {net.op("not", {padding})}, {{"to", static_cast<int64_t>(DType::kI64)}});
   const Net::Value order = net.op("mul", {net.op("cum_sum", {counts, number(1)}), counts});
-  return net.op("gather", {table, net.op("add", {order, number(pad)})}, {{"axis", int64_t{0}}});
+  return net.op("gather", {all, order}, {{"axis", int64_t{0}}});
 }
 
 bool has_head(const Weights& weights) {
@@ -105,7 +111,7 @@ Result<ir::Graph> build_bert(const BertVariant& variant, const Folder& folder, c
       net.op("gather", {net.weight("embeddings.token_type_embeddings.weight", {tables.types, hidden}), types}, rows);
   const Net::Value table = net.weight("embeddings.position_embeddings.weight", {tables.positions, hidden});
   const Net::Value position =
-      variant.positions_after_pad ? positions_after_pad(net, ids, table, tables.pad) : positions(net, ids, table);
+      variant.positions_after_pad ? positions_after_pad(net, ids, table, tables) : positions(net, ids, table);
   net.scope("embeddings");
   Net::Value x = net.op("add", {net.op("add", {word, type}), position});
   x = net.layer_norm(x, "embeddings.LayerNorm", hidden, sizes.epsilon);

@@ -91,17 +91,24 @@ Status read_modules(const Json& modules, Folder& out) {
     PERI_ASSIGN(const std::string_view type, module.get_string("type"));
     PERI_ASSIGN(const std::string_view path, module.get_string("path"));
     const std::string_view kind = last_part(type);
+    if (!type.starts_with("sentence_transformers."))
+      return unsupported("module \"%s\" is not one of sentence_transformers: Python code of its own is never run",
+                         printable(type.substr(0, 100)).c_str())
+          .advise(kExport);
     if ((kind == "Transformer") != (i == 0)) return not_supported("order of modules, with", type).advise(kExport);
     if (kind == "Transformer") {
       if (!path.empty())
-        return not_supported("transformer in a folder of its own,", path).advise("move its files beside modules.json");
+        return not_supported("transformer in a folder of its own,", path)
+            .advise("move its files beside modules.json, and say \"path\": \"\" there");
     } else if (kind == "Pooling" && out.pooling == Pooling::kNone && !out.normalize) {
       const std::string name = std::string(path) + "/config.json";
       PERI_ASSIGN(const Json config, read_json(out.path, name));
       Status read = read_pooling(config, out);
       if (!read.ok()) return std::move(read).error().in_file(out.path + "/" + name);
-    } else if (kind == "Normalize" && out.pooling != Pooling::kNone && !out.normalize) {
-      out.normalize = true;
+    } else if (kind == "Normalize" && out.pooling != Pooling::kNone) {
+      out.normalize = true;  // a second changes nothing
+    } else if (kind == "Pooling" || kind == "Normalize") {
+      return not_supported("order of modules, with", type);
     } else {
       return not_supported("module", type).expecting("Transformer, Pooling and Normalize").advise(kExport);
     }
@@ -132,20 +139,55 @@ Status read_sentences(Folder& out) {
 }
 
 // Where a tokenizer has no limit, its file says a huge number, such as 1e30.
-Status read_model_max(Folder& out) {
+Status read_model_max(const Json& config, Folder& out) {
+  constexpr std::string_view kKey = "model_max_length";
+  if (const Json* v = config.find(kKey); !v || v->is_null()) return Ok{};
+  PERI_ASSIGN(const double most, config.get_double(kKey));
+  if (most > kMaxSequence) return Ok{};
+  PERI_ASSIGN(out.model_max, config_size(config, kKey, kMaxSequence));
+  return Ok{};
+}
+
+// Whether transformers loads the tokenizer by one of its classes that make BERT's normalizer anew of their parameters,
+// whatever tokenizer.json says. Without a name, the architecture selects the class.
+bool makes_the_normalizer(const Json& config, const Folder& folder) {
+  for (const Json* from : {&config, folder.config.get()}) {
+    const Json* named = from->find("tokenizer_class");
+    if (!named || !named->is_string()) continue;
+    std::string_view name = named->as_string().value();
+    if (name.ends_with("Fast")) name.remove_suffix(4);
+    return name == "BertTokenizer" || name == "DistilBertTokenizer" || name == "ElectraTokenizer" ||
+           name == "MPNetTokenizer";
+  }
+  return folder.model_type == "bert" || folder.model_type == "distilbert";
+}
+
+Status read_rules(const Json& config, Folder& out) {
+  if (const Json* side = config.find("truncation_side"); side && !side->is_null()) {
+    PERI_ASSIGN(const std::string_view from, config.get_string("truncation_side"));
+    if (from != "left" && from != "right")
+      return invalid("unknown side")
+          .at_node("truncation_side")
+          .expecting("left or right")
+          .but_found(printable(from.substr(0, 60)));
+    out.rules.truncates_left = from == "left";
+  }
+  if (!makes_the_normalizer(config, out)) return Ok{};
+  PERI_ASSIGN(out.rules.lowercase, config.get_bool("do_lower_case", true));
+  PERI_ASSIGN(out.rules.strip_accents, config.get_bool("strip_accents", *out.rules.lowercase));
+  PERI_ASSIGN(out.rules.splits_han, config.get_bool("tokenize_chinese_chars", true));
+  return Ok{};
+}
+
+Status read_tokenizer_config(Folder& out) {
   constexpr const char* kFile = "tokenizer_config.json";
-  if (!stands_in(out.path, kFile)) return Ok{};
-  const auto read = [&]() -> Status {
-    constexpr std::string_view kKey = "model_max_length";
-    PERI_ASSIGN(const Json config, read_json(out.path, kFile));
-    if (const Json* v = config.find(kKey); !v || v->is_null()) return Ok{};
-    PERI_ASSIGN(const double most, config.get_double(kKey));
-    if (most > kMaxSequence) return Ok{};
-    PERI_ASSIGN(out.model_max, config_size(config, kKey, kMaxSequence));
-    return Ok{};
-  };
-  Status done = read();
-  if (!done.ok()) return std::move(done).error().in_file(out.path + "/" + kFile);
+  PERI_ASSIGN(Json config, Json::object({}));
+  if (stands_in(out.path, kFile)) {
+    PERI_ASSIGN(config, read_json(out.path, kFile));
+  }
+  Status read = read_model_max(config, out);
+  if (read.ok()) read = read_rules(config, out);
+  if (!read.ok()) return std::move(read).error().in_file(out.path + "/" + kFile);
   return Ok{};
 }
 
@@ -247,21 +289,27 @@ Result<int64_t> config_size(const Json& config, std::string_view key, int64_t ma
   return config.find(key) ? config_size(config, key, max) : Result<int64_t>(fallback);
 }
 
+static Status read_modules_of(Folder& out) {
+  PERI_ASSIGN(const Json modules, read_json(out.path, "modules.json"));
+  Status read = read_modules(modules, out);
+  if (!read.ok()) return std::move(read).error().in_file(out.path + "/modules.json");
+  return Ok{};
+}
+
 Result<Folder> read_folder(const std::string& path) {
   Folder out;
   out.path = path;
   while (out.path.size() > 1 && out.path.back() == '/') out.path.pop_back();
+  // Before config.json, which may be in a folder of the first module's.
+  Status modules = stands_in(out.path, "modules.json") ? read_modules_of(out) : Status(Ok{});
+  if (!modules.ok() && !stands_in(out.path, "config.json")) return std::move(modules).error();
   PERI_TRY(read_config(out));
-  if (stands_in(out.path, "modules.json")) {
-    PERI_ASSIGN(const Json modules, read_json(out.path, "modules.json"));
-    Status read = read_modules(modules, out);
-    if (!read.ok() && !out.onnx.empty() && read.error().kind == ErrorKind::kUnsupported) {
-      out.notes.push_back("no sentence vectors: " + Error(read.error()).in_file(out.path + "/modules.json").text());
-      out.pooling = Pooling::kNone;
-      out.normalize = false;
-    } else if (!read.ok()) {
-      return std::move(read).error().in_file(out.path + "/modules.json");
-    }
+  if (!modules.ok() && !out.onnx.empty() && modules.error().kind == ErrorKind::kUnsupported) {
+    out.notes.push_back("no sentence vectors: " + modules.error().text());
+    out.pooling = Pooling::kNone;
+    out.normalize = false;
+  } else if (!modules.ok()) {
+    return std::move(modules).error();
   }
   PERI_TRY(read_sentences(out));
   if (out.pooling != Pooling::kNone && stands_in(out.path, "config_sentence_transformers.json")) {
@@ -269,7 +317,7 @@ Result<Folder> read_folder(const std::string& path) {
     Status read = read_prompts(config, out);
     if (!read.ok()) return std::move(read).error().in_file(out.path + "/config_sentence_transformers.json");
   }
-  PERI_TRY(read_model_max(out));
+  PERI_TRY(read_tokenizer_config(out));
   if (stands_in(out.path, "tokenizer.json")) {
     PERI_ASSIGN(out.tokenizer, read_text(out.path, "tokenizer.json", kMaxTokenizerBytes));
     if (out.tokenizer.empty())  // which would be a folder that never had one

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "text/tokenizer.hpp"
 
 namespace peri::hf {
 
@@ -33,6 +34,7 @@ struct Folder {
   bool pools_prompt = true;                                  // the pooling's configuration: the prompt's tokens count
   std::string tokenizer;                                     // text of tokenizer.json, empty if there is none
   std::vector<std::string> notes;                            // what a user should know
+  text::TokenizerRules rules;  // tokenizer_config.json and the defaults of its class: these win
 };
 
 // Reads config.json (required), modules.json, the pooling's config.json, sentence_bert_config.json,

@@ -11,6 +11,20 @@
 
 namespace peri::hf {
 
+namespace {
+// The first module of an older sentence model, given in the place of the model. What is beside it is not opened.
+void note_part(ImportedFolder& out) {
+  constexpr const char* kModules = "modules.json";
+  const std::string above = std::filesystem::path(out.folder.path).parent_path().string();
+  const std::string parent = above.empty() ? "." : above;
+  if (!stands_in(parent, kModules) || stands_in(out.folder.path, kModules)) return;
+  out.notes.push_back(
+      "modules.json stands beside the folder: as a part of that model it has neither its pooling nor "
+      "its normalisation; move the folder's files beside modules.json, and say \"path\": \"\" there");
+}
+
+}  // namespace
+
 std::optional<Error> unread_vocabulary(const Folder& folder) {
   for (const char* name : {"vocab.txt", "vocab.json", "tokenizer.model", "sentencepiece.bpe.model", "spiece.model"})
     if (folder.tokenizer.empty() && stands_in(folder.path, name))
@@ -50,6 +64,7 @@ Result<ImportedFolder> import_weights(Folder folder) {
     PERI_TRY(add_tokenizer(out, out.graph.output_names[0]));
   else if (const std::optional<Error> unread = unread_vocabulary(out.folder))
     out.notes.push_back(unread->text());
+  note_part(out);
   PERI_TRY(out.check_files());
   return out;
 }

@@ -21,6 +21,7 @@ struct ImportedFolder {
   std::optional<text::Tokenizer> tokenizer;
   // For the engine: text::TextPipeline::from_sections(folder.tokenizer, pipeline). Empty without a tokenizer.
   std::string pipeline;
+  std::string no_tokenizer;  // why that of the folder is not used; empty where it has none, or has one that is used
   std::vector<std::string> notes;
 
   // kIo if a file was truncated since it was mapped: call it after weights were read and before the result is used.

@@ -45,6 +45,29 @@ void note_prompts(ImportedFolder& out, text::PipelineSpec& spec) {
   }
 }
 
+// What the folder says otherwise than its tokenizer.json, with a note.
+text::TokenizerRules other_rules(ImportedFolder& out, const text::Tokenizer& tokenizer) {
+  using Rules = text::TokenizerRules;
+  const struct {
+    std::optional<bool> Rules::* of;
+    const char *key, *yes, *no;
+  } all[] = {{&Rules::truncates_left, "truncation_side", "left", "right"},
+             {&Rules::lowercase, "do_lower_case", "true", "false"},
+             {&Rules::strip_accents, "strip_accents", "true", "false"},
+             {&Rules::splits_han, "tokenize_chinese_chars", "true", "false"}};
+  const Rules own = tokenizer.rules(), &wanted = out.folder.rules;
+  Rules other;
+  std::string told;
+  for (const auto& [of, key, yes, no] : all) {
+    if (!(own.*of) || !(wanted.*of) || own.*of == wanted.*of) continue;
+    other.*of = wanted.*of;
+    told += (told.empty() ? "" : ", ") + std::string(key) + " " + (*(wanted.*of) ? yes : no);
+  }
+  if (!told.empty())
+    out.notes.push_back("tokenizer_config.json, with the defaults of its class, wins over tokenizer.json: " + told);
+  return other;
+}
+
 const ir::Value* input_named(const ir::Graph& graph, std::string_view name) {
   const auto it =
       std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](const ir::Value* v) { return v->name == name; });
@@ -115,7 +138,10 @@ Status add_tokenizer(ImportedFolder& out, std::string_view output) {
   const std::string file = out.folder.path + "/tokenizer.json";
   Result<text::Tokenizer> tokenizer = text::Tokenizer::from_json(out.folder.tokenizer);
   if (!tokenizer.ok() && tokenizer.error().kind == ErrorKind::kUnsupported) {
-    out.notes.push_back(std::move(tokenizer).error().in_file(file).text());
+    Error why = std::move(tokenizer).error().in_file(file);
+    out.notes.push_back(why.text());
+    why.remedy.clear();  // who asks for texts later is told ways out
+    out.no_tokenizer = why.text();
     return Ok{};
   }
   if (!tokenizer.ok()) return std::move(tokenizer).error().in_file(file);
@@ -133,6 +159,10 @@ Status add_tokenizer(ImportedFolder& out, std::string_view output) {
   spec.has_type_ids = input_named(out.graph, kInputs[2]) != nullptr;
   spec.output = output;
   spec.lowercase = out.folder.lowercase;
+  spec.rules = other_rules(out, *tokenizer);
+  if (spec.rules != text::TokenizerRules{}) {
+    PERI_ASSIGN(*tokenizer, text::Tokenizer::from_json(out.folder.tokenizer, spec.rules));
+  }
   note_prompts(out, spec);
   out.pipeline = spec.to_json();
   out.tokenizer = std::move(*tokenizer);

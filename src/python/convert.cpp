@@ -19,9 +19,16 @@ nb::object text(const std::string& words) {
   return nb::steal(made);
 }
 
+// As os.fsdecode() gives it.
+static nb::object path_text(const std::string& path) {
+  PyObject* const made = PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size()));
+  if (!made) nb::raise_python_error();
+  return nb::steal(made);
+}
+
 void raise(const Error& e) {
   const nb::object made = nb::module_::import_("peri.errors")
-                              .attr("of")(static_cast<int>(e.kind), text(e.text), text(e.message), text(e.file),
+                              .attr("of")(static_cast<int>(e.kind), text(e.text), text(e.message), path_text(e.file),
                                           text(e.node), text(e.expected), text(e.found), text(e.remedy));
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
   nb::raise_python_error();
@@ -67,10 +74,18 @@ bool Callbacks::stop() {
 
 void Log::tell(void* user, peri_log_level level, const char* message) {
   const Locked lock;
+  try {  // a signal that came before is not the log function's
+    if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+  } catch (...) {
+    keep_raised(std::current_exception());
+  }
   try {
     static_cast<Log*>(user)->function(level == PERI_LOG_WARNING, text(message));
   } catch (nb::python_error& e) {
-    e.discard_as_unraisable("the log of peri");
+    if (e.matches(PyExc_Exception))
+      e.discard_as_unraisable("the log of peri");
+    else
+      keep_raised(std::current_exception());  // SystemExit, KeyboardInterrupt: the end of more than a log
   }
 }
 

@@ -38,7 +38,8 @@ class Callbacks {
   std::exception_ptr raised_;
 };
 
-// A log function of Python: called as function(warning, message).
+// A log function of Python: called as function(warning, message). Its exceptions are reported and dropped; those of the
+// program's signal handlers, which Python calls here first, are raised at the end of the call.
 struct Log {
   nb::object function;
   Hooks hooks() { return {nullptr, &Log::tell, this}; }

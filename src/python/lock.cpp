@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 namespace peri::python {
 
@@ -14,6 +15,7 @@ namespace {
 std::atomic<bool> ending{false};
 std::atomic<int> asking{0};
 std::thread::id ender;  // set before `ending`
+thread_local std::exception_ptr kept;
 // Normally the process has ended by then. Otherwise an atexit function registered before ours waits for this thread.
 constexpr std::chrono::milliseconds kPatience{5000}, kLook{1};
 
@@ -40,5 +42,13 @@ void before_lock() {
 }
 
 void after_lock() { --asking; }
+
+void keep_raised(std::exception_ptr raised) {
+  if (!kept) kept = std::move(raised);
+}
+
+void raise_kept() {
+  if (const std::exception_ptr raised = std::exchange(kept, nullptr)) std::rethrow_exception(raised);
+}
 
 }  // namespace peri::python

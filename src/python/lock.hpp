@@ -4,6 +4,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <exception>
+
 namespace peri::python {
 
 // Called once, with the lock: registers a function for the beginning of finalization.
@@ -27,7 +29,13 @@ class Locked {
   PyGILState_STATE state_;
 };
 
-// Calls `f` without the lock, which this thread holds, and returns its result.
+// Keeps an exception of a callback that cannot end its call, for the end of that call: the first of this thread.
+// REQUIRES: the lock.
+void keep_raised(std::exception_ptr raised);
+// Raises what was kept. REQUIRES: the lock.
+void raise_kept();
+
+// Calls `f` without the lock, which this thread holds, and returns its result, or raises what a callback kept.
 template <class F>
 auto unlocked(F f) {
   struct Unlocked {
@@ -37,8 +45,13 @@ auto unlocked(F f) {
       PyEval_RestoreThread(state);
       after_lock();
     }
-  } const released;
-  return f();
+  };
+  auto made = [&] {
+    const Unlocked released;
+    return f();
+  }();
+  raise_kept();
+  return made;
 }
 
 }  // namespace peri::python

@@ -7,6 +7,17 @@
 
 namespace peri::text {
 
+namespace {
+struct Rule {
+  const char* key;
+  std::optional<bool> TokenizerRules::* of;
+};
+constexpr Rule kRules[] = {{"truncates_left", &TokenizerRules::truncates_left},
+                           {"lowercase", &TokenizerRules::lowercase},
+                           {"strip_accents", &TokenizerRules::strip_accents},
+                           {"splits_han", &TokenizerRules::splits_han}};
+}  // namespace
+
 std::string PipelineSpec::to_json() const {
   JsonWriter w;
   w.begin_object().field("max_length", max_length).field("ids", ids).field("mask", mask);
@@ -19,6 +30,12 @@ std::string PipelineSpec::to_json() const {
     w.end_object();
   }
   if (lowercase) w.field("lowercase", true);
+  if (rules != TokenizerRules{}) {
+    w.key("tokenizer").begin_object();
+    for (const auto& [key, of] : kRules)
+      if (rules.*of) w.field(key, *(rules.*of));
+    w.end_object();
+  }
   w.end_object();
   return w.take();
 }
@@ -45,6 +62,13 @@ Result<PipelineSpec> PipelineSpec::from_json(std::string_view json) {
     }
   }
   PERI_ASSIGN(out.lowercase, v.get_bool("lowercase", false));
+  if (const Json* rules = v.find("tokenizer")) {
+    PERI_TRY(rules->as_object());
+    for (const auto& [key, of] : kRules)
+      if (rules->find(key)) {
+        PERI_ASSIGN(out.rules.*of, rules->get_bool(key));
+      }
+  }
   out.has_type_ids = v.find("types") != nullptr;
   if (out.has_type_ids) {
     PERI_ASSIGN(const std::string_view types, v.get_string("types"));
@@ -55,7 +79,7 @@ Result<PipelineSpec> PipelineSpec::from_json(std::string_view json) {
 
 Result<TextPipeline> TextPipeline::from_sections(std::string_view tokenizer, std::string_view spec) {
   PERI_ASSIGN(PipelineSpec read, PipelineSpec::from_json(spec));
-  PERI_ASSIGN(Tokenizer made, Tokenizer::from_json(tokenizer));
+  PERI_ASSIGN(Tokenizer made, Tokenizer::from_json(tokenizer, read.rules));
   return TextPipeline(std::move(made), std::move(read));
 }
 

@@ -16,6 +16,8 @@ namespace peri::text {
 
 // Names of the sections of an engine that hold a tokenizer.json and a PipelineSpec.
 inline constexpr std::string_view kTokenizerSection = "tokenizer", kPipelineSection = "text_pipeline";
+// In their place: why the model's own tokenizer is not used.
+inline constexpr std::string_view kNoTokenizerSection = "no_tokenizer";
 
 // How texts become inputs. Every input is i64[batch,sequence].
 struct PipelineSpec {
@@ -26,6 +28,7 @@ struct PipelineSpec {
   std::string prompt;                                        // stands before each text
   std::vector<std::pair<std::string, std::string>> prompts;  // those that a caller may name, by name
   bool lowercase = false;                                    // of prompt and text, before the tokenizer
+  TokenizerRules rules;                                      // where they differ from those of the tokenizer.json
 
   std::string to_json() const;
   static Result<PipelineSpec> from_json(std::string_view json);

@@ -198,7 +198,7 @@ Result<Encoding> encode_unpadded(const Tokenizer::State& state, std::string_view
   std::optional<Truncation> rule = state.truncation;
   if (options.max_length) {
     if (*options.max_length < 0) return usage("max_length is negative");
-    if (!rule) rule.emplace();
+    if (!rule) rule.emplace().left = state.truncates_left;
     rule->max_length = static_cast<uint64_t>(*options.max_length);
   }
   if (rule) {
@@ -234,6 +234,17 @@ Result<std::vector<Encoding>> Tokenizer::encode_batch(std::span<const std::strin
     out.push_back(std::move(e));
   }
   pad(out, state_->padding, options.padding);
+  return out;
+}
+
+TokenizerRules Tokenizer::rules() const {
+  TokenizerRules out;
+  out.truncates_left = state_->truncates_left;
+  if (const std::optional<BertNormalizer>& n = state_->normalizer) {
+    out.lowercase = n->lowercase;
+    out.strip_accents = n->strip_accents;
+    out.splits_han = n->handle_chinese_chars;
+  }
   return out;
 }
 

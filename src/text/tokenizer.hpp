@@ -33,14 +33,22 @@ struct EncodeOptions {
   Padding padding = Padding::kAsFile;
 };
 
+// Rules of a tokenizer that a file beside tokenizer.json may say otherwise; one that is not set is as that file has it.
+struct TokenizerRules {
+  std::optional<bool> truncates_left;                        // the beginning of a long text is cut off, not its end
+  std::optional<bool> lowercase, strip_accents, splits_han;  // of BERT's normalizer; they add none
+
+  bool operator==(const TokenizerRules&) const = default;
+};
+
 class Tokenizer {
  public:
   struct State;  // the contents of the file, tokenizer_state.hpp
 
   // Parses the text of a tokenizer.json. kUnsupported names the type of its model, normalizer, pre-tokenizer or
   // post-processor that this class does not take; kInvalid names the field that is wrong. The caller adds the file's
-  // name.
-  static Result<Tokenizer> from_json(std::string_view json);
+  // name. `rules` win over the file's.
+  static Result<Tokenizer> from_json(std::string_view json, const TokenizerRules& rules = {});
 
   // Errors: kInvalid for a text that is not UTF-8, and for a truncation that is impossible (OnlySecond without a pair).
   // Linear in the text. Thread-safe.
@@ -50,6 +58,9 @@ class Tokenizer {
   // Several texts, padded together.
   Result<std::vector<Encoding>> encode_batch(std::span<const std::string> texts,
                                              const EncodeOptions& options = {}) const;
+
+  // The rules that it follows; those of a normalizer that it has not are not set.
+  TokenizerRules rules() const;
 
   // The normalizer's output (for tests and diagnostics).
   Result<std::string> normalize(std::string_view text) const;

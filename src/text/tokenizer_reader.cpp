@@ -15,14 +15,14 @@ uint64_t added_by(const std::vector<TemplatePiece>& pieces) {
 
 class TokenizerReader {
  public:
-  static Result<Tokenizer> read(std::string_view json) {
+  static Result<Tokenizer> read(std::string_view json, const TokenizerRules& rules) {
     JsonLimits limits;
     limits.max_bytes = size_t{64} << 20;
     Result<Json> parsed = parse_json(json, limits);
     if (!parsed.ok() && parsed.error().kind == ErrorKind::kMemory) return too_large(json, std::move(parsed).error());
     PERI_ASSIGN(const Json root, std::move(parsed));
     if (!root.is_object()) return invalid("no tokenizer").expecting("an object").but_found(root.kind_name());
-    TokenizerReader reader;
+    TokenizerReader reader(rules);
     PERI_TRY(reader.model(root));
     PERI_TRY(reader.normalizer(root));
     PERI_TRY(reader.pre_tokenizer(root));
@@ -34,6 +34,8 @@ class TokenizerReader {
   }
 
  private:
+  explicit TokenizerReader(const TokenizerRules& rules) : rules_(rules) {}
+
   static constexpr uint64_t kMaxWordChars = 1000;  // bounds the time for one word
   static constexpr int64_t kMaxPadding = 1 << 20;  // bounds the memory for one text
   static constexpr size_t kMaxPieces = 1000;
@@ -96,9 +98,16 @@ class TokenizerReader {
     return static_cast<uint32_t>(*id);
   }
 
+  // Old files leave the type out: `tokenizers` tells it by the members.
+  static bool is_word_piece(const Json& model) {
+    return !model.find("merges") && model.find("unk_token") && model.find("continuing_subword_prefix") &&
+           model.find("max_input_chars_per_word");
+  }
+
   Status model(const Json& root) {
     PERI_ASSIGN(const Json* const model, root.get("model"));
-    PERI_ASSIGN(const std::string_view type, model->get_string("type"));
+    PERI_ASSIGN(std::string_view type, model->get_string("type", "of no type"));
+    if (!section(*model, "type") && is_word_piece(*model)) type = "WordPiece";
     if (type != "WordPiece") return lacking("model", type);
     PERI_ASSIGN(const Json::Object* const members, model->get_object("vocab"));
     std::vector<std::pair<std::string, uint32_t>> tokens;
@@ -135,6 +144,9 @@ class TokenizerReader {
     PERI_ASSIGN(n.handle_chinese_chars, v->get_bool("handle_chinese_chars"));
     PERI_ASSIGN(n.lowercase, v->get_bool("lowercase"));
     PERI_ASSIGN(n.strip_accents, v->get_bool("strip_accents", n.lowercase));
+    n.handle_chinese_chars = rules_.splits_han.value_or(n.handle_chinese_chars);
+    n.lowercase = rules_.lowercase.value_or(n.lowercase);
+    n.strip_accents = rules_.strip_accents.value_or(n.strip_accents);
     state_->normalizer = n;
     return Ok{};
   }
@@ -273,9 +285,11 @@ class TokenizerReader {
 
   Status truncation(const Json& root) {
     const Json* v = section(root, "truncation");
+    state_->truncates_left = rules_.truncates_left.value_or(false);
     if (!v) return Ok{};
     Truncation t;
-    PERI_ASSIGN(t.left, is_left(*v));
+    PERI_ASSIGN(const bool left, is_left(*v));
+    state_->truncates_left = t.left = rules_.truncates_left.value_or(left);
     PERI_ASSIGN(t.max_length, v->get_uint("max_length"));
     PERI_ASSIGN(const std::string_view strategy, v->get_string("strategy"));
     if (strategy == "LongestFirst")
@@ -329,9 +343,12 @@ class TokenizerReader {
         .expecting(format("0 to %lld", static_cast<long long>(kMaxPadding)));
   }
 
+  const TokenizerRules& rules_;
   std::shared_ptr<Tokenizer::State> state_ = std::make_shared<Tokenizer::State>();
 };
 
-Result<Tokenizer> Tokenizer::from_json(std::string_view json) { return TokenizerReader::read(json); }
+Result<Tokenizer> Tokenizer::from_json(std::string_view json, const TokenizerRules& rules) {
+  return TokenizerReader::read(json, rules);
+}
 
 }  // namespace peri::text

@@ -36,6 +36,7 @@ struct TemplatePiece {
 
 struct Tokenizer::State {
   std::optional<Truncation> truncation;
+  bool truncates_left = false;  // where a caller truncates and `truncation` is not set
   std::optional<PaddingRule> padding;
   AddedTokens raw_tokens;         // matched before normalisation
   AddedTokens normalized_tokens;  // matched after it

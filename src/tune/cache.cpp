@@ -72,6 +72,9 @@ std::string checksum(const Row& row, const std::string& value) {
   return hex64(sum.digest());
 }
 
+constexpr const char* kOwnFolder =
+    "keep it in a folder of your own that others may not write to, such as a new one below this";
+
 // Why the file is not opened: SQLite reads a journal beside it as well.
 std::string distrust_cache(const std::string& folder) {
   if (const std::string wrong = distrust_folder(folder); !wrong.empty()) return "of its folder: " + wrong;
@@ -186,7 +189,8 @@ void Cache::State::connect() {
   db.reset();
   make_own_folders(folder);
   if (const std::string wrong = distrust_cache(folder); !wrong.empty()) {
-    trouble = "the timing cache " + file + " is not used, because " + wrong + "; the build goes on without it";
+    trouble =
+        "the timing cache " + file + " is not used, because " + wrong + "; the build goes on without it; " + kOwnFolder;
     return;
   }
   db = open_db(file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
@@ -360,7 +364,7 @@ Result<CacheFacts> cache_facts(const std::string& folder) {
   const uintmax_t bytes = std::filesystem::file_size(f.file, missing);
   if (folder.empty()) return f;
   if (const std::string wrong = distrust_cache(folder); !wrong.empty())
-    return io_error("the timing cache is not used, because %s", wrong.c_str()).in_file(f.file);
+    return io_error("the timing cache is not used, because %s", wrong.c_str()).in_file(f.file).advise(kOwnFolder);
   if (missing) return f;
   f.exists = true;
   f.bytes = static_cast<int64_t>(bytes);

@@ -164,6 +164,46 @@ TEST_F(Misuse, OneSessionInManyThreadsIsAnErrorAndNoCrash) {
   EXPECT_EQ(right + busy, 8 * 50);
 }
 
+// A variable that should hold a path and holds none is not the wish to leave it out; nor is a list without its memory.
+TEST_F(Misuse, WhatIsEmptyIsNotLeftOut) {
+  const std::string model = std::string(peri::tests::kSourceDir) + "/models/digits_cnn.onnx";
+  const auto refused = [](peri_error* error, const std::string& words) {
+    EXPECT_EQ(peri_error_get_kind(error), PERI_ERROR_USAGE) << words;
+    const std::string text = peri_error_get(error, PERI_ERROR_TEXT);
+    EXPECT_NE(text.find(words), std::string::npos) << text;
+    peri_error_free(error);
+  };
+  using Build = peri_build_options;
+  for (const auto& [name, path] : {std::pair{"engine_path", &Build::engine_path},
+                                   {"lock_path", &Build::lock_path},
+                                   {"locked_path", &Build::locked_path},
+                                   {"dump_folder", &Build::dump_folder}}) {
+    peri_build_options o = {};
+    o.struct_size = sizeof o;
+    o.no_tune = o.no_verify = o.no_cache = 1;
+    o.*path = "";
+    peri_engine* engine = nullptr;
+    refused(peri_engine_build(model.c_str(), &o, &engine), std::string("the option ") + name + " is an empty path");
+    EXPECT_EQ(engine, nullptr);
+  }
+  peri_verify_options v = {};
+  v.struct_size = sizeof v;
+  v.peer_model = "";
+  refused(peri_engine_verify(engine_, &v, nullptr), "the option peer_model is an empty path");
+  v.peer_model = nullptr;
+  v.in_count = 1;
+  refused(peri_engine_verify(engine_, &v, nullptr), "peri_verify_options.in is NULL and in_count is not 0");
+  v.in_count = 0;
+  v.dim_count = 2;
+  refused(peri_engine_verify(engine_, &v, nullptr), "the list of each dimension is NULL, and its count is 2");
+  peri_bench_options b = {};
+  b.struct_size = sizeof b;
+  b.in_count = 1;
+  peri_report* report = nullptr;
+  refused(peri_engine_bench(engine_, &b, &report), "peri_bench_options.in is NULL and in_count is not 0");
+  EXPECT_EQ(report, nullptr);
+}
+
 TEST_F(Misuse, NothingIsAskedOfNothing) {
   EXPECT_STREQ(peri_error_get(nullptr, PERI_ERROR_TEXT), "");
   EXPECT_EQ(peri_error_get_kind(nullptr), PERI_ERROR_INTERNAL);

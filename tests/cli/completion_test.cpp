@@ -49,6 +49,9 @@ TEST(Completion, IsTakenByBash) {
               "COMP_WORDS=(peri serve --log-format I)\n_peri\n[[ ${COMPREPLY[*]} == ISO8601 ]] || exit 9\n"
               "COMP_WORDS=(peri build --threads '')\n_peri\n[[ -z ${COMPREPLY[*]} ]] || exit 5\n"
               "COMP_WORDS=(peri build --locked /etc/host)\n_peri\n[[ ${COMPREPLY[*]} == */etc/hosts* ]] || exit 6\n"
+              "COMP_WORDS=(peri serve --http-socket /etc/host)\n_peri\n[[ ${COMPREPLY[*]} == */etc/hosts* ]] || exit "
+              "10\n"
+              "COMP_WORDS=(peri bench --input-data z)\n_peri\n[[ ${COMPREPLY[*]} == zero* ]] || exit 11\n"
               "COMP_WORDS=(peri help compl)\nCOMP_CWORD=2\n_peri\n[[ ${COMPREPLY[*]} == completion ]] || exit 7\n"
               "COMP_WORDS=(peri cache l)\n_peri\n[[ ${COMPREPLY[*]} == list ]] || exit 3\n")
           .ok());

@@ -6,7 +6,7 @@ import base64, ctypes, http.server, json, os, pathlib, re, select, shutil, signa
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PERI = pathlib.Path(sys.argv[1]).resolve() / "bin" / "peri"
-KEY = "a-key-of-this-gate-alone"
+KEY = "a-key-of-this-gate-alone-ключ-é"
 CONFIG = "max_batch_size: 16\ndynamic_batching { max_queue_delay_microseconds: 500 }\n"
 WORDS = ("ready", "digits version 1", "requests a second", "waiting in the queue", "latency, ms", "p50 ", "p99 ", "batches by rows",
          "batches by why they were cut", "memory of its processes", "processors in use", "MiB", "running")
@@ -107,7 +107,7 @@ def started(folder, *flags):
         found = re.search(r"listening on ([^\s;]+);.* metrics at (\S+)/metrics", log.read_text())
         if found:
             try:
-                urllib.request.urlopen(urllib.request.Request(found[1] + "/v2/health/ready", headers={"Authorization": f"Bearer {KEY}"}))
+                urllib.request.urlopen(urllib.request.Request(found[1] + "/v2/health/ready", headers={"Authorization": "Bearer " + KEY.encode().decode("latin-1")}))
                 return server, found[1], found[2]
             except OSError:
                 pass
@@ -138,7 +138,7 @@ def judged(browser, origin, seconds):
 
 def locked(browser, folder):
     """What is wrong with the page of a server that asks for keys: it asks its reader, and sends the key as a header alone."""
-    (keys := folder / "keys").write_text(KEY + "\n")
+    (keys := folder / "keys").write_text(KEY + "\n", encoding="utf-8")
     keys.chmod(0o600)
     wrong, state = [], "document.getElementById('state').textContent"
     server, _, origin = started(folder, "--api-keys", keys)
@@ -153,7 +153,7 @@ def locked(browser, folder):
             wrong.append("it does not go on with the key")
         wrong += browser.faults(origin)
         wrong += [f"an address has the key: {e['params']['request']['url']}" for e in browser.events
-                  if e["method"] == "Network.requestWillBeSent" and KEY in e["params"]["request"]["url"]]
+                  if e["method"] == "Network.requestWillBeSent" and KEY[:18] in e["params"]["request"]["url"]]
     finally:
         server.kill()
         server.wait()

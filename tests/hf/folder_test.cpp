@@ -97,6 +97,13 @@ TEST_F(FolderTest, RefusesConfigsByKey) {
   expect_error("config.json: file is too large");
 }
 
+// The same with "a." as the package of modules.
+std::string of_sentence_transformers(std::string text) {
+  for (size_t at = 0; (at = text.find("\"a.", at)) != text.npos;)
+    text.replace(at + 1, 1, "sentence_transformers.models");
+  return text;
+}
+
 TEST_F(FolderTest, RefusesModulesWeLack) {
   const std::pair<const char*, const char*> modules[] = {
       {"{}", "modules.json: wrong kind"},
@@ -105,14 +112,17 @@ TEST_F(FolderTest, RefusesModulesWeLack) {
       {R"([{"type":"a.Transformer","path":"0_T"}])", "folder of its own"},
       {R"([{"type":"a.Transformer","path":""},{"type":"a.Dense","path":"2_Dense"}])",
        "module \"a.Dense\" is not supported"},
-      {R"([{"type":"a.Transformer","path":""},{"type":"a.Normalize","path":""}])", "module \"a.Normalize\""},
+      {R"([{"type":"a.Transformer","path":""},{"type":"a.Normalize","path":""}])",
+       "order of modules, with \"a.Normalize\""},
+      {R"([{"type":"custom_st.Transformer","path":""}])",
+       "module \"custom_st.Transformer\" is not one of sentence_transformers: Python code of its own is never run"},
       {R"([{"type":"a.Transformer","path":""},{"type":"a.Pooling","path":"../out"}])", "leads out of its folder"},
       {R"([{"type":"a.Transformer","path":""},{"type":"a.Pooling","path":"/etc"}])", "leads out of its folder"},
       {R"([{"type":"a.Transformer","path":""},{"type":"a.Pooling","path":"absent"}])", "cannot open"},
   };
   for (const auto& [text, part] : modules) {
-    put("modules.json", text);
-    expect_error(part);
+    put("modules.json", of_sentence_transformers(text));
+    expect_error(of_sentence_transformers(part).c_str());
   }
   put("modules.json", kModules);
   const std::pair<const char*, const char*> poolings[] = {
@@ -129,6 +139,22 @@ TEST_F(FolderTest, RefusesModulesWeLack) {
     put("1_Pooling/config.json", text);
     expect_error(part);
   }
+}
+
+TEST_F(FolderTest, ATransformerInAFolderOfItsOwnIsToldWithoutAConfig) {
+  put("modules.json",
+      R"([{"idx":0,"name":"0","path":"0_Transformer","type":"sentence_transformers.models.Transformer"}])");
+  fs::remove(dir_ + "/config.json");
+  expect_error("modules.json: transformer in a folder of its own, \"0_Transformer\" is not supported; move its files");
+}
+
+TEST_F(FolderTest, ASecondNormalisationChangesNothing) {
+  const std::string once = kModules;
+  put("modules.json",
+      once.substr(0, once.size() - 1) +
+          R"(,{"idx":3,"name":"3","path":"3_Normalize","type":"sentence_transformers.models.Normalize"}])");
+  put("1_Pooling/config.json", R"({"pooling_mode_mean_tokens":true})");
+  EXPECT_TRUE(read_folder(dir_).value().normalize);
 }
 
 TEST_F(FolderTest, RefusesSequencesOutOfRange) {

@@ -187,6 +187,8 @@ class Errors(Package):
         self.raises(peri.UsageError, lambda: peri.build(DIGITS, dump_folder="", **QUICK), "dump_folder is an empty path")
         for call in (lambda: peri.build(""), lambda: peri.Engine(""), lambda: peri.inspect(""), lambda: engine.verify(against="")):
             self.raises(peri.UsageError, call, "is an empty path")
+        said = "ONNX Runtime runs ONNX files only; verify a folder against the float64 reference: leave against out"
+        self.raises(peri.UsageError, lambda: engine.verify(against=self.folder), said)
         self.assertTrue(peri.inspect(os.fsencode(DIGITS)).runs)
 
     def test_element_types_of_numpy(self):
@@ -198,7 +200,10 @@ class Errors(Package):
         os.mkdir(folder)
         peri.build(DIGITS, output=folder + "/a.engine", **QUICK)
         np.testing.assert_array_equal(peri.Engine(folder + "/a.engine").run(IMAGES)["logits"].argmax(axis=1), self.logits.argmax(axis=1))
-        self.raises(peri.FileError, lambda: peri.Engine(folder + "/none"), "\\xff")
+        error = self.raises(peri.FileError, lambda: peri.Engine(folder + "/none"), "\\xff")
+        for copy in (error, pickle.loads(pickle.dumps(error))):
+            self.assertEqual(copy.filename, folder + "/none")
+            self.assertTrue(copy.file.endswith("/\\xff\\xfe/none"), copy.file)
         for call in (lambda: peri.Engine(f"{self.folder}/digits.engine\0.txt"), lambda: peri.build(f"{DIGITS}\0")):
             self.raises(peri.UsageError, call, "NUL")
 

@@ -5,6 +5,7 @@ usage: package_python.py SOURCE, with the package peri on the path
 import asyncio
 import ctypes
 import gc
+import logging
 import operator
 import os
 import re
@@ -186,6 +187,7 @@ class Evidence(Package):
         self.assertIn("[3,10]", good.outputs[0].type)
         self.assertFalse(self.engine.verify({"image": np.full_like(IMAGES, np.nan)}))
         self.assertEqual(self.engine.bench({"image": IMAGES[:5]}, seconds=0.02, warm_up=0.001, tolerance=1e6).dims["batch"], 5)
+        self.assertEqual(len(self.engine.bench(seconds=0, warm_up=0, tolerance=1e9).samples), 5)  # as few as there are, not the default
         self.raises(peri.UsageError, lambda: self.engine.verify(IMAGES, seeds=[1]), "seeds")
         self.raises(peri.UsageError, lambda: self.engine.verify({"picture": IMAGES}), "image")
 
@@ -288,6 +290,33 @@ class Interruptions(Package):
         finally:
             signal.signal(signal.SIGINT, own)
         self.assertEqual(heard, [1])
+
+    def test_a_signal_during_a_run_that_logs_a_note_is_not_lost(self):
+        """Python calls its handler where the note enters Python; what the handler raises is raised by the call."""
+        many = np.repeat(IMAGES, 2048, axis=0)
+
+        def raised(by, send):
+            own = signal.signal(signal.SIGALRM, by)
+            try:
+                engine = peri.Engine(self.folder / "digits.engine", threads=1)  # at another size than the tuned: a note is due
+                send()
+                engine.run(many)
+            except (SystemExit, TimeoutError) as error:
+                return type(error)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, own)
+
+        def late(*_):
+            raise TimeoutError
+
+        self.assertIs(raised(late, lambda: signal.setitimer(signal.ITIMER_REAL, 0.02)), TimeoutError)
+        self.assertIs(raised(lambda *_: sys.exit(5), lambda: signal.setitimer(signal.ITIMER_REAL, 0.02)), SystemExit)
+        with self.assertLogs("peri", "INFO"):
+            heard = logging.Handler()
+            heard.emit = lambda record: signal.raise_signal(signal.SIGALRM)
+            logging.getLogger("peri").handlers.append(heard)  # assertLogs puts the others back
+            self.assertIs(raised(lambda *_: sys.exit(5), lambda: None), SystemExit)
 
     def test_a_verification_ends_when_asked(self):
         asked = []

@@ -104,6 +104,28 @@ class Values(Package):
         self.assertIsInstance(error.__cause__, BufferError)
         self.raises(peri.UsageError, lambda: self.engine.run(IMAGES, outputs={"logits": ReadOnly(np.zeros((8, 10), np.float32))}), "'logits': its __dlpack__ fails")
 
+    def test_arrays_say_in_their_own_way_that_they_are_contiguous(self):
+        class Property(Foreign):  # as pyarrow has it, without contiguous()
+            @property
+            def is_contiguous(self):
+                return self.array.flags.c_contiguous
+
+        class Method(Foreign):  # as PyTorch has it
+            def is_contiguous(self):
+                return self.array.flags.c_contiguous
+
+            def contiguous(self):
+                return Method(np.ascontiguousarray(self.array))
+
+        place = np.zeros((8, 10), np.float32)
+        for kind in (Property, Method):
+            np.testing.assert_array_equal(self.engine.run({"image": kind(IMAGES)}, outputs={"logits": kind(place)})["logits"].array, self.logits)
+            turned = kind(np.zeros((10, 8), np.float32).T)
+            self.raises(peri.UsageError, lambda: self.engine.run(IMAGES, outputs={"logits": turned}), "'logits': the memory of this output is not contiguous")
+        turned = np.asfortranarray(IMAGES)
+        np.testing.assert_array_equal(self.engine.run(Method(turned))["logits"], self.logits)
+        self.raises(peri.UsageError, lambda: self.engine.run(Property(turned)), "'image': axis", "pass a contiguous copy")
+
     def test_versioned_capsules(self):
         fixed = IMAGES.copy()
         fixed.flags.writeable = False

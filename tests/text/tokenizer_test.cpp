@@ -88,6 +88,18 @@ TEST(Tokenizer, WhatWeLackIsRefusedByName) {
   }
 }
 
+// As `tokenizers` tells the kind of an old file by its members.
+TEST(Tokenizer, AModelWithoutATypeIsWordPieceByItsMembers) {
+  EXPECT_EQ(Tokenizer::from_json(file(R"("type":"WordPiece",)", "")).value().encode("hello")->ids, (Ids{1, 6, 2}));
+  for (const char* without : {R"("type":"WordPiece","unk_token":"[UNK]",)", R"("continuing_subword_prefix":"##",)"}) {
+    std::string untyped = file(without, "");
+    if (const size_t at = untyped.find(R"("type":"WordPiece",)"); at != untyped.npos) untyped.erase(at, 19);
+    EXPECT_EQ(error_of(untyped).find("'model': model \"of no type\" is not supported"), 0u) << error_of(untyped);
+  }
+  const std::string bpe = file(R"("type":"WordPiece",)", R"("merges":[],)");
+  EXPECT_EQ(Tokenizer::from_json(bpe).error().kind, ErrorKind::kUnsupported);
+}
+
 TEST(Tokenizer, AHugeFileIsRefusedByItsKindOrItsSize) {
   const auto huge = [](const char* type) {
     std::string s = format("{\"model\":{\"type\":\"%s\",\"merges\":[0", type);

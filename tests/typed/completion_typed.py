@@ -21,13 +21,14 @@ class Completion(Typed):
         super().setUp()
         (self.folder / "model.onnx").write_bytes(b"")
         (self.folder / "bin").mkdir()
+        (self.folder / "build").mkdir()  # called as a command is
         for shell in ("bash", "zsh", "fish"):
             made = self.peri("completion", shell)
             (self.folder / f"bin/_peri{'' if shell == 'zsh' else '.' + shell}").write_bytes(made.stdout)
         self.environment["PATH"] = f"{PERI.parent}:{os.environ['PATH']}"
 
-    def typed(self, words, begin, line, wanted):
-        """What an interactive shell shows once `line` and two tabs are typed, until all that is wanted is there, or for a long time."""
+    def typed(self, words, begin, line, wanted, tabs=b"\t\t"):
+        """What an interactive shell shows once `line` and tabs are typed, until all that is wanted is there, or for a long time."""
         child, terminal = pty.fork()
         if child == 0:
             os.chdir(self.folder)
@@ -51,7 +52,7 @@ class Completion(Typed):
             os.write(terminal, begin.encode() + b"; PS1='@''>'; echo rea''dy\n")
             self.assertRegex(read(ready.search), ready)
             since = len(raw)
-            os.write(terminal, line.encode() + b"\t\t")
+            os.write(terminal, line.encode() + tabs)
             return read(lambda said: wanted(said[len(line):]))[len(line):]
         finally:
             os.close(terminal)
@@ -65,8 +66,8 @@ class Completion(Typed):
 
     CASES = (("peri ", ("bench", "verify")), ("peri build --dtype ", ("f32", "f16", "bf16")), ("peri cache ", ("path", "clear")),
              ("peri verify --memory ", ("planned", "separate")), ("peri build --provider ", ("onednn",)), ("peri help ", ("bench", "verify")),
-             ("peri build --dtype=", ("f32", "f16", "bf16")))  # fmt: skip
-    WHOLE = (("peri run m -i image=mod", "el.onnx"), ("peri build --locked mod", "el.onnx"), ("peri build mod", "el.onnx"))
+             ("peri build --dtype=", ("f32", "f16", "bf16")), ("peri bench --input-data ", ("random", "zero", "model.onnx")))  # fmt: skip
+    WHOLE = (("peri run m -i image=mod", "el.onnx"), ("peri serve --access-log mod", "el.onnx"), ("peri bench --input-data mod", "el.onnx"), ("peri build --locked mod", "el.onnx"), ("peri build mod", "el.onnx"))
 
     @needs("bash")
     def test_bash(self):
@@ -76,7 +77,7 @@ class Completion(Typed):
         for line, words in self.CASES:
             with self.subTest(line=line):
                 self.offers(self.typed(*shell, line, lambda shown: self.offered(shown, words)), words)
-        for line, rest in (*self.WHOLE, ("peri build two", "\\ words.onnx"), ("peri build --locked two", "\\ words.onnx"), ("peri build st", "\\*r.onnx")):
+        for line, rest in (*self.WHOLE, ("peri bu", "ild "), ("peri build --dump-passes bu", "ild/"), ("peri build two", "\\ words.onnx"), ("peri build --locked two", "\\ words.onnx"), ("peri build st", "\\*r.onnx")):
             with self.subTest(line=line):
                 shown = self.typed(*shell, line, lambda shown: shown.startswith(rest))
                 self.assertTrue(shown.startswith(rest), shown)
@@ -89,7 +90,7 @@ class Completion(Typed):
                 self.offers(self.typed(*shell, line, lambda shown: self.offered(shown, words)), words)
         for line, rest in self.WHOLE:
             with self.subTest(line=line):
-                self.assertIn(rest, self.typed(*shell, line, lambda shown: rest in shown))
+                self.assertIn(rest, self.typed(*shell, line, lambda shown: rest in shown, tabs=b"\t"))
 
     @needs("fish")
     def test_fish(self):
@@ -98,9 +99,11 @@ class Completion(Typed):
                 script = f"source bin/_peri.fish; complete -C '{line}'"
                 shown = subprocess.run(["fish", "--no-config", "-c", script], cwd=self.folder, env=self.environment, capture_output=True, timeout=60)
                 self.offers(shown.stdout.decode(), words)
-        script = "source bin/_peri.fish; complete -C 'peri help mod'"
-        shown = subprocess.run(["fish", "--no-config", "-c", script], cwd=self.folder, env=self.environment, capture_output=True, timeout=60)
-        self.assertEqual(shown.stdout, b"", "help takes no files")
+        for line, why in (("peri help mod", "help takes no files"), ("peri help bench ", "help takes one word"), ("peri run build --lock", "flags of run, and not of build"),
+                          ("peri cache list ", "a word is chosen once")):
+            script = f"source bin/_peri.fish; complete -C '{line}'"
+            shown = subprocess.run(["fish", "--no-config", "-c", script], cwd=self.folder, env=self.environment, capture_output=True, timeout=60)
+            self.assertEqual(shown.stdout, b"", why)
 
 
 if __name__ == "__main__":

@@ -75,6 +75,9 @@ class Early(Typed):
             self.early("bert/tokenizer.json: the file is empty; download it again", *command, code=1)
         (self.folder / "bert/tokenizer.json").write_text('{"model":{"type":"BPE"}}')
         self.early("this model has no tokenizer: found bert/tokenizer.json: 'model': model \"BPE\" is not supported; give its inputs", "run", "bert", "--text", "a")
+        self.ends(0, "build", "bert", "-o", "bert.engine", "--no-tune", "--no-verify", "--no-cache")
+        said = self.ends(2, "run", "bert.engine", "--text", "a")
+        self.assertIn("this model has no tokenizer: found bert/tokenizer.json: 'model': model \"BPE\" is not supported; give its inputs", said)
         self.assertIn("no/such: ", self.ends(1, "run", "no/such", "--text", "a"))
         self.early("bert/config.json: not a model: expected an ONNX file, a Hugging Face folder or an engine, found a JSON file; of a Hugging Face model give the folder",
                    "run", "bert/config.json", "--text", "a", code=1)

@@ -248,7 +248,9 @@ class Flags(Typed):
         r = self.peri("replay", "relu x=f32[4]", "--kernel", manifest, "--json", "r.json")
         self.assertEqual(r.returncode, 0, r.stderr)
         note = "kernel 'triton_softmax_f16' was not tried: it is for backend 'cuda', and this build is for 'cpu'"
-        self.assertIn(note, r.stdout.decode())
+        self.assertIn(f"note: {note}\n", r.stderr.decode())
+        self.assertNotIn(note, r.stdout.decode())
+        self.assertIn(note, self.peri("replay", "relu x=f32[4]", "--kernel", manifest, "--quiet").stderr.decode())
         self.assertIn(note, json.loads((self.folder / "r.json").read_text())["notes"])
         self.assertIn("no/such.json", self.ends(1, "replay", "relu x=f32[4]", "--kernel", "no/such.json"))
         self.assertIn("has no provider 'outside'", self.wrong("replay", "relu x=f32[4]", "--kernel", manifest, "--provider", "outside"))

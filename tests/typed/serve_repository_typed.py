@@ -240,6 +240,7 @@ class Repository(Served):
         self.assertEqual(batch(), 4, "the folder's own again")
         http.load_model("add", config=json.dumps(http.get_model_config("add")))
         self.assertEqual((batch(), self.value()), (4, 1.0))
+        self.assertIn("cannot load add: the configuration of the order: line 1: ", self.log.read_text())
 
     def test_parameters_of_a_load_over_grpc(self):
         """Of the wrong kind, or a file's: refused by name, where bytes were once taken for nothing and the load went on without them."""

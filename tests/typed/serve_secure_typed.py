@@ -336,6 +336,20 @@ class Secure(Served):
         self.assertIn("no certificates of authorities", self.ends(1, "serve", "--model-repository", self.repository, "--tls-certificate", own[0], "--tls-key", own[1],
                                                                   "--tls-client-ca", self.folder / "empty"))
 
+    def test_a_key_of_another_certificate(self):
+        self.put("add")
+        own, other = self.signed("own"), self.signed("other")
+        subprocess.run(["openssl", "genrsa", "-out", self.folder / "rsa.key", "2048"], check=True, capture_output=True)
+        (self.folder / "rsa.key").chmod(0o600)
+        for key in (other[1], self.folder / "rsa.key"):
+            said = self.ends(1, "serve", "--model-repository", self.repository, "--tls-certificate", own[0], "--tls-key", key)
+            self.assertIn(f"{key}: the private key is not that of the certificate: ", said)
+            self.assertIn(f"expected the key of the first certificate in {own[0]}; give the two files of one pair", said)
+        (self.folder / "no.key").write_text("no key")
+        (self.folder / "no.key").chmod(0o600)
+        said = self.ends(1, "serve", "--model-repository", self.repository, "--tls-certificate", own[0], "--tls-key", self.folder / "no.key")
+        self.assertIn("the private key cannot be used: ", said)
+
     def test_a_key_that_is_encrypted(self):
         """Refused with what to do, on a terminal as without one: nobody is asked for a passphrase."""
         self.put("add")

@@ -7,7 +7,7 @@ import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper, parser
 
-from typed import DIGITS, Typed, main
+from typed import DIGITS, SOURCE, Typed, main
 
 
 class Sizes(Typed):
@@ -27,6 +27,18 @@ class Sizes(Typed):
     def sizes(self):
         proof = json.loads((self.folder / "a.engine.proof").read_text())
         return [{"name": n, "size": v} for n, v in proof["tuned_for"].items()]
+
+    def test_positions_of_an_encoder_bound_its_texts(self):
+        """Of 20, those of RoBERTa begin behind the padding id, 1: whatever ids a run is given, it has no more than 18."""
+        for folder, most in (("tiny_bert", 20), ("tiny_distilbert", 20), ("tiny_roberta", 18)):
+            self.assertEqual(self.tuned(SOURCE / "tests/hf/data" / folder), {"batch": 1, "sequence": most})
+            self.ends(0, "verify", "a.engine", "--seed", "1", "--seed", "2", "--seed", "3", "--quiet")
+            said = self.ends(1, "run", "a.engine", "--dims", f"sequence={most + 1}", *[w for name in self.inputs() for w in ("-i", f"{name}=random:1")])
+            self.assertIn("embeddings.position_ids", said)
+
+    def inputs(self):
+        self.ends(0, "inspect", "a.engine", "--json", "i.json", "--quiet")
+        return [port["name"] for port in json.loads((self.folder / "i.json").read_text())["inputs"]]
 
     def test_an_input_that_is_too_small_is_told_by_its_step(self):
         weights = {"w": numpy.ones((4, 3, 5, 5), numpy.float32)}

@@ -194,9 +194,11 @@ Result<serve::HealthOptions> health_options(const Arguments& arguments) {
   return out;
 }
 
+// A counter's series is its family with "_total" behind it.
 static void add_row(const char* name, const char* kind, const char* what, uint64_t value, std::string* out) {
-  const bool counter = std::string_view(kind) == "counter";
-  *out += format("# TYPE %s %s\n# HELP %s %s\n%s%s %llu\n", name, kind, name, what, name, counter ? "_total" : "",
+  std::string family = name;
+  if (family.ends_with("_total")) family.resize(family.size() - 6);
+  *out += format("# TYPE %s %s\n# HELP %s %s\n%s %llu\n", family.c_str(), kind, family.c_str(), what, name,
                  static_cast<unsigned long long>(value));
 }
 
@@ -271,13 +273,13 @@ void add_worker_metrics(const std::vector<std::pair<std::string, serve::WorkerCo
     for (size_t k = 0; k < c.ends.size(); ++k) c.ends[k] += one.ends[k];
   }
   add_row("peri_worker_up", "gauge", "Worker processes that run", up, out);
-  add_row("peri_worker_starts", "counter", "Worker processes started", c.starts, out);
-  add_row("peri_worker_deaths", "counter", "Worker processes that ended", c.deaths, out);
+  add_row("peri_worker_starts_total", "counter", "Worker processes started", c.starts, out);
+  add_row("peri_worker_deaths_total", "counter", "Worker processes that ended", c.deaths, out);
   *out += "# TYPE peri_worker_ends counter\n# HELP peri_worker_ends The same, by what ended them\n";
   for (size_t k = 0; k < c.ends.size(); ++k)
     *out += format("peri_worker_ends_total{reason=\"%s\"} %llu\n", std::string(serve::kWorkerEnds[k]).c_str(),
                    static_cast<unsigned long long>(c.ends[k]));
-  add_row("peri_worker_lost_requests", "counter", "Requests that were under way in a worker when it ended",
+  add_row("peri_worker_lost_requests_total", "counter", "Requests that were under way in a worker when it ended",
           c.lost_requests, out);
   add_uses(uses, out);
   add_row("peri_worker_memory_bytes", "gauge", "Tensors on their way to and from the worker", c.memory_used, out);

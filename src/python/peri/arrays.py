@@ -144,6 +144,12 @@ def _of_numbers(value: Any, target: np.dtype) -> np.ndarray:
     return made
 
 
+def _is_contiguous(value: Any) -> bool:
+    """What an array of another library says of itself: by a method (PyTorch), by a property (pyarrow), or nothing."""
+    said = getattr(value, "is_contiguous", True)
+    return bool(said() if callable(said) else said)
+
+
 def given(value: Any, name: str, dtype: str) -> tuple[Any, Any]:
     """(description for the native part, object to keep alive during the call) of an input. Arrays that are not contiguous are
     copied; numbers, texts and lists get the input's type; arrays are never cast."""
@@ -154,7 +160,7 @@ def given(value: Any, name: str, dtype: str) -> tuple[Any, Any]:
     if hasattr(value, "__dlpack__"):
         if getattr(value, "requires_grad", False):
             value = value.detach()
-        if hasattr(value, "is_contiguous") and not value.is_contiguous():
+        if not _is_contiguous(value) and hasattr(value, "contiguous"):
             value = value.contiguous()
         return _capsule_of(value, name, writes=False)
     try:
@@ -185,7 +191,7 @@ def place(value: Any, name: str, dtype: str, shape: tuple[int, ...], dims: tuple
         return _described(value, name, dtype), value
     if not hasattr(value, "__dlpack__"):
         raise wrong_usage("an output goes to an array", node=name, found=type(value).__name__)
-    if hasattr(value, "is_contiguous") and not value.is_contiguous():
+    if not _is_contiguous(value):
         raise wrong_usage("the memory of this output is not contiguous", node=name)
     if _is_read_only(value):
         raise wrong_usage("the memory of this output is read-only", node=name, found=type(value).__name__)

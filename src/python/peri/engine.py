@@ -267,7 +267,7 @@ class Engine:
         """Times runs on seeded inputs, or on `inputs`. `warm_up`: seconds of runs before sampling (default: 0.3); `tolerance`: the
         largest disagreement of samples, as a share of their median (default: 0.25). A comparison needs processes=5."""
         options = {
-            "seconds": float(seconds), "max_runs": max_runs, "dims": arguments.sizes(dims), "layers": layers, "processes": processes,
+            "seconds": _given(seconds), "max_runs": max_runs, "dims": arguments.sizes(dims), "layers": layers, "processes": processes,
             "warm_up": _given(warm_up), "tolerance": _given(tolerance), "threads": threads,
         }  # fmt: skip
         taken = self._taken(inputs)

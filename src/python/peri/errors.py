@@ -26,7 +26,7 @@ class Error(Exception):
     def __init__(self, text: str, message: str = "", file: str = "", node: str = "", expected: str = "", found: str = "", remedy: str = ""):
         super().__init__(shown(text))
         self.message = message or text
-        self.file = file
+        self.file = "".join(f"\\x{ord(c) - 0xDC00:02x}" if "\udc80" <= c <= "\udcff" else c for c in file)
         self.node = node
         self.expected = expected
         self.found = found
@@ -59,7 +59,8 @@ _NUMBERS = {os.strerror(number): number for number in errno.errorcode}
 
 
 class FileError(Error, OSError):
-    """A file could not be read or written. `errno`, `strerror` and `filename` are those of an OSError; None if unknown."""
+    """A file could not be read or written. `errno`, `strerror` and `filename` are those of an OSError; None if unknown. `filename` names the
+    file, whatever its bytes; `file` is for people."""
 
     code = "io"
 
@@ -69,6 +70,10 @@ class FileError(Error, OSError):
         if words in _NUMBERS:
             self.errno, self.strerror = _NUMBERS[words], words
         self.filename = file or None
+
+    def __reduce__(self):
+        made, (text, message, _, *rest) = super().__reduce__()
+        return made, (text, message, self.filename or "", *rest)
 
     def __str__(self) -> str:
         return str(self.args[0])  # instead of OSError's "[Errno 2] ..."

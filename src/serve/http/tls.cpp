@@ -149,9 +149,13 @@ Status use_own(SSL_CTX* ctx, const TlsFiles& own) {
         .advise("decrypt it into a file that only its owner can read: umask 077; openssl pkey -in " +
                 shell_word(own.key) + " -out PLAIN");
   }
-  if (!usable || SSL_CTX_check_private_key(ctx) != 1)
+  if (!usable && ERR_GET_LIB(ERR_peek_error()) != ERR_LIB_X509)
     return invalid("the private key cannot be used: %s", reason().c_str()).in_file(own.key).expecting("PEM");
-  return Ok{};
+  if (usable && SSL_CTX_check_private_key(ctx) == 1) return Ok{};
+  return invalid("the private key is not that of the certificate: %s", reason().c_str())
+      .in_file(own.key)
+      .expecting("the key of the first certificate in " + own.certificate)
+      .advise("give the two files of one pair");
 }
 
 Status use_authorities(SSL_CTX* ctx, const std::string& file) {

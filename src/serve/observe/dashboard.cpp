@@ -156,7 +156,8 @@ $("login").addEventListener("submit", event => {
 async function ask() {
   let now = null;
   try {
-    const headers = key ? {Authorization: "Bearer " + key} : {};
+    // As the bytes of its UTF-8, which the server's file holds: a header of fetch() is made of letters below 256.
+    const headers = key ? {Authorization: "Bearer " + String.fromCharCode(...new TextEncoder().encode(key))} : {};
     const reply = await fetch("/dashboard/data", {cache: "no-store", headers, signal: AbortSignal.timeout(5000)});
     if (reply.status === 401) return askForKey();
     if (!reply.ok) throw new Error("status " + reply.status);

@@ -201,13 +201,14 @@ Status Observer::reopen() { return log_ ? log_->open() : Status(Ok{}); }
 std::string Observer::metrics() const {
   std::string out;
   const auto line = [&](const char* name, const char* help, const std::string& labels, uint64_t v) {
-    if (help) out += format("# HELP %s %s\n# TYPE %s counter\n", name, help, name);
-    out += std::string(name) + "_total" + labels + " " + std::to_string(v) + "\n";
+    const std::string family(name, std::string_view(name).size() - std::string_view("_total").size());
+    if (help) out += format("# HELP %s %s\n# TYPE %s counter\n", family.c_str(), help, family.c_str());
+    out += name + labels + " " + std::to_string(v) + "\n";
   };
-  if (log_) line("peri_access_log_lost", "Lines that the log did not take", "", log_->lost);
+  if (log_) line("peri_access_log_lost_total", "Lines that the log did not take", "", log_->lost);
   if (tracer_) {
-    line("peri_traces", "Traces by what became of them", "{result=\"sent\"}", tracer_->sent);
-    line("peri_traces", nullptr, "{result=\"dropped\"}", tracer_->dropped);
+    line("peri_traces_total", "Traces by what became of them", "{result=\"sent\"}", tracer_->sent);
+    line("peri_traces_total", nullptr, "{result=\"dropped\"}", tracer_->dropped);
   }
   return out;
 }

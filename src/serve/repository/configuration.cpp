@@ -18,7 +18,11 @@ static Result<ModelConfig> read_given(const std::string& text) {
     return invalid("the configuration of the order is not an object of JSON");
   if (static_cast<int64_t>(text.size()) > kMaxConfigBytes)
     return invalid("the configuration of the order has more than 1 MiB");
-  return parse_model_config(text, "config.yaml", ConfigFrom::kClient);
+  Result<ModelConfig> config = parse_model_config(text, "config.yaml", ConfigFrom::kClient);  // JSON is YAML
+  if (config.ok()) return config;
+  Error error = std::move(config).error();
+  error.file = "the configuration of the order";  // the model's folder holds no such file
+  return error;
 }
 
 static Result<ModelConfig> read_own(const FoundModel& found) {
