@@ -33,8 +33,8 @@ class Rng {
   uint64_t state_;
 };
 
-// The seed of one of several parts, of the first the seed itself: no part has the numbers of another, of this seed or of
-// the next.
+// The seed of one of several parts, of the first the seed itself: no part has the numbers of another, of this seed or
+// of the next.
 inline uint64_t seed_of_part(uint64_t seed, uint64_t part) {
   return part == 0 ? seed : Rng(Rng(seed).next() + part).next();
 }
