@@ -16,6 +16,7 @@
 #include "compile/backends.hpp"
 #include "exec/entry.hpp"
 #include "tune/cache.hpp"
+#include "tune/rejection.hpp"
 
 namespace peri::build {
 
@@ -199,13 +200,15 @@ Result<problem::Problem> asked(Line line, const std::vector<std::string>& variab
 }  // namespace
 
 int64_t Replay::wrong() const {
-  return std::count_if(candidates.list.begin(), candidates.list.end(),
-                       [](const tune::Candidate& c) { return !c.evidence.right(); });
+  return std::count_if(candidates.list.begin(), candidates.list.end(), [](const tune::Candidate& c) {
+    return !c.evidence.right() && !tune::was_untried(c.evidence.rejected);
+  });
 }
 
 int64_t Replay::untried() const {
-  return std::count_if(candidates.list.begin(), candidates.list.end(),
-                       [](const tune::Candidate& c) { return c.evidence.right() && !c.evidence.tried(); });
+  return std::count_if(candidates.list.begin(), candidates.list.end(), [](const tune::Candidate& c) {
+    return c.evidence.right() ? !c.evidence.tried() : tune::was_untried(c.evidence.rejected);
+  });
 }
 
 std::string Replay::summary() const {

@@ -31,9 +31,8 @@ struct Replay {
   tune::Candidates candidates;     // fastest first
   std::vector<std::string> notes;  // what was not tried, and why
 
-  int64_t wrong() const;
-  int64_t untried()
-      const;  // of which nothing is known: too large for this machine        // candidates that were rejected
+  int64_t wrong() const;        // candidates that were rejected
+  int64_t untried() const;      // of which nothing is known: too large for this machine
   std::string summary() const;  // a line
 };
 

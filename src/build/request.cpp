@@ -12,6 +12,7 @@
 #include "base/knobs.hpp"
 #include "base/path.hpp"
 #include "base/plural.hpp"
+#include "base/shell_word.hpp"
 #include "base/thread_pool.hpp"
 #include "base/version.hpp"
 #include "build/model_files.hpp"
@@ -130,7 +131,8 @@ Status check_folder_of(const std::string& file) {
   if (access((folder + "/.").c_str(), W_OK) == 0) return Ok{};
   const bool missing = errno == ENOENT;
   Error none = os_error("write into the folder", folder);
-  return std::move(none).advise(missing ? "make it first: mkdir -p " + folder : "name a file in another folder");
+  return std::move(none).advise(missing ? "make it first: mkdir -p " + shell_word(folder)
+                                        : "name a file in another folder");
 }
 
 Result<int> threads_of(int asked) {

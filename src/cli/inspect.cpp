@@ -95,7 +95,7 @@ void print_model(const Page& page, const build::Survey& f) {
 }
 
 Result<Outcome> inspect_model(const Arguments& arguments, const std::string& path) {
-  if (arguments.has("--check")) return usage("--check is for engines").in_file(path);
+  PERI_TRY(check_is_for_engines(arguments, path));
   Progress progress(arguments.has("--quiet"));
   PERI_ASSIGN(const build::Request request, build_request(arguments, path, &progress));
   auto surveyed = build::survey(request);

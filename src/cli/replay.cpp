@@ -6,6 +6,7 @@
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
 #include "cli/console/terminal.hpp"
+#include "tune/rejection.hpp"
 
 namespace peri::cli {
 namespace {
@@ -14,15 +15,16 @@ void show(const Page& page, const build::Replay& replay) {
   for (const tune::Candidate& c : replay.candidates.list) {
     const tune::Evidence& e = c.evidence;
     const bool good = e.right();
-    if (good && !e.tried()) {
-      page.line("untried    %s: %s", c.id().c_str(), e.untimed.c_str());
+    if (good ? !e.tried() : tune::was_untried(e.rejected)) {
+      page.line("untried    %s: %s", c.id().c_str(), (good ? e.untimed : e.rejected).c_str());
       continue;
     }
     const std::string times = good && e.timed() ? format("%10s ms %8.1f GFLOP/s", build::ms_digits(e.time_ms).c_str(),
                                                          replay.flops / e.time_ms / 1e6)
                                                 : std::string(10, ' ') + "-";
-    page.line("%-10s %s  error %.3g of its bound  %s%s%s", good ? "right" : "REJECTED", times.c_str(), e.max_error,
-              c.id().c_str(), good && e.untimed.empty() ? "" : ": ", (good ? e.untimed : e.rejected).c_str());
+    const std::string error = e.max_error < 0 ? "" : format("error %.3g of its bound  ", e.max_error);
+    page.line("%-10s %s  %s%s%s%s", good ? "right" : "REJECTED", times.c_str(), error.c_str(), c.id().c_str(),
+              good && e.untimed.empty() ? "" : ": ", (good ? e.untimed : e.rejected).c_str());
     if (c.offer.needs) page.line("           needs %s", kernels::needs_text(*c.offer.needs).c_str());
   }
   for (const tune::Refusal& r : replay.candidates.refusals)

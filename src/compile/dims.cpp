@@ -49,13 +49,14 @@ bool called_batch(const std::string& name, const ir::Value& input, size_t axis) 
 // Batches are what the model calls so, on any axis (recurrent nets have it second); where it calls none so, the leading
 // axes.
 void Sizes::begin() {
-  std::set<std::string> called, leading;
+  std::set<std::string> called, leading, behind;  // behind: of an input that begins with another
   for (const ir::Value* v : graph.inputs)
     for (size_t axis = 0; axis < v->type.rank(); ++axis) {
       const Dim& d = (*v->type.shape)[axis];
       if (!d.is_symbol()) continue;
       if (called_batch(d.symbol_name(), *v, axis)) called.insert(d.symbol_name());
       if (axis == 0) leading.insert(d.symbol_name());
+      if (axis > 0 && !((*v->type.shape)[0] == d)) behind.insert(d.symbol_name());
     }
   std::vector<std::string> names;  // in their order, each with its axes
   std::map<std::string, std::string> axes;
@@ -67,7 +68,8 @@ void Sizes::begin() {
       const std::string name = d.symbol_name();
       if (axis == 1 && v->type.rank() == 2 && is_integer(v->type.dtype) && !called.contains(name))
         sequence_like.insert(name);
-      binding.emplace(name, called.contains(name) || (called.empty() && axis == 0) ? 1 : 128);
+      const bool leads = called.empty() && leading.contains(name) && !behind.contains(name);
+      binding.emplace(name, called.contains(name) || leads ? 1 : 128);
       std::string& list = axes[name];
       if (list.empty()) names.push_back(name);
       list += (list.empty() ? "" : ", ") + v->name + "." + std::to_string(axis);

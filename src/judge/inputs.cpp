@@ -125,11 +125,10 @@ std::string random_text(Rng& rng) {
 
 Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding& sizes, uint64_t seed, Integers how) {
   std::vector<Tensor> out;
-  const uint64_t first = seed;
   for (const ir::Value* v : graph.inputs) {
     PERI_ASSIGN(const std::vector<int64_t> dims, eval(*v->type.shape, sizes));
     PERI_ASSIGN(Tensor t, Tensor::zeros(v->type.dtype, dims));
-    Rng rng(seed++);
+    Rng rng(seed_of_part(seed, out.size()));
     if (tune::fill_regions(*v, sizes, rng.below(INT64_MAX), &t)) {
       out.push_back(std::move(t));
       continue;
@@ -155,7 +154,7 @@ Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding
     }
     out.push_back(std::move(t));
   }
-  tune::choose_categories(graph, first, &out);
+  tune::choose_categories(graph, seed, &out);
   return out;
 }
 

@@ -28,7 +28,7 @@ namespace peri::judge {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr int kMissingPackage = 42, kMissingPort = 43;  // the script's exit codes
+constexpr int kMissingPackage = 42, kMissingPort = 43, kNotLoaded = 44;  // the script's exit codes
 
 constexpr const char* kScript = R"py(
 import json, os, shutil, sys, threading, time
@@ -50,7 +50,11 @@ options = ort.SessionOptions()
 options.intra_op_num_threads, options.log_severity_level = threads, 3
 # Products with weights of 4 bits in float32: by default the CPU rounds their other side to 8 bits.
 options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
-session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+try:
+    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+except Exception as refused:
+    print(" ".join(str(refused).split()), file=sys.stderr)
+    sys.exit(44)
 def constant(port, text):  # an input that --fix made one: its text as the model's type
     words, name = text.split(","), port.type[len("tensor("):-1]
     if name == "bool":
@@ -193,8 +197,8 @@ Result<std::vector<std::vector<Tensor>>> onnxruntime_outputs(const std::string& 
     return unsupported("its packages are missing: %s", last_line(said).c_str())
         .in_file(interpreter)
         .advise("pip install onnxruntime, or name a Python that has it: PERI_PYTHON=FILE");
-  if (code == kMissingPort)
-    return unsupported("%s", last_line(said).c_str())
+  if (code == kMissingPort || code == kNotLoaded)
+    return unsupported("%s%s", code == kNotLoaded ? "ONNX Runtime does not load it: " : "", last_line(said).c_str())
         .in_file(model)
         .advise("verify against the float64 reference: leave --onnxruntime out");
   if (const std::string why = last_line(said); code != 0)

@@ -209,7 +209,7 @@ Result<Tensor> random_input(const plan::Port& port, const DimBinding& dims, uint
 Result<std::vector<Tensor>> random_inputs(const plan::Program& program, const DimBinding& dims, uint64_t seed) {
   std::vector<Tensor> out;
   while (out.size() < program.inputs.size()) {
-    auto made = random_input(program, out.size(), dims, seed + out.size());
+    auto made = random_input(program, out.size(), dims, seed_of_part(seed, out.size()));
     if (!made.ok()) return std::move(made).error().at_node(program.inputs[out.size()].name);
     out.push_back(std::move(made).value());
   }

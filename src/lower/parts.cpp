@@ -83,7 +83,12 @@ struct Maker {
     close_region(graph, &r);
     return r;
   }
-  bool stands(const std::vector<ir::Node*>& nodes) const { return rules.joins(region(nodes)); }
+  static bool may_join(const std::vector<ir::Node*>& nodes) {
+    return std::none_of(nodes.begin(), nodes.end(), [](const ir::Node* n) { return stands_alone(*n); });
+  }
+  bool stands(const std::vector<ir::Node*>& nodes) const {
+    return (nodes.size() < 2 || may_join(nodes)) && rules.joins(region(nodes));
+  }
 
   // All ways in which the region comes apart, and those that the rules want.
   void take(Region r) {
@@ -281,6 +286,7 @@ struct Maker {
     for (const Whole& a : wholes) {
       if (!a.reader) continue;
       const Whole& b = wholes[*a.reader];
+      if (!may_join(a.region.nodes) || !may_join(b.region.nodes)) continue;
       Region all = region(both(a.region.nodes, b.region.nodes));
       const bool whole = rules.joins(all);
       if (whole) add(std::move(all), both(a.atoms, b.atoms));
@@ -289,6 +295,7 @@ struct Maker {
       const Whole* last = &b;
       for (size_t count = 3; count <= kMaxRow && last->reader; ++count) {
         last = &wholes[*last->reader];
+        if (!may_join(last->region.nodes)) break;
         row = both(std::move(row), last->region.nodes);
         atoms = both(std::move(atoms), last->atoms);
         if (Region more = region(row); rules.joins(more)) add(std::move(more), atoms);

@@ -15,6 +15,8 @@
 
 namespace peri::lower {
 
+bool stands_alone(const ir::Node& n) { return n.inputs.size() > kMaxOperands; }
+
 namespace {
 constexpr size_t kMaxEpilogue = 12;         // kernels are asked about each beginning of a chain
 constexpr int64_t kMaxTextElements = 1024;  // of a list in a region's text: its nodes read it there at every run
@@ -22,7 +24,7 @@ constexpr size_t kMaxGroup = 48;            // and about a group anew with each 
 
 bool is_elementwise(const ir::Node& n) {
   const ops::OpDef* op = ops::find(n.op);
-  return op && op->elementwise && n.outputs.size() == 1;
+  return op && op->elementwise && n.outputs.size() == 1 && !stands_alone(n);
 }
 // Values that live inside every region that reads them: small constants, and sizes known as expressions.
 bool small_constant(const ir::Value* v) {
@@ -97,8 +99,9 @@ void close_region(const ir::Graph& graph, Region* r) {
   r->inputs.clear();
   r->outputs.clear();
   std::unordered_set<const ir::Node*> inside(r->nodes.begin(), r->nodes.end());
-  auto add_once = [](std::vector<ir::Value*>& list, ir::Value* v) {
-    if (std::find(list.begin(), list.end(), v) == list.end()) list.push_back(v);
+  std::unordered_set<const ir::Value*> added;  // what is read is not made here
+  auto add_once = [&](std::vector<ir::Value*>& list, ir::Value* v) {
+    if (added.insert(v).second) list.push_back(v);
   };
   for (const ir::Node* n : r->nodes) {
     for (size_t port = 0; port < n->inputs.size(); ++port) {

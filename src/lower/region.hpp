@@ -29,6 +29,11 @@ std::string region_key(const Region& region);
 constexpr int64_t kMaxInlineElements = 16;
 void close_region(const ir::Graph& graph, Region* region);
 
+// A node of more operands than a kernel reads (kernels::block::kMaxArguments) is joined with no other: a region with it
+// would be stated, and refused, once for each of its neighbours.
+constexpr size_t kMaxOperands = 64;
+bool stands_alone(const ir::Node& node);
+
 // The order of the nodes of a region: the graph's, except that a node that widens bytes directly precedes its first
 // user, so that the anchor of a region comes first.
 std::unordered_map<const ir::Node*, size_t> places(const ir::Graph& graph);

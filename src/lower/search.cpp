@@ -2,46 +2,25 @@
 #include "lower/search.hpp"
 
 #include <algorithm>
-#include <string>
 #include <unordered_map>
+
+#include "base/rng.hpp"
+#include "lower/lives.hpp"
 
 namespace peri::lower {
 namespace {
 
-struct Live {
-  int value, made;
-  uint64_t places;  // where it lies by now
-};
-
 struct Beginning {
   double cost = 0;
-  std::vector<Live> live;    // by value
+  Lives live;                // values still to be read
+  int left = -1;             // the last atom behind which values were left that nobody reads any more
   std::vector<size_t> open;  // pieces begun, of which atoms are to come
   int64_t last = -1;         // in Walk::steps
-  uint64_t at(int value, int* made) const {
-    const auto it = std::lower_bound(live.begin(), live.end(), value, [](const Live& l, int v) { return l.value < v; });
-    if (it == live.end() || it->value != value) return 0;
-    *made = it->made;
-    return it->places;
-  }
-  void put(const Live& now) {
-    const auto it =
-        std::lower_bound(live.begin(), live.end(), now.value, [](const Live& l, int v) { return l.value < v; });
-    if (it != live.end() && it->value == now.value)
-      *it = now;
-    else
-      live.insert(it, now);
-  }
-  // Beginnings with the same key go on in the same ways at the same costs.
-  std::string key() const {
-    std::string out;
-    const auto append = [&](const auto& x) { out.append(reinterpret_cast<const char*>(&x), sizeof x); };
-    for (const Live& l : live) {
-      append(l.value);
-      append(l.made);
-      append(l.places);
-    }
-    for (size_t piece : open) append(piece);
+  // Beginnings with the same key go on in the same ways at the same costs: of 64 bits, and where two share one by
+  // chance, the cheaper of them is still a cover.
+  uint64_t key() const {
+    uint64_t out = live.hash();
+    for (const size_t piece : open) out = Rng(out ^ piece).next();
     return out;
   }
 };
@@ -57,10 +36,11 @@ struct Walk {
   std::vector<std::vector<size_t>> starting;  // per atom: pieces that begin there
   std::vector<double> least;                  // per piece: its fastest way
   std::vector<int> last_read;                 // per value
+  std::vector<std::vector<int>> read_last;    // per atom: values that nobody reads behind it
   std::vector<bool> made;                     // per value: by some piece
   std::vector<Step> steps;
   std::vector<Beginning> next;
-  std::unordered_map<std::string, size_t> known;  // key -> place in `next`
+  std::unordered_map<uint64_t, size_t> known;  // key -> place in `next`
 
   explicit Walk(const Puzzle& p, size_t most) : puzzle(p), width(most) {
     starting.resize(static_cast<size_t>(p.atoms));
@@ -80,6 +60,9 @@ struct Walk {
       }
       for (int v : piece.outputs) made[static_cast<size_t>(v)] = true;
     }
+    read_last.resize(static_cast<size_t>(p.atoms));
+    for (size_t v = 0; v < last_read.size(); ++v)
+      if (last_read[v] >= 0) read_last[static_cast<size_t>(last_read[v])].push_back(static_cast<int>(v));
   }
 
   void keep(Beginning b) {
@@ -93,12 +76,12 @@ struct Walk {
   // Brings value `v` to `want`; false: it does not exist yet.
   bool read(Beginning* b, int v, int want) const {
     int from = 0;
-    uint64_t places = b->at(v, &from);
+    uint64_t places = b->live.at(v, &from);
     if (places == 0 && made[static_cast<size_t>(v)]) return false;
     if (places == 0) places = 1;
     if (places >> want & 1) return true;
     b->cost += puzzle.price(v, from, want);
-    b->put({v, from, places | uint64_t{1} << want});
+    b->live.put(v, from, places | uint64_t{1} << want);
     return true;
   }
 
@@ -108,7 +91,7 @@ struct Walk {
       b->cost += puzzle.price(v, place, 0);
       places |= 1;
     }
-    if (last_read[static_cast<size_t>(v)] > atom) b->put({v, place, places});
+    if (last_read[static_cast<size_t>(v)] > atom) b->live.put(v, place, places);
   }
 
   void run(const Beginning& before, size_t k, int atom) {
@@ -121,7 +104,8 @@ struct Walk {
       for (size_t i = 0; there && i < piece.inputs.size(); ++i) there = read(&b, piece.inputs[i], way.in[i]);
       if (!there) return;
       for (size_t o = 0; o < piece.outputs.size(); ++o) write(&b, piece.outputs[o], way.out[o], atom);
-      std::erase_if(b.live, [&](const Live& l) { return last_read[static_cast<size_t>(l.value)] <= atom; });
+      while (b.left < atom)
+        for (const int v : read_last[static_cast<size_t>(++b.left)]) b.live.erase(v);
       steps.push_back({before.last, {k, w}});
       b.last = static_cast<int64_t>(steps.size()) - 1;
       keep(std::move(b));
@@ -157,6 +141,17 @@ struct Walk {
     for (size_t k : starting[static_cast<size_t>(atom)]) begin(b, k, atom);
   }
 };
+
+// Beginnings that are kept in all hold at most so many blocks of values, however many values wait to be read: 256
+// beginnings of 2048 values each.
+constexpr size_t kMaxBlocks = 1 << 14;
+constexpr size_t kMinWidth = 8;
+
+size_t width_for(const std::vector<Beginning>& all, size_t width) {
+  size_t most = 1;
+  for (const Beginning& b : all) most = std::max(most, b.live.blocks());
+  return std::min(width, std::max(kMinWidth, kMaxBlocks / most));
+}
 }  // namespace
 
 std::optional<Solved> solve(const Puzzle& puzzle, size_t width) {
@@ -167,9 +162,10 @@ std::optional<Solved> solve(const Puzzle& puzzle, size_t width) {
     walk.known.clear();
     for (const Beginning& b : now) walk.step(b, atom);
     now.swap(walk.next);
-    if (now.size() <= width) continue;
+    const size_t room = width_for(now, width);
+    if (now.size() <= room) continue;
     std::stable_sort(now.begin(), now.end(), [](const Beginning& a, const Beginning& b) { return a.cost < b.cost; });
-    now.resize(width);
+    now.resize(room);
   }
   if (now.empty()) return std::nullopt;
   const Beginning& best =

@@ -66,8 +66,8 @@ uint64_t start_of(const ir::Node& node) {
       node.has("seed") ? std::bit_cast<uint64_t>(node.f("seed", 0)) : static_cast<uint64_t>(node.i("stream", 0));
   return Rng(seed).next();
 }
-// Each element has a generator of its own, of which it takes at most two numbers.
-Rng at_place(uint64_t start, int64_t place) { return Rng(start + 2 * static_cast<uint64_t>(place)); }
+// Each element has a generator of its own.
+Rng at_place(uint64_t start, int64_t place) { return Rng(start + static_cast<uint64_t>(place)); }
 
 template <class F>
 Status each_drawn(RefCall& call, F f) {

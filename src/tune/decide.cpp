@@ -11,6 +11,7 @@
 #include "tune/cache_keys.hpp"
 #include "tune/contained_judge.hpp"
 #include "tune/other_dims.hpp"
+#include "tune/rejection.hpp"
 #include "tune/resolved.hpp"
 #include "tune/rivals.hpp"
 
@@ -35,7 +36,8 @@ void Tuner::State::leave_untried(Candidates* all) {
     return;
   }
   for (Candidate& c : all->list)
-    if (c.evidence.right() && !c.evidence.tried()) c.evidence.rejected = "not tried: the build had no more time";
+    if (c.evidence.right() && !c.evidence.tried())
+      c.evidence.rejected = std::string(kNotTried) + "the build had no more time";
 }
 
 Judge& Tuner::State::here() {
@@ -260,7 +262,8 @@ void Tuner::State::decide_first_right(const ir::Graph& region, const std::vector
   const bool any = wrong != all->list.begin();  // none only where the build was stopped: then the guess is taken
   for (; next != later.end(); ++next) {
     next->waits = any || !stopped();
-    next->evidence.rejected = next->waits ? "not tried: without tuning the first that is right is taken" : "";
+    next->evidence.rejected =
+        next->waits ? std::string(kNotTried) + "without tuning the first that is right is taken" : "";
     all->list.push_back(std::move(*next));
   }
 }

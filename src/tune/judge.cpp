@@ -151,7 +151,7 @@ struct Case {
     const auto place = places.of(*c.kernel);
     if (!place.ok()) {
       v.lasting = v.tried = false;
-      v.evidence.rejected = "cannot be tried: " + place.error().text();
+      v.evidence.rejected = std::string(kCannotBeTried) + place.error().text();
       return v;
     }
     int64_t since = now_ns();

@@ -110,6 +110,24 @@ TEST(CudaLibrary, FilesThatAreNoSuchLibrary) {
   expect_text(open_library(Vendor::kCudnn).error(), {"loader refuses", "libcudnn.so.9"});
 }
 
+// NVIDIA's own ends the process at its first call.
+TEST(CudaLibrary, ADoorToAPartThatDoesNotLoadIsNotAsked) {
+  const Fakes fakes{};
+  const fs::path file = fakes.folder.path / "libcudnn.so.9";
+  fs::copy_file(tests::fake_file("nvrtc"), file);
+  EXPECT_TRUE(open_library(Vendor::kCudnn).ok());
+  fs::remove(file);
+  fs::copy_file(tests::fake_file("nvrtc"), file);
+  std::ofstream(file, std::ios::app | std::ios::binary) << "libcudnn_graph.so";
+  std::ofstream(fakes.folder.path / "libcudnn_graph.so.9") << "no library";
+  expect_text(open_library(Vendor::kCudnn).error(), {"its part libcudnn_graph.so.9 does not load", "libcudnn.so.9"});
+}
+
+TEST(CudaLibrary, WhereNoneIsLookedForTheRemedyIsToLook) {
+  const tests::Variable none("PERI_CUDA_PATH", "");
+  expect_text(open_library(Vendor::kCudnn).error(), {"is set to nothing", "unset PERI_CUDA_PATH"});
+}
+
 // A python3 on PATH with wheels of cuDNN, and PATH itself, in a process of their own since both are asked once.
 TEST(CudaLibrary, WheelsOfPythonAndTheNewestOfSeveral) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 
 #include "judge/seeded.hpp"
 #include "ops/entry.hpp"
@@ -28,6 +29,31 @@ TEST(Inputs, RegionsOfInterestLieInTheirImages) {
       const auto filled = std::count_if((*out)[0].f.begin(), (*out)[0].f.end(), [](double v) { return v != 0; });
       EXPECT_GT(filled, std::ssize((*out)[0].f) / 2) << "bins that hold something";
     }
+}
+
+// A model of shifted inputs would get nothing but zeros, and a second seed would be the first again.
+TEST(Inputs, NoInputIsAMovedCopyOfAnother) {
+  for (const char* type : {"f32", "f64", "i64"}) {
+    SCOPED_TRACE(type);
+    const std::string of = std::string(type) + "[64]";
+    auto g = ir::parse_graph("graph { input a: " + of + "; input b: " + of + "; input c: " + of +
+                             "; x = add(a, b); y = add(x, c); output y }");
+    ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());
+    std::vector<Tensor> all;
+    for (const uint64_t seed : {1, 2, 3}) {
+      auto made = make_inputs(*g, {}, seed);
+      ASSERT_TRUE(made.ok()) << made.error().text();
+      all.insert(all.end(), made->begin(), made->begin() + 3);
+    }
+    for (size_t i = 0; i < all.size(); ++i)
+      for (size_t j = 0; j < all.size(); ++j)
+        for (int64_t by = 0; by < 5; ++by) {
+          if (i == j) continue;
+          int64_t equal = 0;
+          for (int64_t k = 0; k + by < 64; ++k) equal += all[i].f64(k + by) == all[j].f64(k) ? 1 : 0;
+          EXPECT_LT(equal, 64 - by) << "input " << j << " is input " << i << " moved by " << by;
+        }
+  }
 }
 
 // What is compared on empty texts alone proves nothing about an operator of texts.

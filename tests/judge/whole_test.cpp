@@ -54,10 +54,11 @@ Answered answered(const std::string& text, std::vector<Tensor> inputs) {
 }
 WholeVerdict verdict(const Answered& a) { return judge_whole(a.graph, a.inputs, a.outputs, 1).value(); }
 
-Answered deep_model(int layers) {
-  std::vector<Tensor> in = {normal({kRows, kWidth}, 1, 1)};
+Answered deep_model(int layers, uint64_t first = 1) {
+  std::vector<Tensor> in = {normal({kRows, kWidth}, 1, first)};
   for (int k = 0; k < layers; ++k)
-    in.push_back(normal({kWidth, kWidth}, std::sqrt(2.0 / static_cast<double>(kWidth)), 10 + static_cast<uint64_t>(k)));
+    in.push_back(
+        normal({kWidth, kWidth}, std::sqrt(2.0 / static_cast<double>(kWidth)), first + 9 + static_cast<uint64_t>(k)));
   return answered(deep(layers), std::move(in));
 }
 
@@ -233,11 +234,11 @@ Answered growing(DType stored = DType::kF32, double times = 1, size_t last = 7) 
   };
   std::vector<ir::Value*> h = {g.add_input("x", {DType::kF32, std::vector<Dim>{Dim(64), Dim(32)}})};
   for (uint64_t k = 0; k < 8; ++k) {
-    ir::Value* const p = g.add("matmul", {h[k], weight({32, 32}, 20 + k)}, {}, "p", 1)->out();
+    ir::Value* const p = g.add("matmul", {h[k], weight({32, 32}, 120 + k)}, {}, "p", 1)->out();
     ir::Value* const r = g.add("relu", {p}, {}, "r", 1)->out();
     h.push_back(g.add("add", {h[k == 7 ? last : k], r}, {}, "h", 1)->out());
   }
-  ir::Value* const o = g.add("matmul", {h.back(), weight({32, 32}, 40)}, {}, "o", 1)->out();
+  ir::Value* const o = g.add("matmul", {h.back(), weight({32, 32}, 140)}, {}, "o", 1)->out();
   g.mark_output(g.add("tanh", {o}, {}, "y", 1)->out(), "y");
   EXPECT_TRUE(ops::infer_graph(g).ok());
   a.inputs = {normal({64, 32}, 1, 3)};
@@ -291,24 +292,24 @@ std::vector<ops::RefTensor> scaled(const std::vector<ops::RefTensor>& in, uint64
 }
 
 // What kTimesNarrow and its kin rest on: an engine that rounds other values than the reference is never 4 times as far
-// off, and seldom one and a half.
+// off, and seldom twice.
 TEST(Whole, TwoRoundingsErrAlike) {
   double most = 0, beyond = 0, count = 0;
   for (const DType type : {DType::kF16, DType::kBF16})
     for (const int layers : {2, 6, 12}) {
-      const Answered a = deep_model(layers);
-      std::vector<ops::RefTensor> in;
-      for (const Tensor& t : a.inputs) in.push_back(ops::to_ref(t));
-      const auto exact = ops::run_reference(a.graph, in), narrow = narrow_reference(a.graph, in, type, 1);
-      ASSERT_TRUE(exact.ok() && narrow.ok());
       for (uint64_t seed = 1; seed <= 40; ++seed) {
+        const Answered a = deep_model(layers, 100 * seed);
+        std::vector<ops::RefTensor> in;
+        for (const Tensor& t : a.inputs) in.push_back(ops::to_ref(t));
+        const auto exact = ops::run_reference(a.graph, in), narrow = narrow_reference(a.graph, in, type, 1);
+        ASSERT_TRUE(exact.ok() && narrow.ok());
         double scale = 0;
         auto other = narrow_reference(a.graph, scaled(in, seed, &scale), type, 1);
         ASSERT_TRUE(other.ok());
         for (double& v : (*other)[0].f) v /= scale;
         const double times = furthest((*other)[0], (*exact)[0]) / furthest((*narrow)[0], (*exact)[0]);
         most = std::max(most, times);
-        beyond += times > 1.5;
+        beyond += times > 2;
         ++count;
       }
     }

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/rng.hpp"
+#include "lower/lives.hpp"
 
 namespace peri::lower {
 namespace {
@@ -186,7 +187,7 @@ Puzzle random_puzzle(Rng& rng, Options* has) {
 TEST(Search, CostsAsLittleAsTryingEverything) {
   Options has;
   int picked = 0, apart = 0, across = 0;
-  for (uint64_t seed = 0; seed < 200; ++seed) {
+  for (uint64_t seed = 0; seed < 280; ++seed) {
     Rng rng(seed);
     const Puzzle p = random_puzzle(rng, &has);
     const auto solved = solve(p);
@@ -262,6 +263,55 @@ TEST(Search, ALongPieceStandsWhereItIsFasterAndNotWhereItIsSlower) {
     ASSERT_TRUE(solved);
     EXPECT_EQ(solved->picked.size(), together < 2 ? 2u : 3u);
   }
+}
+
+// Values that wait for one reader: each of two ways of 6000 pieces keeps them all alive, which took minutes while a
+// beginning was copied, and told from others, value by value.
+TEST(Search, ManyValuesMayWaitForTheirReader) {
+  constexpr int kMany = 6000;
+  Puzzle p;
+  p.atoms = kMany + 1;
+  p.values = kMany + 2;
+  p.wanted.assign(static_cast<size_t>(p.values), false);
+  p.wanted.back() = true;
+  p.price = [](int, int, int) { return 1.0; };
+  Piece last = {{kMany}, {}, {kMany + 1}, {{1, {}, {0}}}};
+  for (int k = 0; k < kMany; ++k) {
+    p.pieces.push_back({{k}, {0}, {k + 1}, {{1, {0}, {0}}, {k % 2 == 0 ? 1.25 : 1.5, {0}, {1}}}});
+    last.inputs.push_back(k + 1);
+    last.ways[0].in.push_back(0);
+  }
+  p.pieces.push_back(std::move(last));
+  const auto solved = solve(p);
+  ASSERT_TRUE(solved);
+  EXPECT_EQ(solved->picked.size(), static_cast<size_t>(p.atoms));
+  EXPECT_DOUBLE_EQ(solved->cost, p.atoms) << "the other place is slower, and costs a change";
+}
+
+TEST(Lives, ACopyKeepsWhatItHasAndTheHashIsOfWhatIsHeld) {
+  Lives a;
+  for (const int v : {3, 200, 64, 31, 32}) a.put(v, v % 5, 1);
+  Lives b = a;
+  const uint64_t before = a.hash();
+  b.put(64, 1, 6);
+  b.erase(200);
+  b.erase(1000);
+  b.put(7, 0, 1);
+  int made = -1;
+  EXPECT_EQ(a.hash(), before);
+  EXPECT_EQ(a.at(64, &made), 1u);
+  EXPECT_EQ(made, 4);
+  EXPECT_EQ(a.at(200, &made), 1u);
+  EXPECT_EQ(a.at(7, &made), 0u);
+  EXPECT_EQ(b.at(64, &made), 6u);
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(b.at(200, &made), 0u);
+  EXPECT_NE(b.hash(), before);
+  b.erase(7);
+  b.put(200, 0, 1);
+  b.put(64, 4, 1);
+  EXPECT_EQ(b.hash(), before) << "in another order";
+  EXPECT_EQ(b.blocks(), a.blocks());
 }
 
 TEST(Search, NoCoverIsNone) { EXPECT_FALSE(solve(chain({{{0}, way(1, 0, 0)}, {{2}, way(1, 0, 0)}}, 1))); }

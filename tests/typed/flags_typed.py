@@ -65,6 +65,9 @@ class Flags(Typed):
         for flag in (("--dims", "batch=2"), ("--threads", "3"), ("--backend", "nope"), ("--no-tune",)):
             self.assertIn(f"{flag[0]} is for models, and --operators takes none", self.wrong("inspect", "--operators", *flag))
         self.assertIn("--check is for engines", self.wrong("inspect", "--operators", "--check"))
+        for command in ("run", "inspect"):
+            self.assertIn("--check is for engines", self.wrong(command, DIGITS, "--check"))
+            self.assertIn("none.engine: cannot open: No such file", self.ends(1, command, "none.engine", "--check"))
         self.assertIn("--compare is for engines", self.wrong("explain", DIGITS, "--compare"))
         self.assertIn("has no provider 'nope': expected onednn, peri, reference", self.wrong("replay", "relu x=f32[4]", "--provider", "nope"))
         numpy.save(self.folder / "image.npy", numpy.zeros((2, 1, 8, 8), numpy.float32))

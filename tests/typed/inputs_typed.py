@@ -18,22 +18,23 @@ from typed import DIGITS, SOURCE, Typed, main
 QUICK = ("--no-tune", "--no-cache", "--no-verify", "--quiet")
 
 
-def png(pixels):
-    """A PNG of a uint8 array [h, w, channels]: 1 grey, 3 RGB, 4 RGBA."""
+def png(pixels, colours=b""):
+    """A PNG of a uint8 or uint16 array [h, w, channels]: 1 grey, 3 RGB, 4 RGBA; `colours` is the data of a gAMA chunk."""
     height, width, channels = pixels.shape
     chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    head = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
-    rows = b"".join(b"\0" + pixels[y].tobytes() for y in range(height))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    head = struct.pack(">IIBBBBB", width, height, 8 * pixels.itemsize, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
+    rows = b"".join(b"\0" + pixels[y].astype(pixels.dtype.newbyteorder(">")).tobytes() for y in range(height))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + (chunk(b"gAMA", colours) if colours else b"") + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
-def jpeg(pixels):
-    """A JPEG of a uint8 array [h, w, 3], by the library that the program is linked to as well."""
+def jpeg(pixels, inks=False):
+    """A JPEG of a uint8 array [h, w, 3], by the library that the program is linked to as well; `inks`: of CMYK, all of them."""
     turbo = ctypes.CDLL("libturbojpeg.so.0")
     turbo.tjInitCompress.restype = ctypes.c_void_p
     handle, made, size = ctypes.c_void_p(turbo.tjInitCompress()), ctypes.POINTER(ctypes.c_ubyte)(), ctypes.c_ulong(0)
     height, width, _ = pixels.shape
-    turbo.tjCompress2(handle, pixels.tobytes(), width, 0, height, 0, ctypes.byref(made), ctypes.byref(size), 0, 98, 0)
+    data, layout = (bytes(4 * width * height), 11) if inks else (pixels.tobytes(), 0)  # TJPF_CMYK, TJPF_RGB
+    turbo.tjCompress2(handle, data, width, 0, height, layout, ctypes.byref(made), ctypes.byref(size), 0, 98, 0)
     out = bytes(made[: size.value])
     turbo.tjFree(made)
     turbo.tjDestroy(handle)
@@ -73,6 +74,27 @@ class Inputs(Typed):
             numpy.testing.assert_array_equal(self.given(engine, "-i", f"x=raw:{name}:2x3:named.bin", "--cast"), x)
         # A model that is built for the run takes the sizes that stand there.
         self.assertIn("f32[2,3]", self.ends(0, "run", "same.onnx", "-i", "x=raw:f32:2x3:x.bin", "--no-tune", "--no-cache", "--quiet"))
+
+    def test_a_cast_rounds_once_and_knows_the_ends_of_64_bits(self):
+        engines = {kind: self.identity(["n"], kind, name=f"{kind}.engine") for kind in (TensorProto.INT64, TensorProto.UINT64, TensorProto.FLOAT, TensorProto.FLOAT16)}
+        big = 4611686293305294849  # between two float32, nearer to the upper one only by its last bits
+        for x, kind in ((numpy.array([-(2.0**63), 2.0**62, -3]), TensorProto.INT64), (numpy.array([2.0**63, 0]), TensorProto.UINT64), (numpy.array([big, -big, 2**53 + 1, -(2**63), 7, 0]), TensorProto.FLOAT),
+                        (numpy.array([2**64 - 1, 2**63 + 2**39 + 1, big], numpy.uint64), TensorProto.FLOAT), (numpy.array([2049, -2051, 65504]), TensorProto.FLOAT16)):
+            numpy.save(self.folder / "c.npy", x)
+            made = self.given(engines[kind], "-i", "x=c.npy", "--cast")
+            numpy.testing.assert_array_equal(made, x.astype(made.dtype))
+        for x, kind, found in ((numpy.array([2**63], numpy.uint64), TensorProto.INT64, "found 9223372036854775808"), (numpy.array([2.0**63]), TensorProto.INT64, "found 9.22337e+18"),
+                               (numpy.array([-1.0]), TensorProto.UINT64, "found -1"), (numpy.array([2.0**64]), TensorProto.UINT64, "does not fit"), (numpy.array([numpy.nan]), TensorProto.INT64, "does not fit")):
+            numpy.save(self.folder / "c.npy", x)
+            self.assertIn(found, self.ends(2, "run", engines[kind], "-i", "x=c.npy", "--cast"))
+
+    def test_a_model_is_no_tensor(self):
+        engine = self.identity([2, 3])
+        (self.folder / "t.pb").write_bytes((self.folder / "same.onnx").read_bytes())
+        said = self.ends(1, "run", engine, "-i", "x=t.pb")
+        self.assertIn("t.pb: 'x': a model, not a tensor: expected a TensorProto", said)
+        (self.folder / "t.pb").write_bytes(numpy_helper.from_array(numpy.ones((2, 3), numpy.float32), "x").SerializeToString())
+        self.ends(0, "run", engine, "-i", "x=t.pb")
 
     def test_names_hold_what_separates_them_from_values(self):
         """The longest name of an input counts; a file's name may hold the same signs."""
@@ -183,6 +205,27 @@ class Inputs(Typed):
         self.assertIn("its middle", self.said)
         double = self.given(free, "-i", "x=s.JPG", "--shapes", "x:1x3x32x48")
         numpy.testing.assert_allclose(double.reshape(1, 3, 16, 2, 24, 2).mean(axis=(3, 5))[:, :, 1:-1, 1:-1], made[:, :, 1:-1, 1:-1], atol=0.02)
+
+    def test_pixels_are_taken_as_they_stand(self):
+        """Of 16 bits, and beside a gamma: as Pillow and OpenCV read them, without a curve."""
+        self.identity([1, 1, 1, 8], name="grey.engine")
+        self.identity([1, 3, 1, 8], name="rgb.engine")
+        wide = numpy.array([0, 1000, 8000, 16384, 32768, 49152, 65535, 25700], numpy.uint16).reshape(1, 8, 1)
+        numbers = {"g16": wide, "rgb16": numpy.concatenate([wide, wide[:, ::-1], wide // 2], axis=2), "g8": (wide >> 8).astype(numpy.uint8)}
+        numbers["rgba16"] = numpy.concatenate([numbers["rgb16"], numpy.full((1, 8, 1), 700, numpy.uint16)], axis=2)
+        for name, pixels in numbers.items():
+            unit = pixels[:, :, :3].transpose(2, 0, 1)[None] / (65535 if pixels.dtype == numpy.uint16 else 255)
+            for gamma in (b"", struct.pack(">I", 100000), struct.pack(">I", 45455)):
+                (self.folder / "n.png").write_bytes(png(pixels, gamma))
+                with self.subTest(name=name, gamma=gamma):
+                    made = self.given("grey.engine" if name.startswith("g") else "rgb.engine", "-i", "x=n.png")
+                    numpy.testing.assert_allclose(made, unit, atol=1e-6)
+
+    def test_a_picture_of_inks_is_refused(self):
+        made = jpeg(numpy.zeros((6, 8, 3), numpy.uint8), inks=True)
+        (self.folder / "inks.jpg").write_bytes(made)
+        said = self.ends(1, "run", self.identity([1, 3, 6, 8]), "-i", "x=inks.jpg")
+        self.assertIn("inks.jpg: 'x': a JPEG file of CMYK: expected grey or RGB; convert it to RGB", said)
 
     def test_pictures_that_do_not_fit(self):
         pixels = numpy.zeros((6, 8, 3), numpy.uint8)

@@ -22,6 +22,18 @@ class Memory(Typed):
         self.assertIn("memory was short to try the kernels that take it: it runs on the slow reference", (self.folder / "e.html").read_text())
         self.assertNotIn("slow reference", self.ends(0, *words))
 
+    def test_memory_that_is_short_makes_no_candidate_wrong(self):
+        def little():
+            resource.setrlimit(resource.RLIMIT_AS, (150_000 << 10, 150_000 << 10))
+
+        line = "graph { input x: f32[1024,1024]; input w: f32[1024,1024]; y = matmul(x, w); output y; } seed=7"
+        r = self.peri("replay", line, preexec_fn=little)
+        page, last = r.stdout.decode(), r.stderr.decode().strip().split("\n")[-1]
+        self.assertEqual(r.returncode, 1, last)
+        self.assertRegex(page, "untried    .*: memory was short: ")
+        self.assertNotRegex(page, "REJECTED|error -1")
+        self.assertRegex(last, r"FAILED replay: (\d+) candidates, 0 rejected, seed=7, \1 could not be tried")
+
 
 if __name__ == "__main__":
     main()

@@ -46,6 +46,7 @@ class Places(Typed):
                 self.assertIn(b"no/such: cannot write into the folder", r.stderr)
                 self.assertIn(b"mkdir -p no/such", r.stderr)
                 self.assertFalse((self.folder / "x.engine").exists())
+        self.assertIn("make it first: mkdir -p 'no folder'", self.ends(1, "build", DIGITS, "-o", "no folder/x.engine"))
 
     def test_a_folder_that_may_not_be_written_into_is_told_once(self):
         self.engine()

@@ -222,16 +222,16 @@ class Proofs(Typed):
 
     def test_a_model_is_explained_and_verified_as_it_is_built(self):
         """Choices that the judge of the whole engine refuses are in none of the three."""
-        nodes = [helper.make_node("Expand", ["x", "s"], ["e"]), helper.make_node("ReduceSum", ["e"], ["y"], keepdims=0)]
-        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-                                  [numpy_helper.from_array(numpy.int64([16_000_000]), "s")])  # fmt: skip
+        nodes = [helper.make_node("Expand", ["x", "s"], ["e"]), helper.make_node("ReduceSum", ["e", "a"], ["y"], keepdims=0)]
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 1])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                                  [numpy_helper.from_array(numpy.int64([8, 2_000_000]), "s"), numpy_helper.from_array(numpy.int64([1]), "a")])  # fmt: skip
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "sum.onnx")
         r = self.peri("build", "sum.onnx", "-o", "s.engine", "--no-tune", "--json", "s.json", "--quiet")
         self.assertEqual(r.returncode, 0, r.stderr)
         built, told = json.loads((self.folder / "s.json").read_text()), json.loads(self.peri("explain", "sum.onnx", "--no-tune", "--quiet", "--json", "-").stdout.decode().splitlines()[-1])
         self.assertGreater(built["reference_steps"], 0, "no choice is refused: this test shows nothing")
         self.assertEqual([s["chosen"] for s in built["steps_in_order"]], [layer["step"]["chosen"] for layer in sorted(told["layers"], key=lambda layer: layer["step"]["name"])])
-        numpy.save(self.folder / "x.npy", numpy.float32([4000]))
+        numpy.save(self.folder / "x.npy", numpy.full((8, 1), 4000, numpy.float32))
         self.ends(0, "verify", "sum.onnx", "-i", "x=x.npy", "--no-tune", "--quiet")
 
     def test_runs_are_those_of_the_inputs_that_bench_makes_up(self):

@@ -80,7 +80,7 @@ class Limits(Served):
     def test_words_of_tritons_server(self):
         """Either taken, or told what to do in their place."""
         for word, want in (("--allow-grpc=false", "give --grpc-port -1"), ("--strict-model-config=false", "leave it out"), ("--backend-directory=/x", "no backends"),
-                           ("--cache-config=local,size=1", "--cache-mib"), ("--trace-config=rate=1", "--otlp-endpoint"), ("--log-file=x", "standard error"),
+                           ("--cache-config=local,size=1", "--cache-mib"), ("--trace-config=rate=1", "--otlp-endpoint"), ("--log-file=x", "--log FILE"),
                            ("--log-info=1", "/v2/logging"), ("--metrics-config=counter_latencies=false", "/metrics has"), ("--host-policy=0,numa-node=0", "numactl"),
                            ("--http-header-forward-pattern=x", "no header fields"), ("--reuse-http-port=1", "a proxy"), ("--model-load-gpu-limit=0:0.5", "no memory for"),
                            ("--model-namespacing=true", "one repository"), (f"--model-repository={self.repository}", "link the folders of all models into one"), ("--grpc-server-cert=x", "--tls-certificate"), ("--rate-limit=off", "--rate-limit-resource"),

@@ -68,7 +68,10 @@ class Protocol(Served):
                 failures = {reason: self.metric(f'nv_inference_request_failure{{model="add",version="1",reason="{reason}"}}') for reason in ("REJECTED", "BACKEND", "OTHER")}
                 self.assertEqual(failures, {"REJECTED": 3, "BACKEND": 0, "OTHER": 0})
                 counted = json.loads(self.ask("GET", "/v2/models/add/stats")[1])["model_stats"][0]
-                self.assertNotIn(0, [b["batch_size"] for b in counted["batch_stats"]], "no rows, no execution")
+                self.assertEqual((counted["execution_count"], counted["batch_stats"]), (0, []), "refused, not run")
+                self.assertEqual(self.metric('nv_inference_exec_count{model="add",version="1"}'), 0)
+                seen = json.loads(self.peri("top", f"http://127.0.0.1:{self.metrics_port}", "--once", "--json", "-").stdout)["models"][0]
+                self.assertEqual((seen["batch_rows"], seen["p50_ms"], seen["p99_ms"]), (None, None, None), "nothing was measured")
                 self.assertNotIn('rows="0"', self.ask("GET", "/metrics", port=self.metrics_port)[1].decode())
             for url in (f"http://127.0.0.1:{self.port}", f"grpc://127.0.0.1:{self.grpc_port}"):
                 said = self.ends(1, "bench", "-u", url, "-m", "add", "--shape", "x:9,4", "--measurement-interval", "100")

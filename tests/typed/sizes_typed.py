@@ -96,6 +96,12 @@ class Sizes(Typed):
             said = self.ends(1, "run", source, "-i", "x=x.npy", "-i", "z=three.npy")
             self.assertIn("a reshape changes the number of elements: expected 12, found 6", said)
 
+    def test_sizes_nobody_stated_do_not_hang_on_the_order_of_inputs(self):
+        inputs = ["float[T,D] x", "float[D] h"]
+        for order in (inputs, inputs[::-1]):
+            onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g ({", ".join(order)}) => (float[T,D] y) {{ y = Add(x, h) }}'), self.folder / "order.onnx")
+            self.assertEqual(self.tuned("order.onnx"), {"T": 1, "D": 128})
+
     def test_weights_decide(self):
         w = lambda *shape: numpy.full(shape, 0.25, numpy.float32)
         image = ["n", "c", "h", "w"]

@@ -4,7 +4,7 @@ import json
 
 import numpy
 import onnx
-from onnx import parser
+from onnx import TensorProto, helper, numpy_helper, parser
 
 from typed import Typed, main
 
@@ -19,6 +19,35 @@ class Wide(Typed):
             numpy.save(self.folder / f"{name}.npy", x)
         self.ends(0, "run", "a.engine", *[w for name in given for w in ("-i", f"{name}={name}.npy")], "--output-dir", "out")
         return numpy.load(self.folder / "out/y.npy")
+
+    def test_a_list_of_many_sizes_is_refused_as_that(self):
+        """Their sum is not called wrong; equal parts need no list."""
+        node, value = helper.make_node, helper.make_tensor_value_info
+        for count, more, said in ((1024, ["n"], ""), (1025, ["n"], "split by a list of many sizes: expected at most 1024, found 1025; leave the sizes out where the parts are equal"), (1025, [], "")):
+            parts = [f"s{k}" for k in range(count)]
+            graph = helper.make_graph([node("Split", ["x", *more], parts, axis=1, **({} if more else {"num_outputs": count})), node("Concat", parts[::-1], ["y"], axis=1)], "g",
+                                      [value("x", TensorProto.FLOAT, ["b", count])], [value("y", TensorProto.FLOAT, ["b", count])], [numpy_helper.from_array(numpy.ones(count, numpy.int64), "n")] if more else [])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), self.folder / "m.onnx")
+            if said:
+                self.assertIn(said, self.ends(1, "build", "m.onnx", "-o", "a.engine"))
+                continue
+            x = numpy.arange(2 * count, dtype=numpy.float32).reshape(2, count)
+            numpy.testing.assert_array_equal(self.answer(x=x), x[:, ::-1])
+
+    def test_many_values_that_one_node_reads_are_no_long_work(self):
+        """A region with the node was stated for each of its neighbours, and a beginning of a cover copied for each value: minutes, with or without a budget."""
+        count = 2500
+        node, value = helper.make_node, helper.make_tensor_value_info
+        made = [f"m{k}" for k in range(count)]
+        weights = {"Mul": (2,), "MatMul": (2, 2), "Conv": (1, 2, 1, 1)}
+        for op, join in (("Mul", "Sum"), ("Mul", "Max"), ("MatMul", "Sum"), ("Conv", "Concat")):
+            shape = ["n", 2, 4, 4] if op == "Conv" else ["n", 2]
+            last = node(join, made, ["y"], axis=1) if join == "Concat" else node(join, made, ["y"])
+            graph = helper.make_graph([node(op, ["x", f"w{k}"], [m]) for k, m in enumerate(made)] + [last], "g", [value("x", TensorProto.FLOAT, shape)], [value("y", TensorProto.FLOAT, None)],
+                                      [numpy_helper.from_array(numpy.full(weights[op], k / count, numpy.float32), f"w{k}") for k in range(count)])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
+            with self.subTest(op=op, join=join):
+                self.assertIn(f"{count + 1} nodes", self.ends(0, "inspect", "m.onnx"))
 
     def test_a_size_that_nothing_can_hold_is_refused_alike(self):
         self.save("g (float[n,s] x) => (float[n,s] y) { z = Relu(x) y = Exp(z) }")

@@ -214,6 +214,12 @@ class Words(Typed):
         graph = helper.make_graph([helper.make_node("Relu", ["w"], ["y"])], "g", [], [y], [helper.make_tensor("w", TensorProto.FLOAT, [1], [2.0])])
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "none.onnx")
         self.assertIn("has no input 'x'; it has none: leave --input out", self.ends(2, "run", "none.onnx", "-i", "x=random:1", "--no-cache"))
+        graph = helper.make_graph([helper.make_node("Cast", ["x"], ["b"], to=TensorProto.BFLOAT16), helper.make_node("MatMul", ["b", "w"], ["p"]), helper.make_node("Cast", ["p"], ["y"], to=TensorProto.FLOAT)], "g",
+                                  [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 1]) for name in "x"], [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 1]) for name in "y"],
+                                  [helper.make_tensor("w", TensorProto.BFLOAT16, [1, 1], [2.0])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "bf16.onnx")
+        said = self.ends(1, "verify", "bf16.onnx", "--onnxruntime", "--no-tune", "--no-cache", "--no-verify")
+        self.assertRegex(said, "bf16.onnx: ONNX Runtime does not load it: .*NOT_IMPLEMENTED.*; verify against the float64 reference: leave --onnxruntime out$")
         self.environment["PERI_PYTHON"] = "false"
         said = self.ends(1, "verify", DIGITS, "--onnxruntime", "--no-tune", "--no-cache", "--no-verify")
         self.assertIn("gave no answer (exit code 1); see whether it runs there at all: ", said)

@@ -2,7 +2,9 @@
 #include "cli/console/answers.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <optional>
 
 #include "base/plural.hpp"
 #include "base/utf8.hpp"
@@ -27,6 +29,7 @@ std::string element(const Tensor& t, int64_t at) {
   if (t.dtype() == DType::kString)  // escaped here: a line ends at a NUL
     return "'" + printable(t.string_values()[static_cast<size_t>(at)]) + "'";
   if (is_float(t.dtype())) return number_text("%.6g", t.f64(at));
+  if (t.dtype() == DType::kU64) return std::to_string(static_cast<uint64_t>(t.i64(at)));
   return has_numbers(t) ? std::to_string(t.i64(at)) : "?";
 }
 
@@ -222,6 +225,28 @@ bool can_cast(DType from, DType to) {
   return number(from) && number(to);
 }
 
+namespace {
+// An integer for one rounding: to odd where a double does not hold it, so that rounding again to fewer bits gives what
+// rounding the integer itself does.
+double to_be_rounded(const Tensor& t, int64_t k) {
+  const bool negative = t.dtype() != DType::kU64 && t.i64(k) < 0;
+  const auto bits = static_cast<uint64_t>(t.i64(k));
+  const uint64_t magnitude = negative ? -bits : bits;
+  const int more = std::max(0, 11 - std::countl_zero(magnitude));  // than the 53 of a double
+  const uint64_t lost = magnitude & ((uint64_t{1} << more) - 1);
+  const double v = std::ldexp(static_cast<double>(magnitude >> more | (lost != 0 ? 1 : 0)), more);
+  return negative ? -v : v;
+}
+
+// A whole number of a float as an integer type's 64 bits; none where they do not hold it.
+std::optional<int64_t> as_integer(double v, DType to) {
+  if (v != std::floor(v)) return std::nullopt;
+  if (to == DType::kU64)
+    return v >= 0 && v < 0x1p64 ? std::optional(static_cast<int64_t>(static_cast<uint64_t>(v))) : std::nullopt;
+  return v >= -0x1p63 && v < 0x1p63 ? std::optional(static_cast<int64_t>(v)) : std::nullopt;
+}
+}  // namespace
+
 Result<Tensor> cast(const Tensor& t, DType to) {
   if (!can_cast(t.dtype(), to))
     return usage("--cast converts real numbers only")
@@ -236,16 +261,16 @@ Result<Tensor> cast(const Tensor& t, DType to) {
   const bool whole = is_integer(t.dtype()) || t.dtype() == DType::kBool;
   for (int64_t k = 0; k < t.numel(); ++k) {
     if (is_float(to)) {
-      out.set_f64(k, t.f64(k));
+      out.set_f64(k, whole && to != DType::kF64 ? to_be_rounded(t, k) : t.f64(k));
       if (std::isinf(out.f64(k)) && std::isfinite(t.f64(k))) return lost(k);
     } else if (whole) {
       out.set_i64(k, t.i64(k));
       if (out.f64(k) != t.f64(k)) return lost(k);
     } else {
-      const double v = t.f64(k);
-      if (!(std::fabs(v) < 9.2e18) || v != std::floor(v)) return lost(k);
-      out.set_i64(k, static_cast<int64_t>(v));
-      if (out.f64(k) != v) return lost(k);
+      const std::optional<int64_t> v = as_integer(t.f64(k), to);
+      if (!v) return lost(k);
+      out.set_i64(k, *v);
+      if (out.f64(k) != t.f64(k)) return lost(k);
     }
   }
   return out;

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <functional>
 #include <limits>
 
 #include "base/clock.hpp"
+#include "base/file.hpp"
 #include "base/shell_word.hpp"
 #include "base/thread_pool.hpp"
 #include "cli/console/named.hpp"
@@ -223,6 +225,13 @@ Result<build::Request> build_request(const Arguments& arguments, const std::stri
   return r;
 }
 
+Status check_is_for_engines(const Arguments& arguments, const std::string& path) {
+  if (!arguments.has("--check")) return Ok{};
+  std::error_code unknown;
+  if (!std::filesystem::exists(path, unknown)) return os_error("open", path);
+  return usage("--check is for engines").in_file(path);
+}
+
 Result<Opened> open_model(const Arguments& arguments, const std::string& path, Progress* progress, bool all_inputs) {
   Opened out;
   PERI_ASSIGN(const int threads, thread_count(arguments));
@@ -240,7 +249,7 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
       say("note: " + mark);
     note_no_loop(arguments, program);
   } else {
-    if (arguments.has("--check")) return usage("--check is for engines").in_file(path);
+    PERI_TRY(check_is_for_engines(arguments, path));
     PERI_ASSIGN(build::Request request, build_request(arguments, path, progress));
     if (all_inputs) request.admits = [&](const ir::Graph& g) { return check_inputs(arguments, g, true); };
     auto made = build::make_whole_engine(request);

@@ -40,6 +40,8 @@ struct Opened {
 };
 // With --check an engine's weights are verified by hash first. `all_inputs`: refuses to build a model unless --input
 // gives every input.
+// What a model, or a file that is missing, makes of --check.
+Status check_is_for_engines(const Arguments& arguments, const std::string& path);
 Result<Opened> open_model(const Arguments& arguments, const std::string& path, Progress* progress,
                           bool all_inputs = false);
 // Notes in one line that a run has other dims than the engine was tuned for, with the command that tunes for them.

@@ -1,15 +1,16 @@
 // Decodes, resizes with a filter as wide as the sampling step, and rearranges.
 #include "cli/console/pictures.hpp"
 
-#include <png.h>
 #include <turbojpeg.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "base/file.hpp"
+#include "cli/console/png_rows.hpp"
 
 namespace peri::cli {
 
@@ -23,13 +24,13 @@ struct Pixels {
   std::vector<float> v = {};
 };
 
-Error broken(const char* kind, const char* why) {
-  return invalid("a broken %s file: %s", kind, why).advise("write the picture again, or fetch it again");
+Error broken(const char* why) {
+  return invalid("a broken JPEG file: %s", why).advise("write the picture again, or fetch it again");
 }
 
 Status check_size(int64_t width, int64_t height) {
   if (width >= 1 && height >= 1 && width <= kMaxPixels / height) return Ok{};
-  if (width < 1 || height < 1) return broken("JPEG", "it has no pixels");
+  if (width < 1 || height < 1) return broken("it has no pixels");
   return unsupported("a picture of %lldx%lld", static_cast<long long>(width), static_cast<long long>(height))
       .expecting(format("at most %lld pixels", static_cast<long long>(kMaxPixels)));
 }
@@ -39,19 +40,8 @@ Pixels pixels_of(int64_t width, int64_t height, const std::vector<uint8_t>& rgb)
 }
 
 Result<Pixels> decode_png(std::string_view bytes) {
-  png_image image = {};
-  image.version = PNG_IMAGE_VERSION;
-  const std::unique_ptr<png_image, void (*)(png_image*)> end(&image, png_image_free);
-  if (!png_image_begin_read_from_memory(&image, bytes.data(), bytes.size())) return broken("PNG", image.message);
-  PERI_TRY(check_size(image.width, image.height));
-  const bool alpha = image.format & PNG_FORMAT_FLAG_ALPHA;
-  image.format = alpha ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;  // no background: alpha is removed below
-  std::vector<uint8_t> read(PNG_IMAGE_SIZE(image));
-  if (!png_image_finish_read(&image, nullptr, read.data(), 0, nullptr)) return broken("PNG", image.message);
-  const size_t step = alpha ? 4 : 3, count = size_t{image.width} * image.height;
-  std::vector<uint8_t> rgb(3 * count);
-  for (size_t k = 0; k < count; ++k) std::copy_n(&read[k * step], 3, &rgb[k * 3]);
-  return pixels_of(image.width, image.height, rgb);
+  PERI_ASSIGN(PngRows read, read_png(bytes, check_size));
+  return Pixels{read.height, read.width, std::move(read.rgb)};
 }
 
 Result<Pixels> decode_jpeg(std::string_view bytes) {
@@ -60,11 +50,13 @@ Result<Pixels> decode_jpeg(std::string_view bytes) {
   int width = 0, height = 0, sampling = 0, space = 0;
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   if (tjDecompressHeader3(turbo.get(), data, bytes.size(), &width, &height, &sampling, &space) != 0)
-    return broken("JPEG", tjGetErrorStr2(turbo.get()));
+    return broken(tjGetErrorStr2(turbo.get()));
   PERI_TRY(check_size(width, height));
+  if (space == TJCS_CMYK || space == TJCS_YCCK)  // what they are in RGB depends on inks
+    return unsupported("a JPEG file of CMYK").expecting("grey or RGB").advise("convert it to RGB");
   std::vector<uint8_t> rgb(3 * static_cast<size_t>(width) * static_cast<size_t>(height));
   if (tjDecompress2(turbo.get(), data, bytes.size(), rgb.data(), width, 0, height, TJPF_RGB, TJFLAG_STOPONWARNING) != 0)
-    return broken("JPEG", tjGetErrorStr2(turbo.get()));
+    return broken(tjGetErrorStr2(turbo.get()));
   return pixels_of(width, height, rgb);
 }
 

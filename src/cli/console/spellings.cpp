@@ -74,7 +74,7 @@ constexpr Elsewhere kOfTriton[] = {
     {"--http-header-forward-pattern", kNoFields},
     {"--http-restricted-api", "give --api-keys, and --management-socket"},
     {"--log-error", "it is on; --quiet turns the log off, POST /v2/logging a level of it"},
-    {"--log-file", "send standard error where the log shall go"},
+    {"--log-file", "give --log FILE"},
     {"--log-info", "it is on; --quiet turns the log off, POST /v2/logging a level of it"},
     {"--log-warning", "it is on; --quiet turns the log off, POST /v2/logging a level of it"},
     {"--metrics-config", "leave it out: /metrics has counters, summaries and histograms as they are"},

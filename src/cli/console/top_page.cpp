@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/plural.hpp"
 #include "base/utf8.hpp"
@@ -78,19 +79,23 @@ Result<ModelRow> row_of(const Json& m, const ModelRow* before) {
   return out;
 }
 
-double quantile_ms(const ModelRow& m, double q) {
+// None where no request was answered.
+std::optional<double> quantile_ms(const ModelRow& m, double q) {
   int64_t all = 0, seen = 0;
   for (const auto& [us, n] : m.times_us) all += n;
   for (const auto& [us, n] : m.times_us) {
     seen += n;
     if (n > 0 && static_cast<double>(seen) >= q * static_cast<double>(all)) return us / 1000;
   }
-  return 0;
+  return std::nullopt;
 }
 
-double rows_of_batch(const ModelRow& m) {
-  return m.executions > 0 ? static_cast<double>(m.rows) / static_cast<double>(m.executions) : 0;
+std::optional<double> rows_of_batch(const ModelRow& m) {
+  if (m.executions <= 0) return std::nullopt;
+  return static_cast<double>(m.rows) / static_cast<double>(m.executions);
 }
+
+std::string known(std::optional<double> v, const char* as) { return v ? format(as, *v) : "-"; }
 
 struct Process {
   std::string name;
@@ -233,8 +238,9 @@ void add_sequences(const ModelRow& m, std::vector<std::string>* out) {
 void add_model(const ModelRow& m, size_t columns, double seconds, std::vector<std::string>* out) {
   const double rate = seconds > 0 ? static_cast<double>(m.success) / seconds : 0;
   const std::string name = in_columns(cut_to_columns(title_of(m), columns), columns);
-  out->push_back(format("%s %8.1f %5lld %5.1f %9.3f %9.3f", name.c_str(), rate, static_cast<long long>(m.pending),
-                        rows_of_batch(m), quantile_ms(m, 0.5), quantile_ms(m, 0.99)));
+  out->push_back(format("%s %8.1f %5lld %5s %9s %9s", name.c_str(), rate, static_cast<long long>(m.pending),
+                        known(rows_of_batch(m), "%.1f").c_str(), known(quantile_ms(m, 0.5), "%.3f").c_str(),
+                        known(quantile_ms(m, 0.99), "%.3f").c_str()));
   if (m.memory > 0) out->push_back("  memory " + bytes_text(static_cast<double>(m.memory)));
   if (const std::string list = shares(m.batches); !list.empty()) out->push_back("  rows " + list);
   if (const std::string list = shares(m.cuts); !list.empty()) out->push_back("  cut " + list);
@@ -330,7 +336,13 @@ Result<std::string> top_json(const Json& now, const Json* before) {
         .field("running", m.running)
         .field("memory_bytes", m.memory);
     w.field("per_second", look.seconds > 0 ? static_cast<double>(m.success) / look.seconds : 0);
-    w.field("batch_rows", rows_of_batch(m)).field("p50_ms", quantile_ms(m, 0.5)).field("p99_ms", quantile_ms(m, 0.99));
+    const auto or_null = [&](const char* key, std::optional<double> v) {
+      w.key(key);
+      v ? w.value(*v) : w.null();
+    };
+    or_null("batch_rows", rows_of_batch(m));
+    or_null("p50_ms", quantile_ms(m, 0.5));
+    or_null("p99_ms", quantile_ms(m, 0.99));
     for (const auto& [key, counts] : {std::pair{"batches", &m.batches}, {"cuts", &m.cuts}, {"failures", &m.failures}}) {
       w.key(key).begin_object();
       for (const auto& [name, n] : *counts) w.field(name, n);

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "base/file.hpp"
 #include "base/knobs.hpp"
 #include "device/cuda/python_folders.hpp"
 
@@ -245,6 +246,21 @@ Status check_version(const Row& row, const Version& v) {
       .but_found(format("one for CUDA %d", served));
 }
 
+// A file of cuDNN may be no more than a door to its parts, which ends the process at the first call where the part does
+// not load: 0.1 MB, while one that holds all is of hundreds. A part beside it is the one that it takes, else the
+// loader's.
+Status check_parts(const std::string& path) {
+  constexpr size_t kMaxDoor = size_t{1} << 20;
+  constexpr const char* kPart = "libcudnn_graph.so.9";
+  const auto bytes = read_file(path, kMaxDoor);
+  if (!bytes.ok() || bytes->find("libcudnn_graph.so") == std::string::npos) return Ok{};
+  const fs::path beside = fs::path(path).parent_path() / kPart;
+  std::error_code failed;
+  if (dlopen(fs::exists(beside, failed) ? beside.c_str() : kPart, RTLD_LAZY | RTLD_LOCAL)) return Ok{};
+  const char* const why = dlerror();
+  return unsupported("its part %s does not load: %s", kPart, why ? why : "the loader does not say why").in_file(path);
+}
+
 Result<Library> open_file_of(const Row& row, const std::string& path) {
   void* const handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (!handle) {
@@ -252,6 +268,8 @@ Result<Library> open_file_of(const Row& row, const std::string& path) {
     return unsupported("the loader refuses it: %s", why ? why : "it does not say why").in_file(path);
   }
   Library library(row.vendor, handle, path);
+  if (row.vendor == Vendor::kCudnn)
+    if (Status whole = check_parts(path); !whole.ok()) return std::move(whole).error().advise(row.remedy);
   auto version = ask(library);
   Status fine = version.ok() ? check_version(row, *version) : Status(version.error());
   if (!fine.ok()) return std::move(fine).error().in_file(path).advise(row.remedy);
@@ -310,7 +328,8 @@ Result<Library> open_library(Vendor vendor) {
   const std::string where = !named           ? "not found"
                             : named->empty() ? "not looked for: PERI_CUDA_PATH is set to nothing"
                                              : "not found in PERI_CUDA_PATH=" + *named;
-  return unsupported("%s (%s) is %s", std::string(row.name).c_str(), row.files[0], where.c_str()).advise(row.remedy);
+  return unsupported("%s (%s) is %s", std::string(row.name).c_str(), row.files[0], where.c_str())
+      .advise(named && named->empty() ? "unset PERI_CUDA_PATH, or set it to the folder of the libraries" : row.remedy);
 }
 
 }  // namespace peri::device::cuda

@@ -92,7 +92,8 @@ void Model::count(const Batch& batch, bool ok, int64_t ended_ns) {
   if (batch.calls.front()->probe) return;
   const std::lock_guard<std::mutex> lock(statistics_mutex_);
   ModelStatistics& s = statistics_;
-  if (batch.rows > 0) {  // a request without rows has no work, and most models refuse it
+  if (!ok) return;       // it did not run, or to no end
+  if (batch.rows > 0) {  // a request without rows has no work
     ++s.executions;
     ++s.cuts[static_cast<size_t>(batch.reason)];
     ModelStatistics::Batch& row = s.batches[batch.rows];
@@ -100,7 +101,6 @@ void Model::count(const Batch& batch, bool ok, int64_t ended_ns) {
     row.compute_infer.add(ended_ns - batch.joined_ns);
     row.compute_output.add(0);
   }
-  if (!ok) return;
   s.rows += static_cast<uint64_t>(batch.rows);
   s.last_inference_ms = wall_ns() / 1000000;
   for (const CallPtr& c : batch.calls) {

@@ -31,7 +31,7 @@ constexpr int kFailureReasons = 5;
 struct ModelStatistics {
   int64_t last_inference_ms = 0;  // of the epoch
   uint64_t rows = 0;              // answered
-  uint64_t executions = 0;
+  uint64_t executions = 0;        // that gave answers
   CountedTime success, fail, queue, compute_input, compute_infer, compute_output;
   std::array<uint64_t, kFailureReasons> failures{};
   std::array<uint64_t, kCutReasons> cuts{};

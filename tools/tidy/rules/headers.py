@@ -16,7 +16,7 @@ ROWS = [
     ("sqlite3.h", ["src/tune/"]),
     ("xxhash.h", ["src/base/"]),
     ("zlib.h", ["src/base/"]),
-    ("png.h", ["src/cli/console/pictures.cpp"]),
+    ("png.h", ["src/cli/console/png_rows.cpp"]),
     ("turbojpeg.h", ["src/cli/console/pictures.cpp"]),
     ("boost/", ["src/serve/http/"]),
     ("grpc/", ["src/serve/grpc/"]),
