@@ -353,8 +353,7 @@ class Repository(Served):
         self.assertIn("differs from that of a single run", config["parameters"]["peri_note"]["string_value"])
 
     def test_overload_is_refused_with_a_hint(self):
-        size = 512
-        value = helper.make_tensor_value_info
+        size, value = 512, helper.make_tensor_value_info
         weight = helper.make_tensor("w", TensorProto.FLOAT, [size, size], numpy.zeros(size * size, numpy.float32))
         nodes = [helper.make_node("MatMul", ["x" if k == 0 else f"t{k}", "w"], ["y" if k == 40 else f"t{k + 1}"]) for k in range(41)]
         self.put("slow", graph=helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, ["n", size])], [value("y", TensorProto.FLOAT, ["n", size])], [weight]))
