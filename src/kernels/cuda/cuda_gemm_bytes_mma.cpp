@@ -84,9 +84,9 @@ Result<Read> read(const Problem& p) {
       const std::string end,
       cuda::byte_end_text(
           p, t, d.n, "n", [k = d.k, n = d.n, t](const Tensor& w) { return packed_sums(w, k, n, t); }, &s, &out));
-  out.functions =
-      format("#define PERI_OUTPUTS PERI_N\n#define PERI_DEPTH %lld\n", static_cast<long long>((d.k + 15) / 16 * 8)) +
-      std::string(kRows) + a + " + (line.at + step.at);\n}\n" + cuda::conv_weights_text(weights) + end;
+  const int64_t depth = (d.k + 15) / 16 * 8;  // of a column, in pairs
+  out.functions = format("#define PERI_OUTPUTS PERI_N\n#define PERI_DEPTH %lld\n", static_cast<long long>(depth)) +
+                  std::string(kRows) + a + " + (line.at + step.at);\n}\n" + cuda::conv_weights_text(weights) + end;
   return r;
 }
 
