@@ -1,6 +1,8 @@
 // Reading the JSON files of a model folder.
 #include "hf/folder.hpp"
 
+#include <algorithm>
+
 #include <span>
 
 #include "base/file.hpp"
@@ -156,10 +158,14 @@ bool makes_the_normalizer(const Json& config, const Folder& folder) {
     if (!named || !named->is_string()) continue;
     std::string_view name = named->as_string().value();
     if (name.ends_with("Fast")) name.remove_suffix(4);
-    return name == "BertTokenizer" || name == "DistilBertTokenizer" || name == "ElectraTokenizer" ||
-           name == "MPNetTokenizer";
+    constexpr std::string_view kClasses[] = {"BertTokenizer",     "DistilBertTokenizer", "ElectraTokenizer",
+                                             "MPNetTokenizer",    "MobileBertTokenizer", "SqueezeBertTokenizer",
+                                             "LayoutLMTokenizer", "LxmertTokenizer"};
+    return std::find(std::begin(kClasses), std::end(kClasses), name) != std::end(kClasses);
   }
-  return folder.model_type == "bert" || folder.model_type == "distilbert";
+  constexpr std::string_view kTypes[] = {"bert",        "distilbert", "electra", "mpnet",   "mobilebert",
+                                         "squeezebert", "layoutlm",   "lxmert",  "convbert"};
+  return std::find(std::begin(kTypes), std::end(kTypes), folder.model_type) != std::end(kTypes);
 }
 
 Status read_rules(const Json& config, Folder& out) {
@@ -302,17 +308,21 @@ Result<Folder> read_folder(const std::string& path) {
   while (out.path.size() > 1 && out.path.back() == '/') out.path.pop_back();
   // Before config.json, which may be in a folder of the first module's.
   Status modules = stands_in(out.path, "modules.json") ? read_modules_of(out) : Status(Ok{});
-  if (!modules.ok() && !stands_in(out.path, "config.json")) return std::move(modules).error();
+  if (!modules.ok() && !stands_in(out.path, "config.json") && onnx_files(out.path).empty())
+    return std::move(modules).error();
   PERI_TRY(read_config(out));
   if (!modules.ok() && !out.onnx.empty() && modules.error().kind == ErrorKind::kUnsupported) {
-    out.notes.push_back("no sentence vectors: " + modules.error().text());
+    Error why = modules.error();
+    why.remedy.clear();
+    out.notes.push_back("the outputs are those of the ONNX file, and no module is added: " + why.text());
     out.pooling = Pooling::kNone;
     out.normalize = false;
   } else if (!modules.ok()) {
     return std::move(modules).error();
   }
   PERI_TRY(read_sentences(out));
-  if (out.pooling != Pooling::kNone && stands_in(out.path, "config_sentence_transformers.json")) {
+  if ((out.pooling != Pooling::kNone || !out.onnx.empty()) &&
+      stands_in(out.path, "config_sentence_transformers.json")) {
     PERI_ASSIGN(const Json config, read_json(out.path, "config_sentence_transformers.json"));
     Status read = read_prompts(config, out);
     if (!read.ok()) return std::move(read).error().in_file(out.path + "/config_sentence_transformers.json");

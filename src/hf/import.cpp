@@ -11,8 +11,6 @@
 
 namespace peri::hf {
 
-namespace {
-// The first module of an older sentence model, given in the place of the model. What is beside it is not opened.
 void note_part(ImportedFolder& out) {
   constexpr const char* kModules = "modules.json";
   const std::string above = std::filesystem::path(out.folder.path).parent_path().string();
@@ -23,8 +21,6 @@ void note_part(ImportedFolder& out) {
       "its normalisation; move the folder's files beside modules.json, and say \"path\": \"\" there");
 }
 
-}  // namespace
-
 std::optional<Error> unread_vocabulary(const Folder& folder) {
   for (const char* name : {"vocab.txt", "vocab.json", "tokenizer.model", "sentencepiece.bpe.model", "spiece.model"})
     if (folder.tokenizer.empty() && stands_in(folder.path, name))
@@ -33,6 +29,14 @@ std::optional<Error> unread_vocabulary(const Folder& folder) {
           .expecting("tokenizer.json beside it")
           .advise("make it: transformers.AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)");
   return std::nullopt;
+}
+
+void note_vocabulary(ImportedFolder& out) {
+  std::optional<Error> unread = unread_vocabulary(out.folder);
+  if (!unread) return;
+  out.notes.push_back(unread->text());
+  unread->remedy.clear();  // who asks for texts later is told ways out
+  out.no_tokenizer = unread->text();
 }
 
 bool is_folder(const std::string& path) {
@@ -62,8 +66,8 @@ Result<ImportedFolder> import_weights(Folder folder) {
   PERI_TRY(ir::verify_structure(out.graph));
   if (!out.folder.tokenizer.empty())
     PERI_TRY(add_tokenizer(out, out.graph.output_names[0]));
-  else if (const std::optional<Error> unread = unread_vocabulary(out.folder))
-    out.notes.push_back(unread->text());
+  else
+    note_vocabulary(out);
   note_part(out);
   PERI_TRY(out.check_files());
   return out;

@@ -33,6 +33,11 @@ bool is_folder(const std::string& path);
 
 // What to do where a folder without tokenizer.json has the files of an older tokenizer, which are not read.
 std::optional<Error> unread_vocabulary(const Folder& folder);
+// The same as a note, and as what is told to who asks for texts later.
+void note_vocabulary(ImportedFolder& out);
+// A note where the folder is the first module of an older sentence model, given in the place of the model. What is
+// beside it is not opened.
+void note_part(ImportedFolder& out);
 
 // Errors name the file, the key or weight, expectation, finding and remedy. Any folder is safe to import. An
 // unsupported tokenizer is reported in a note and leaves `tokenizer` empty: the model still runs on ids. The second

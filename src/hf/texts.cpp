@@ -18,13 +18,22 @@ constexpr const char* kEmbedding = "embedding";
 // The longest text: what sentence_bert_config.json says, else tokenizer_config.json, within the rows of the position
 // table that a text uses.
 int64_t longest_text(const Folder& folder, const Entry* arch) {
+  constexpr std::string_view kBehind[] = {"camembert", "data2vec-text",        "ibert",          "longformer",
+                                          "mpnet",     "roberta-prelayernorm", "xlm-roberta-xl", "xmod"};
   Result<int64_t> table = config_size(*folder.config, "max_position_embeddings", 1 << 24);
-  int64_t most = table.ok() ? *table : 512;
-  if (arch && arch->positions_behind) {
-    const Result<int64_t> pad = folder.config->get_int("pad_token_id", *arch->positions_behind);
-    most = std::max<int64_t>(most - (pad.ok() ? *pad : *arch->positions_behind) - 1, 1);
+  if (!table.ok()) table = config_size(*folder.config, "n_positions", 1 << 24);
+  const std::optional<int64_t> said = folder.max_sequence ? folder.max_sequence : folder.model_max;
+  if (!table.ok()) return said.value_or(512);
+  int64_t most = *table;
+  // Of model types that only an ONNX file has, in transformers: positions begin behind the padding, whose id is 1.
+  std::optional<int64_t> behind;
+  if (arch && arch->positions_behind) behind = *arch->positions_behind;
+  if (!arch && std::find(std::begin(kBehind), std::end(kBehind), folder.model_type) != std::end(kBehind)) behind = 1;
+  if (behind) {
+    const Result<int64_t> pad = folder.config->get_int("pad_token_id", *behind);
+    most = std::max<int64_t>(most - (pad.ok() ? *pad : *behind) - 1, 1);
   }
-  return std::min(folder.max_sequence.value_or(folder.model_max.value_or(most)), most);
+  return std::min(said.value_or(most), most);
 }
 
 // The prompts are the model's, the default one before each text, unless the pooling leaves their tokens out.
@@ -171,12 +180,14 @@ Status add_tokenizer(ImportedFolder& out, std::string_view output) {
 
 Status add_texts(ImportedFolder& out) {
   const std::string file = out.folder.onnx + ": ";
+  note_part(out);
   if (out.folder.tokenizer.empty()) {
-    if (const std::optional<Error> unread = unread_vocabulary(out.folder)) out.notes.push_back(unread->text());
+    note_vocabulary(out);
     return Ok{};
   }
   if (const auto why = unfit_inputs(out.graph)) {
-    out.notes.push_back(file + "it takes no texts, as " + *why + "; give its inputs as tensors");
+    out.no_tokenizer = file + "it takes no texts, as " + *why;
+    out.notes.push_back(out.no_tokenizer + "; give its inputs as tensors");
     return Ok{};
   }
   std::optional<std::string> answer = text_vectors(out.graph);

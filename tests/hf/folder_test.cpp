@@ -255,8 +255,11 @@ TEST_F(FolderTest, WhatIsNotSupportedHasARemedy) {
       "1_Pooling/config.json: pooling \"pooling_mode_mean_sqrt_len_tokens\" is not supported: expected mean, cls or "
       "max");
   expect_error(remedy);
-  put("modules.json", R"([{"type":"a.Transformer","path":""},{"type":"a.Dense","path":"2_Dense"}])");
-  expect_error("modules.json: module \"a.Dense\" is not supported: expected Transformer, Pooling and Normalize");
+  put("modules.json",
+      R"([{"type":"sentence_transformers.models.Transformer","path":""},{"type":"sentence_transformers.models.Dense","path":"2_Dense"}])");
+  expect_error(
+      "modules.json: module \"sentence_transformers.models.Dense\" is not supported: expected Transformer, Pooling and "
+      "Normalize");
   expect_error(remedy);
 }
 
