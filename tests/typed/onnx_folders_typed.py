@@ -80,6 +80,31 @@ class Folders(Typed):
             self.assertEqual(r.returncode, 0)
             self.assertIn(f"it takes no texts, as {said}", r.stderr.decode())
 
+    def test_beside_modules_that_are_not_supported(self):
+        """The outputs are the file's own, the default prompt is put, and an engine says why it takes no texts."""
+        folder = self.folder_of("dense")
+        (folder / "modules.json").write_text(json.dumps([
+            {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+            {"idx": 1, "name": "1", "path": "2_Dense", "type": "sentence_transformers.models.Dense"}]))
+        (folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": {"q": "a cat "}, "default_prompt_name": "q"}))
+        r = self.peri("build", "dense", "-o", "d.engine", *QUICK)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        said = (r.stdout + r.stderr).decode()
+        self.assertIn("the outputs are those of the ONNX file, and no module is added", said)
+        self.assertNotIn("export the model", said)
+        vectors = []
+        for prompt in ((), ("--prompt", "a cat "), ("--prompt", "")):
+            self.ends(0, "run", "d.engine", "--text", TEXTS[1], *prompt, "--output-dir", "out", "--force")
+            vectors.append(numpy.load(self.folder / "out/last_hidden_state.npy"))
+        self.assertEqual(vectors[0].tolist(), vectors[1].tolist())
+        self.assertNotEqual(vectors[0].shape, vectors[2].shape)
+        (folder / "config.json").unlink()
+        self.assertIn("it has no config.json; give the file itself", self.ends(1, "build", "dense", "-o", "n.engine", *QUICK))
+        plain = self.folder_of("words")
+        (plain / "tokenizer.json").rename(plain / "vocab.txt")
+        self.ends(0, "build", "words", "-o", "w.engine", *QUICK)
+        self.assertIn("found words/vocab.txt: the tokenizer is not read from this file", self.ends(2, "run", "w.engine", "--text", "a"))
+
     def test_several_files_are_named(self):
         for at in ("", "onnx/"):
             folder = self.folder_of("several" + at.strip("/"), at=at + "model.onnx")
