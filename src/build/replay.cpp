@@ -199,6 +199,8 @@ Result<problem::Problem> asked(Line line, const std::vector<std::string>& variab
 
 }  // namespace
 
+bool is_untried(const tune::Evidence& e) { return e.right() ? !e.tried() : tune::was_untried(e.rejected); }
+
 int64_t Replay::wrong() const {
   return std::count_if(candidates.list.begin(), candidates.list.end(), [](const tune::Candidate& c) {
     return !c.evidence.right() && !tune::was_untried(c.evidence.rejected);
@@ -206,9 +208,8 @@ int64_t Replay::wrong() const {
 }
 
 int64_t Replay::untried() const {
-  return std::count_if(candidates.list.begin(), candidates.list.end(), [](const tune::Candidate& c) {
-    return c.evidence.right() ? !c.evidence.tried() : tune::was_untried(c.evidence.rejected);
-  });
+  return std::count_if(candidates.list.begin(), candidates.list.end(),
+                       [](const tune::Candidate& c) { return is_untried(c.evidence); });
 }
 
 std::string Replay::summary() const {
@@ -259,7 +260,8 @@ void write_replay(JsonWriter& w, const Replay& r) {
       .key("candidates")
       .begin_array();
   for (const tune::Candidate& c : r.candidates.list) {
-    w.begin_object().field("id", c.id()).field("provider", c.kernel->provider).key("evidence");
+    w.begin_object().field("id", c.id()).field("provider", c.kernel->provider);
+    w.field("untried", is_untried(c.evidence)).key("evidence");
     tune::write_evidence(w, c.evidence);
     if (c.offer.needs) {
       w.key("needs");

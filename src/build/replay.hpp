@@ -24,6 +24,9 @@ struct ReplayRequest {
   std::function<bool()> stop = {};         // once true the remaining candidates are not tried
 };
 
+// Whether nothing is known of a candidate: it was too large for this machine.
+bool is_untried(const tune::Evidence& evidence);
+
 struct Replay {
   problem::Problem problem;
   uint64_t seed = 7;  // of the data

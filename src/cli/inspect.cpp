@@ -12,6 +12,7 @@
 #include "cli/console/columns.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
+#include "cli/console/terminal.hpp"
 #include "compile/own_names.hpp"
 #include "exec/entry.hpp"
 #include "exec/region/region_payload.hpp"
@@ -104,6 +105,8 @@ Result<Outcome> inspect_model(const Arguments& arguments, const std::string& pat
   const build::Survey& f = *surveyed;
   const Page page(arguments);
   print_model(page, f);
+  if (arguments.has("--quiet"))
+    for (const std::string& n : f.notes) say("note: " + n);
   Outcome out;
   out.json = build::survey_json(f);
   if (f.unsupported_kinds()) {
@@ -224,6 +227,12 @@ std::string sizes_of_data(const plan::Program& p) {
   return out;
 }
 
+// Part of the page; where there is none, it is said all the same.
+void note(const Arguments& arguments, const Page& page, const std::string& text) {
+  if (arguments.has("--quiet")) say("note: " + text);
+  page.line("  note: %s", text.c_str());
+}
+
 Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& path) {
   static constexpr std::string_view kObeyed[] = {"--device", "--kernel"};
   PERI_TRY(check_engine_flags(arguments, kObeyed));
@@ -267,16 +276,16 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
               p.tuned_for.empty() ? "" : ", at the size it is tuned for");
   for (const std::string& line : plan::memory_lines(p, {p.tuned_for.begin(), p.tuned_for.end()}))
     page.line("  memory   %s; plus workspaces of kernels", line.c_str());
-  for (const std::string& note : compile::dims_notes(p)) page.line("  note: %s", note.c_str());
+  for (const std::string& text : compile::dims_notes(p)) note(arguments, page, text);
   if (const plan::Section* fixed = p.section(compile::kFixedSection)) {
     std::string values = fixed->bytes;
     std::replace(values.begin(), values.end(), '\n', ' ');
     page.line("  fixed   %s", values.c_str());
   }
   const std::string mark = build::interrupted_build(p);
-  if (!mark.empty()) page.line("  note: %s", mark.c_str());
+  if (!mark.empty()) note(arguments, page, mark);
   const std::string elsewhere = build::tuned_elsewhere(p, build::chip_here(p, ""));
-  if (!elsewhere.empty()) page.line("  note: %s", elsewhere.c_str());
+  if (!elsewhere.empty()) note(arguments, page, elsewhere);
   for (const auto& [name, n] : executors) page.line("  executor %-20s %s", name.c_str(), counted(n, "step").c_str());
   for (const auto& [name, n] : kernels) page.line("  kernel   %-20s %s", name.c_str(), counted(n, "step").c_str());
   for (const plan::Section& s : p.sections)

@@ -6,7 +6,6 @@
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
 #include "cli/console/terminal.hpp"
-#include "tune/rejection.hpp"
 
 namespace peri::cli {
 namespace {
@@ -15,7 +14,7 @@ void show(const Page& page, const build::Replay& replay) {
   for (const tune::Candidate& c : replay.candidates.list) {
     const tune::Evidence& e = c.evidence;
     const bool good = e.right();
-    if (good ? !e.tried() : tune::was_untried(e.rejected)) {
+    if (build::is_untried(e)) {
       page.line("untried    %s: %s", c.id().c_str(), (good ? e.untimed : e.rejected).c_str());
       continue;
     }

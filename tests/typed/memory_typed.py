@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A build with little memory says that memory was the reason, and what to do; nothing of it is kept against a kernel."""
+import json
 import resource
 
 from typed import DIGITS, Typed, main
@@ -33,6 +34,8 @@ class Memory(Typed):
         self.assertRegex(page, "untried    .*: memory was short: ")
         self.assertNotRegex(page, "REJECTED|error -1")
         self.assertRegex(last, r"FAILED replay: (\d+) candidates, 0 rejected, seed=7, \1 could not be tried")
+        told = json.loads(self.peri("replay", line, "--json", "-", "--quiet", preexec_fn=little).stdout)
+        self.assertTrue(told["candidates"] and all(c["untried"] for c in told["candidates"]), told)
 
 
 if __name__ == "__main__":
