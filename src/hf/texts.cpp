@@ -27,7 +27,7 @@ int64_t longest_text(const Folder& folder, const Entry* arch) {
   int64_t most = *table;
   // Of model types that only an ONNX file has, in transformers: positions begin behind the padding, whose id is 1.
   std::optional<int64_t> behind;
-  if (arch && arch->positions_behind) behind = *arch->positions_behind;
+  if (arch) behind = arch->positions_behind;
   if (!arch && std::find(std::begin(kBehind), std::end(kBehind), folder.model_type) != std::end(kBehind)) behind = 1;
   if (behind) {
     const Result<int64_t> pad = folder.config->get_int("pad_token_id", *behind);
