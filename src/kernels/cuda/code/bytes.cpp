@@ -1,4 +1,5 @@
-// Scales and zero points are read where they stand.
+// What constants decide is made once: factors and biases of columns in float64 when weights are uploaded, single scales
+// and zero points as parameters. The rest is read where it stands.
 #include "kernels/cuda/code/bytes.hpp"
 
 #include <algorithm>
