@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lower/attentions.hpp"
 #include "lower/forks.hpp"
 #include "lower/siblings.hpp"
 
@@ -313,6 +314,24 @@ struct Maker {
     }
   }
 
+  void add_attentions() {
+    std::vector<const Region*> cut;
+    std::vector<std::optional<size_t>> readers;
+    for (const Whole& w : wholes) {
+      cut.push_back(&w.region);
+      readers.push_back(w.reader);
+    }
+    for (const std::vector<size_t>& group : attentions(cut, readers)) {
+      std::vector<ir::Node*> nodes;
+      std::vector<int> atoms;
+      for (const size_t k : group) {
+        nodes = both(std::move(nodes), wholes[k].region.nodes);
+        atoms = both(std::move(atoms), wholes[k].atoms);
+      }
+      if (stands(nodes)) add(region(std::move(nodes)), std::move(atoms));
+    }
+  }
+
   // By nodes of each, since siblings move regions.
   void add_fork(const ir::Node* stem, const ir::Node* prong) {
     const auto holds = [](const ir::Node* n) { return [n](const Whole& w) { return w.region.nodes.front() == n; }; };
@@ -353,6 +372,7 @@ Parts parts_of(const ir::Graph& graph, std::vector<Region> cut, const PartRules&
   m.number();
   for (Whole& w : m.wholes) m.add_whole(&w);
   m.add_joins();
+  m.add_attentions();
   for (const auto& [stem, prong] : forks) m.add_fork(stem, prong);
   for (const Group& g : m.groups)
     for (const std::vector<Member>& list : g.together) m.add_siblings(list);

@@ -1,7 +1,7 @@
 // The possible parts of a cover: the regions of the greedy cut; prefixes of their chains and the rests; neighbours
 // joined to one region, of which the first may be a rest and the second a prefix, up to four in a row; siblings over
-// one input, each whole or by a prefix; and a region with an element-wise one behind it where others read its result
-// too, which is then a result of both.
+// one input, each whole or by a prefix; a region with an element-wise one behind it where others read its result too,
+// which is then a result of both; and attentions that no op states (attentions.hpp).
 #pragma once
 
 #include "lower/region.hpp"

@@ -240,6 +240,14 @@ static double peri_lane_xor(const double v, const int mask) {
   memcpy(&out, peri_show(mine, 2)[(peri_now % 32) ^ mask], 8);
   return out;
 }
+static unsigned peri_bytes_of(const unsigned a, const unsigned b, const unsigned which) {
+  unsigned out = 0;
+  for (int k = 0; k < 4; ++k) {
+    const unsigned at = which >> 4 * k & 7u;
+    out |= ((at < 4 ? a : b) >> 8 * (at % 4) & 255u) << 8 * k;
+  }
+  return out;
+}
 static void peri_cluster_arrive() {}
 static void peri_cluster_wait() { peri_meet(&peri_cluster); }
 static void peri_peer_8(float* v, const unsigned at, const int block) {

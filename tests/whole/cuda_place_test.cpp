@@ -78,6 +78,27 @@ TEST(CudaPlace, AnAnchorIsCutFromWhatTheGpuDoesNotTake) {
 }
 
 // Values of 16 bits, integers, indices: nothing of it leaves the GPU between its inputs and its output.
+// Queries, keys and values of bytes are one launch, and their attention, of which no op is left, is one: with a mask, a
+// table and chains, whose roundings are apart in the graph.
+TEST(CudaPlace, AnAttentionOfBytesIsTwoLaunches) {
+  const auto l = lowered(
+      "graph { input x: u8[batch,24,64]; input m: f32[batch,1,1,24]; const s: f32[] = [0.02]; const z: u8[] = [119]; "
+      "const g: f32[] = [0.004]; const n: u8[] = [0]; const o: i8[] = [0]; const l: u8[256] = seeded(90, 2); const "
+      "wq: i8[64,64] = seeded(40, 1); const wk: i8[64,64] = seeded(40, 2); const wv: i8[64,64] = seeded(40, 3); "
+      "const h: i64[4] = [0, 0, 4, 16]; q = qlinear_matmul(x, s, z, wq, g, o, s, z); k = qlinear_matmul(x, s, z, wk, "
+      "g, o, s, z); v = qlinear_matmul(x, s, z, wv, g, o, s, z); qh = reshape(q, h); kh = reshape(k, h); vh = "
+      "reshape(v, h); a = transpose(qh) {perm=[0, 2, 1, 3]}; b = transpose(kh) {perm=[0, 2, 3, 1]}; c = "
+      "transpose(vh) {perm=[0, 2, 1, 3]}; d = qlinear_matmul(a, s, z, b, s, z, s, z); e = byte_table(d, l); f = "
+      "from_bytes(e, s, z); i = add(f, m); j = to_bytes(i, s, z); p = from_bytes(j, s, z); r = softmax(p); t = "
+      "to_bytes(r, g, n); u = qlinear_matmul(t, g, n, c, s, z, s, z); y = transpose(u) {perm=[0, 2, 1, 3]}; output y "
+      "}");
+  ASSERT_TRUE(l.ok()) << l.error().text();
+  ASSERT_EQ(placed(*l), (std::vector<std::string>{"cuda cuda", "cuda cuda"}));
+  EXPECT_EQ(l->steps[0].chosen.substr(0, 23), "cuda_siblings_bytes_mma");
+  EXPECT_EQ(l->steps[1].chosen.substr(0, 20), "cuda_attention_bytes");
+  EXPECT_TRUE(plan::check_program(l->program, 1 << 20).ok());
+}
+
 TEST(CudaPlace, EveryTypeStaysThere) {
   const auto whole = lowered(
       "graph { input i: i64[batch,6]; const t: bf16[40,16] = seeded(0.5, 1); const w: bf16[16,16] = seeded(0.3, 2); "

@@ -19,43 +19,6 @@ struct Read {
   Signature signature;
 };
 
-// Columns, their depth side by side and filled with zeros.
-Result<Tensor> packed_weights(const Tensor& w, int64_t k, int64_t n, uint8_t turned) {
-  const int64_t depth = (k + 15) / 16 * 16;
-  PERI_ASSIGN(Tensor out, Tensor::zeros(DType::kI8, {n, depth}));
-  const auto* from = reinterpret_cast<const uint8_t*>(w.bytes().data());
-  auto* to = reinterpret_cast<uint8_t*>(const_cast<std::byte*>(out.bytes().data()));
-  for (int64_t row = 0; row < k; ++row)
-    for (int64_t column = 0; column < n; ++column) to[column * depth + row] = from[row * n + column] ^ turned;
-  return out;
-}
-Result<Tensor> packed_sums(const Tensor& w, int64_t k, int64_t n, const ByteTiles& t) {
-  PERI_ASSIGN(Tensor out, Tensor::zeros(DType::kI32, {n}));
-  for (int64_t column = 0; column < n; ++column) {
-    int64_t sum = 0;
-    for (int64_t row = 0; row < k; ++row) sum += cuda::signed_weight(t, w, row * n + column, column);
-    out.set_i64(column, sum);
-  }
-  return out;
-}
-
-constexpr std::string_view kRows = R"(struct peri_a_line { PERI_INDEX at; bool there; };
-struct peri_a_step { PERI_INDEX at; bool there; };
-PERI_DEVICE peri_a_line peri_a_line_of(const PERI_INDEX, const PERI_INDEX m, PERI_PARAMETERS) {
-  const peri_a_line out = {m * PERI_K, m < PERI_M};
-  return out;
-}
-PERI_DEVICE peri_a_step peri_a_step_of(const PERI_INDEX, const PERI_INDEX k, PERI_PARAMETERS) {
-  const peri_a_step out = {k, PERI_WHOLE_K || k < PERI_K};
-  return out;
-}
-PERI_DEVICE PERI_INDEX peri_place(const PERI_INDEX, const PERI_INDEX m, const PERI_INDEX n, PERI_PARAMETERS) {
-  return m * PERI_N + n;
-}
-PERI_DEVICE const unsigned short* peri_a_from(const peri_a_line& line, const peri_a_step& step, bool* there, PERI_PARAMETERS) {
-  *there = line.there && step.there;
-  return (const unsigned short*))";
-
 Result<Read> read(const Problem& p) {
   PERI_ASSIGN(const cuda::Bytes b, cuda::read_bytes(p.anchor()));
   if (b.conv) return refused("not a matrix product");
@@ -77,16 +40,17 @@ Result<Read> read(const Problem& p) {
   out.usual_m = {16, 128, 1024, 16384};
   out.chain_bytes = cuda::chain_bytes(p);
   PERI_ASSIGN(const std::string a, s.value(p, *b.a));
-  out.packed = {
-      {t.weights, [k = d.k, n = d.n, turned = t.turned](const Tensor& w) { return packed_weights(w, k, n, turned); }}};
+  out.packed = {{t.weights, [k = d.k, n = d.n, turned = t.turned](const Tensor& w) {
+                   return cuda::packed_columns(w, k, n, turned);
+                 }}};
   const std::string weights = s.packed(0);
-  PERI_ASSIGN(
-      const std::string end,
-      cuda::byte_end_text(
-          p, t, d.n, "n", [k = d.k, n = d.n, t](const Tensor& w) { return packed_sums(w, k, n, t); }, &s, &out));
+  PERI_ASSIGN(const std::string end,
+              cuda::byte_end_text(
+                  p, t, d.n, "n", [k = d.k, n = d.n, t](const Tensor& w) { return cuda::sums_of_columns(w, k, n, t); },
+                  &s, &out));
   const int64_t depth = (d.k + 15) / 16 * 8;  // of a column, in pairs
   out.functions = format("#define PERI_OUTPUTS PERI_N\n#define PERI_DEPTH %lld\n", static_cast<long long>(depth)) +
-                  std::string(kRows) + a + " + (line.at + step.at);\n}\n" + cuda::conv_weights_text(weights) + end;
+                  cuda::byte_rows_text(a) + cuda::conv_weights_text(weights) + end;
   return r;
 }
 
@@ -135,7 +99,12 @@ const Entry cuda_gemm_bytes_mma_entry{{
          "graph { input x: u8[9,32]; const s: f32[] = [0.02]; const z: u8[] = [7]; const w: i8[32,24] = seeded(40, 1); "
          "const "
          "t: f32[] = [0.004]; const v: i8[] = [0]; const q: f32[] = [0.05]; const o: u8[] = [99]; const l: i8[256] = "
-         "seeded(90, 2); y = qlinear_matmul(x, s, z, w, t, v, q, o); u = byte_table(y, l); output u }"},
+         "seeded(90, 2); y = qlinear_matmul(x, s, z, w, t, v, q, o); u = byte_table(y, l); output u }",
+         // A table behind the chain.
+         "graph { input x: u8[9,32]; const s: f32[] = [0.02]; const z: u8[] = [7]; const w: i8[32,24] = seeded(40, 1); "
+         "const t: f32[] = [0.004]; const v: i8[] = [0]; const q: f32[] = [0.05]; const o: u8[] = [99]; const b: "
+         "f32[24] = seeded(2, 3); const l: u8[256] = seeded(90, 2); y = qlinear_matmul(x, s, z, w, t, v, q, o); f = "
+         "from_bytes(y, q, o); a = add(f, b); u = to_bytes(a, q, o); r = byte_table(u, l); output r }"},
     .tunables = cuda::tile_tunables(),
 }};
 

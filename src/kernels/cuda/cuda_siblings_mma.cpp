@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/dims.hpp"
+#include "kernels/cuda/code/siblings.hpp"
 #include "kernels/cuda/code/tiles.hpp"
 #include "kernels/match/epilogue_match.hpp"
 
@@ -13,8 +14,7 @@ extern const Entry cuda_siblings_mma_entry;
 namespace {
 using cuda::Signature;
 using cuda::TiledProduct;
-constexpr size_t kMaxConfigs = 4;   // for each number of rows
-constexpr size_t kMaxProducts = 8;  // each is a comparison and a text of its own in the code
+constexpr size_t kMaxConfigs = 4;  // for each number of rows
 
 // Columns are those of the weights side by side; eight neighbours are of one weight.
 constexpr std::string_view kSides = R"(
@@ -51,15 +51,6 @@ PERI_DEVICE PERI_INDEX peri_place(const PERI_INDEX batch, const PERI_INDEX m, co
 }
 )";
 
-// One product of the region as a problem of its own, with all of the region's arguments.
-ir::Graph alone(const ir::Graph& region, size_t output) {
-  ir::Graph g = region.clone();
-  g.outputs = {g.outputs[output]};
-  g.output_names = {g.output_names[output]};
-  g.erase_dead();
-  return g;
-}
-
 // [..., m, k] times a weight [k, n]: n, and the rest held against what is known of the other products.
 Result<int64_t> read_product(const Problem& p, int* left, TiledProduct* out) {
   const ir::Node& n = p.anchor();
@@ -81,29 +72,21 @@ Result<int64_t> read_product(const Problem& p, int* left, TiledProduct* out) {
   return columns[1];
 }
 
-void replace_all(std::string* text, std::string_view what, std::string_view with) {
-  for (size_t at = 0; (at = text->find(what, at)) != std::string::npos; at += with.size())
-    text->replace(at, what.size(), with);
-}
-
 struct Read {
   TiledProduct product;
   Signature signature;
 };
 
 Result<Read> read(const Problem& p) {
-  const ir::Graph& g = *p.graph;
-  if (g.outputs.size() < 2 || g.outputs.size() > kMaxProducts) return refused("not several products");
+  PERI_ASSIGN(const std::vector<ir::Graph> parts, cuda::products_alone(*p.graph));
   Read r;
   Signature& s = r.signature;
   TiledProduct& out = r.product;
   int left = -1;
-  std::string lines, finishes, one, eight;
-  size_t nodes = 0;
-  for (size_t k = 0; k < g.outputs.size(); ++k) {
-    const ir::Graph sub = alone(g, k);
-    const Problem q{&sub, p.constant};
-    if (sub.inputs.size() != g.inputs.size()) return refused("not products of arguments");
+  std::string lines;
+  cuda::SiblingFinishes finishes;
+  for (size_t k = 0; k < parts.size(); ++k) {
+    const Problem q{&parts[k], p.constant};
     PERI_ASSIGN(const int64_t columns, read_product(q, &left, &out));
     const ir::Node& n = q.anchor();
     if (k == 0) {
@@ -114,28 +97,17 @@ Result<Read> read(const Problem& p) {
     PERI_ASSIGN(const std::string w, s.value(q, *n.in(1)));
     s.begin_results(k);
     PERI_ASSIGN(std::string finish, cuda::finish_wide_text(q, 8, &s));
-    const std::string name = "peri_finish_of_" + std::to_string(k), begin = std::to_string(out.n),
-                      end = std::to_string(out.n + columns), wide = std::to_string(columns);
-    replace_all(&finish, "peri_finish", name);
-    finishes += finish;
-    lines += "  if (n < " + end + ") {\n    const peri_b_line out = {" + w + " + (n - " + begin + "), " + wide +
-             ", true};\n    return out;\n  }\n";
-    const std::string at = "(m * " + wide + " + n - " + begin + ", v, PERI_PASS);\n";
-    const std::string to = (k + 1 < g.outputs.size() ? "  if (n < " + end + ") return " : "  ") + name;
-    one += to + at;
-    eight += to + "_8" + at;
-    if (k + 1 == g.outputs.size()) lines += "  const peri_b_line out = {" + w + ", 0, false};\n  return out;\n}\n";
+    finishes.add(std::move(finish), columns, parts.size());
+    const std::string begin = std::to_string(out.n), end = std::to_string(out.n + columns);
+    lines += "  if (n < " + end + ") {\n    const peri_b_line out = {" + w + " + (n - " + begin + "), " +
+             std::to_string(columns) + ", true};\n    return out;\n  }\n";
+    if (k + 1 == parts.size()) lines += "  const peri_b_line out = {" + w + ", 0, false};\n  return out;\n}\n";
     out.n += columns;
-    nodes += sub.nodes.size();
   }
-  if (nodes != g.nodes.size()) return refused("products that share more than their left side");
   s.begin_results(0);
   out.b_along_n = out.a_wide = out.b_wide = out.c_wide = true;
   out.usual_m = {16, 128, 1024, 16384};
-  const std::string where = "PERI_PARAMETERS) {\n  const PERI_INDEX m = i / PERI_N, n = i - m * PERI_N;\n";
-  out.functions = cuda::nothing_held_text() + lines + finishes +
-                  "PERI_DEVICE void peri_finish(const PERI_INDEX i, const float v, " + where + one +
-                  "}\nPERI_DEVICE void peri_finish_8(const PERI_INDEX i, float* v, " + where + eight + "}\n";
+  out.functions = cuda::nothing_held_text() + lines + finishes.text("float");
   return r;
 }
 

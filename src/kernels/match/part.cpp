@@ -11,6 +11,14 @@ ir::Graph part_of(const ir::Graph& g, size_t begin, size_t end, const ir::Value*
 
 ir::Graph part_of(const ir::Graph& g, size_t begin, size_t end, const ir::Value* middle,
                   std::span<const ir::Value* const> results) {
+  return part_of(g,
+                 std::vector<const ir::Node*>(g.nodes.begin() + static_cast<ptrdiff_t>(begin),
+                                              g.nodes.begin() + static_cast<ptrdiff_t>(end)),
+                 middle, results);
+}
+
+ir::Graph part_of(const ir::Graph& g, std::span<const ir::Node* const> nodes, const ir::Value* middle,
+                  std::span<const ir::Value* const> results) {
   ir::Graph out;
   std::unordered_map<const ir::Value*, ir::Value*> map;
   const auto input = [&](const ir::Value* v, const std::string& name) {
@@ -19,8 +27,8 @@ ir::Graph part_of(const ir::Graph& g, size_t begin, size_t end, const ir::Value*
   };
   for (size_t k = 0; k < g.inputs.size(); ++k) input(g.inputs[k], "x" + std::to_string(k));
   if (middle) input(middle, "middle");
-  for (size_t k = begin; k < end; ++k) {
-    const ir::Node& n = *g.nodes[k];
+  for (const ir::Node* node : nodes) {
+    const ir::Node& n = *node;
     std::vector<ir::Value*> ins;
     for (const ir::Value* v : n.inputs) {
       if (v && !map.contains(v) && v->constant)

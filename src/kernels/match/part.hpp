@@ -13,5 +13,8 @@ ir::Graph part_of(const ir::Graph& region, size_t begin, size_t end, const ir::V
 // The same with several results, in this order.
 ir::Graph part_of(const ir::Graph& region, size_t begin, size_t end, const ir::Value* middle,
                   std::span<const ir::Value* const> results);
+// The same of some nodes, in the region's order, that need not be neighbours.
+ir::Graph part_of(const ir::Graph& region, std::span<const ir::Node* const> nodes, const ir::Value* middle,
+                  std::span<const ir::Value* const> results);
 
 }  // namespace peri::kernels

@@ -16,6 +16,7 @@ bool is_byte(const ir::Value* v) { return v->type.dtype == DType::kU8 || v->type
 
 Result<Bytes> read_bytes(const ir::Node& n) {
   Bytes out;
+  out.node = &n;
   out.conv = n.op == "conv_integer" || n.op == "qlinear_conv";
   out.scaled = n.op == "qlinear_conv" || n.op == "qlinear_matmul";
   if (!out.conv && !out.scaled && n.op != "matmul_integer")
@@ -112,7 +113,7 @@ Result<Rounding> read_rounding(const Problem& p, const Bytes& b, int64_t columns
   if (!b.scaled) return out;
   PERI_ASSIGN(out.factor, factor_text(p, b, columns, s, packed));
   PERI_ASSIGN(out.zero, zero_point_text(p, *b.y_zero, s));
-  const ir::Value* y = p.anchor().out();
+  const ir::Value* y = b.node->out();
   out.low = y->type.dtype == DType::kI8 ? -128 : 0;
   for (const ir::Node* n : p.graph->nodes)
     if (n->op == "byte_table" && n->in(0) == y && y->users.size() == 1) out.table = n;
@@ -157,17 +158,15 @@ Result<Rounding> read_rounding(const Problem& p, const Bytes& b, int64_t columns
   return out;
 }
 
-std::string Rounding::text() const {
+std::string Rounding::text(const std::string& name) const {
   if (factor.empty())
-    return "PERI_DEVICE int peri_rounded(const int sum, const double, const double, PERI_PARAMETERS) { return sum; }\n";
-  return "PERI_DEVICE int peri_looked_up(const int v, PERI_PARAMETERS) { return " + looked_up +
-         "; }\nPERI_DEVICE int peri_rounded(const int sum, const double bias, const double factor, PERI_PARAMETERS) "
-         "{\n  "
-         "const "
-         "int zero = " +
-         zero + ", v = peri_nearest((peri_whole(sum) + bias) * factor);\n" +
-         format("  return peri_looked_up(v < %d - zero ? %d : v > %d - zero ? %d : v + zero, PERI_PASS);\n}\n", low,
-                low, low + 255, low + 255);
+    return "PERI_DEVICE int " + name + "(const int sum, const double, const double, PERI_PARAMETERS) { return sum; }\n";
+  return "PERI_DEVICE int " + name + "_entry(const int v, PERI_PARAMETERS) { return " + looked_up +
+         "; }\nPERI_DEVICE int " + name +
+         "(const int sum, const double bias, const double factor, PERI_PARAMETERS) {\n  const int zero = " + zero +
+         ", v = peri_nearest((peri_whole(sum) + bias) * factor);\n  return " + name +
+         format("_entry(v < %d - zero ? %d : v > %d - zero ? %d : v + zero, PERI_PASS);\n}\n", low, low, low + 255,
+                low + 255);
 }
 
 }  // namespace peri::kernels::cuda

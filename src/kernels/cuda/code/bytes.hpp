@@ -10,6 +10,7 @@ constexpr int64_t kMaxByteProducts = 32768;  // 255 * 255 each: their sum is an 
 
 // The arguments of such a node; null: omitted, or the op has none.
 struct Bytes {
+  const ir::Node* node = nullptr;
   const ir::Value *a = nullptr, *b = nullptr, *a_zero = nullptr, *b_zero = nullptr;
   const ir::Value *a_scale = nullptr, *b_scale = nullptr, *y_scale = nullptr, *y_zero = nullptr, *bias = nullptr;
   bool conv = false, scaled = false;
@@ -28,8 +29,8 @@ struct Rounding {
   // A byte_table that alone reads the op's bytes, and the text of what it makes of the int `v`.
   const ir::Node* table = nullptr;
   std::string looked_up = "v";
-  // int peri_rounded(int sum, double bias, double factor, PERI_PARAMETERS).
-  std::string text() const;
+  // int peri_rounded(int sum, double bias, double factor, PERI_PARAMETERS), or of another name.
+  std::string text(const std::string& name = "peri_rounded") const;
   std::string factor_or_none() const { return factor.empty() ? "0.0" : factor; }
 };
 // `packed`: of the instance, to which it may add.

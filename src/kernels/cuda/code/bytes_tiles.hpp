@@ -27,11 +27,32 @@ inline int64_t signed_weight(const ByteTiles& t, const Tensor& w, int64_t k, int
   return w.i64(k) - t.turned - t.b_zero(column);
 }
 
-// What a tile ends with, from `sums`, which gives each of the `columns` output columns the sum of its
-// weights, and the functions of the chain. `column`: text of an output's column, of `batch` and `n`. Zero points are
-// taken from the sums here, so that what is out of range along m counts as that of a.
+// What becomes of a column's sum, from `sums`, which gives each of the `columns` output columns the sum of its weights:
+//   peri_early_one peri_early_ofSUFFIX(batch, n), int peri_sum_ofSUFFIX(v, early, row)
+// `column`: text of an output's column, of `batch` and `n`. Zero points are taken from the sums here, so that what is
+// out of range along m counts as that of a. `table`: Rounding::table.
+struct ByteColumns {
+  std::string text;
+  const ir::Node* table = nullptr;
+};
+Result<ByteColumns> byte_column_text(const Problem& problem, const ByteTiles& tiles, int64_t columns,
+                                     const std::string& column, std::function<Result<Tensor>(const Tensor&)> sums,
+                                     const std::string& suffix, Signature* signature, TiledProduct* product);
+// The structs that those need in front of them, and what a tile calls, behind: of peri_early_of(batch, n) and
+// peri_sum_of(v, early, row, n).
+std::string_view byte_structs();
+std::string_view byte_ends();
+
+// What a tile of one product ends with, and the functions of its chain.
 Result<std::string> byte_end_text(const Problem& problem, const ByteTiles& tiles, int64_t columns,
                                   const std::string& column, std::function<Result<Tensor>(const Tensor&)> sums,
                                   Signature* signature, TiledProduct* product);
+
+// Rows of activations as they lie, of PERI_K bytes each, up to the address of the first, and places of a result of
+// PERI_N columns; weights by columns.
+std::string byte_rows_text(const std::string& address);
+// Columns, their depth side by side and filled with zeros to a multiple of 16.
+Result<Tensor> packed_columns(const Tensor& w, int64_t k, int64_t n, uint8_t turned);
+Result<Tensor> sums_of_columns(const Tensor& w, int64_t k, int64_t n, const ByteTiles& tiles);
 
 }  // namespace peri::kernels::cuda

@@ -52,6 +52,9 @@ struct Writer {
   // register, and quotients that are rounded next and read by nothing else.
   std::shared_ptr<std::map<int, std::string>> numbers = {};
   std::set<int> rounded = {};
+  bool returns = false;    // the result, in place of storing it
+  std::string table = {};  // of 256, in which the result, a byte, is looked up
+  bool by_rows = false;    // the last of `space` is known to be k of `row`
 
   // Where neighbours of a result stay until they are stored: those of an anchor's only one where its own were.
   std::string kept(size_t output) const {
@@ -63,8 +66,12 @@ struct Writer {
   void decompose() {
     if (decomposed) return;
     decomposed = true;
-    std::string out = "  PERI_INDEX rest = i;\n";
+    std::string out = by_rows ? "  PERI_INDEX rest = row;\n" : "  PERI_INDEX rest = i;\n";
     for (size_t d = space.dims.size(); d-- > 1;) {
+      if (by_rows && d + 1 == space.dims.size()) {
+        out += format("  const PERI_INDEX c%zu = k;\n", d);
+        continue;
+      }
       const std::string n = std::to_string(d), size = signature->size(space.dims[d]);
       out += "  const PERI_INDEX c" + n + " = rest % " + size + "; rest /= " + size + ";\n";
     }
@@ -174,8 +181,13 @@ struct Writer {
   Status instruction(const block::Instruction& i, std::vector<block::Type>* types) {
     if (i.op == Op::kStore) {
       const auto k = static_cast<size_t>(i.index);
+      const std::string r = "r" + std::to_string(i.src[0]);
+      const std::string value = table.empty() ? r : "(int)" + table + "[(unsigned)" + r + " & 255u]";
+      if (returns) {
+        lines += "  return " + value + ";\n";
+        return Ok{};
+      }
       PERI_ASSIGN(const std::string name, signature->output(problem, k));
-      const std::string value = "r" + std::to_string(i.src[0]);
       lines += width > 1 ? "    " + kept(k) + "[j] = " + value + ";\n"
                          : "  " + name + "[i] = " + stored(translated.program.outputs[k], value) + ";\n";
       return Ok{};
@@ -235,6 +247,13 @@ Status check_layouts(const ir::Graph& g) {
   return Ok{};
 }
 
+// A byte_table that the region ends with, behind other nodes than `own` alone.
+const ir::Node* table_behind(const ir::Graph& g, const ir::Node& own) {
+  const ir::Node* n = g.nodes.back();
+  const bool ends = n != &own && n->op == "byte_table" && g.outputs.size() == 1 && g.outputs[0] == n->out();
+  return ends && n->in(0) != own.out() && n->in(0)->users.size() == 1 ? n : nullptr;
+}
+
 // Both functions over the region's results in `layout`; a `width` of 1: that of one element alone.
 struct Finish {
   std::string one, wide;
@@ -264,8 +283,10 @@ Result<Finish> finish(const Problem& problem, bool is_anchor, const ir::Layout& 
   }
   size_t begin = 0;
   while (is_anchor && g.nodes[begin++] != &own) {}
-  const std::vector<const ir::Value*> results(g.outputs.begin(), g.outputs.end());
-  ir::Graph end = is_anchor ? part_of(g, begin, g.nodes.size(), result, results) : ir::Graph();
+  std::vector<const ir::Value*> results(g.outputs.begin(), g.outputs.end());
+  const ir::Node* look = is_anchor ? table_behind(g, own) : nullptr;
+  if (look) results = {look->in(0)};
+  ir::Graph end = is_anchor ? part_of(g, begin, g.nodes.size() - (look ? 1 : 0), result, results) : ir::Graph();
   if (is_anchor && !(result->type.shape == g.outputs[0]->type.shape)) return refused("the chain grows the result");
   for (size_t k = 0; is_anchor && k < end.inputs.size(); ++k)
     end.inputs[k]->type.layout = k < g.inputs.size() ? g.inputs[k]->type.layout : layout;
@@ -275,6 +296,9 @@ Result<Finish> finish(const Problem& problem, bool is_anchor, const ir::Layout& 
   PERI_ASSIGN(block::Space space, block::space_of(part, translated, layout));
   Writer w{problem, part, is_anchor ? g.inputs.size() : SIZE_MAX, std::move(translated), merged(space), signature};
   w.find_rounded();
+  if (look) {
+    PERI_ASSIGN(w.table, signature->value(problem, *look->in(1)));
+  }
   Finish out;
   if (width > 1) {
     Writer wide = w;
@@ -298,6 +322,23 @@ Result<ir::Layout> layout_of_results(const ir::Graph& g) {
   return layout;
 }
 }  // namespace
+
+Result<std::string> element_text(const Problem& part, const std::string& name, int64_t row_length,
+                                 Signature* signature) {
+  const ir::Graph& g = *part.graph;
+  PERI_ASSIGN(block::Translated translated, block::translate(part));
+  PERI_ASSIGN(block::Space space, block::space_of(part, translated, {}));
+  Writer w{part, part, g.inputs.size() - 1, std::move(translated), merged(space), signature};
+  w.find_rounded();
+  w.returns = true;
+  w.by_rows = w.space.dims.size() > 1 && w.space.dims.back() == row_length;
+  std::vector<block::Type> types;
+  for (const block::Instruction& i : w.translated.program.code) PERI_TRY(w.instruction(i, &types));
+  return "PERI_DEVICE " + register_type(g.outputs[0]->type.dtype) + " " + name +
+         "(const PERI_INDEX row, const PERI_INDEX k, const " + register_type(g.inputs.back()->type.dtype) +
+         " v, PERI_PARAMETERS) {\n  const PERI_INDEX i = row * " + signature->size(row_length) + " + k;\n" + w.before +
+         w.lines + "}\n";
+}
 
 Result<std::string> finish_text(const Problem& problem, bool is_anchor, Signature* signature, const ir::Node* last) {
   PERI_TRY(check_layouts(*problem.graph));
@@ -330,9 +371,10 @@ std::string both_text(Finish& out, int width, bool whole) {
 }
 }  // namespace
 
-Result<std::string> finish_wide_text(const Problem& problem, int width, Signature* signature) {
-  PERI_ASSIGN(Finish out, finish(problem, true, problem.graph->outputs[0]->type.layout, width, signature));
-  return both_text(out, width, is_whole(problem.anchor()));
+Result<std::string> finish_wide_text(const Problem& problem, int width, Signature* signature, const ir::Node* last) {
+  const ir::Layout& layout = problem.graph->outputs[0]->type.layout;
+  PERI_ASSIGN(Finish out, finish(problem, true, layout, width, signature, false, last));
+  return both_text(out, width, is_whole(last ? *last : problem.anchor()));
 }
 
 static std::string held_text(int units) {

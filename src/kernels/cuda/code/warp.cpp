@@ -58,6 +58,7 @@ PERI_MMA_BYTES(peri_mma_u8, "u8")
 PERI_MMA_BYTES(peri_mma_i8, "s8")
 PERI_DEVICE float peri_lane_xor(const float v, const int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 PERI_DEVICE void peri_lanes_meet() { __syncwarp(); }
+PERI_DEVICE unsigned peri_bytes_of(const unsigned a, const unsigned b, const unsigned which) { return __byte_perm(a, b, which); }
 #endif
 PERI_DEVICE unsigned peri_chunk(const int row, const int chunk, const int chunks) {
   const int turned = chunks >= 8 ? chunk ^ (row & 7) : chunk ^ (row / (8 / chunks) & (chunks - 1));
