@@ -20,12 +20,15 @@ namespace {
 using cuda::Bytes;
 using cuda::KernelLaunch;
 using cuda::Signature;
-constexpr int64_t kRows = 16;            // queries of a block
-constexpr int64_t kChunk = 32;           // keys that a warp processes at once
-constexpr int64_t kMaxHeld = 2;          // chunks of which a warp keeps the scores in registers
-constexpr int64_t kMaxDepth = 128;       // of a head: its sums are held in registers
-constexpr int64_t kWarps[] = {4, 8, 2};  // of a block, which share the keys
-constexpr std::string_view kWarpsKey = "warps";
+constexpr int64_t kRows = 16;       // queries of a block
+constexpr int64_t kMaxHeld = 2;     // chunks of which a warp keeps the scores in registers
+constexpr int64_t kMaxDepth = 128;  // of a head: its sums are held in registers
+// How many warps of a block share the keys, and how many of them a warp processes at once.
+struct Way {
+  int64_t warps, chunk;
+  std::string config() const { return format("warps=%d keys=%d", static_cast<int>(warps), static_cast<int>(chunk)); }
+};
+constexpr Way kWays[] = {{8, 16}, {4, 32}, {8, 32}, {4, 16}};
 constexpr unsigned kNoSign = 0x80808080;  // exclusive or with four unsigned bytes: 128 is taken from each
 
 struct Read {
@@ -35,12 +38,9 @@ struct Read {
   int64_t depth() const { return matched.q.extent[3]; }
   int64_t width() const { return matched.v.extent[3]; }
   int64_t blocks() const { return batch * heads * ((queries + kRows - 1) / kRows); }
-  int64_t chunks() const { return (keys + kChunk - 1) / kChunk; }
-  // How many chunks of scores a warp keeps; 0: they are too many, and are computed twice.
-  int64_t held(int64_t warps) const {
-    const int64_t each = (chunks() + warps - 1) / warps;
-    return each > kMaxHeld ? 0 : each;
-  }
+  // Chunks of each warp, and how many of them it keeps the scores of; 0: they are too many, and are computed twice.
+  int64_t chunks(const Way& w) const { return (keys + w.chunk * w.warps - 1) / (w.chunk * w.warps); }
+  int64_t held(const Way& w) const { return chunks(w) > kMaxHeld ? 0 : chunks(w); }
 };
 
 Status check_view(const HeadView& v) {
@@ -112,12 +112,12 @@ void zero_points(const Read& r, Signature* s, Text* t) {
   one("V", r.values.b_zero, r.matched.v_from);
 }
 
-int64_t shared_bytes(const Read& r, int64_t warps) {
-  const int64_t scores = std::max<int64_t>(1, r.held(warps)) * kRows * kChunk, sums = kRows * (r.width() + 4);
-  return warps * (scores + 2 * kRows + sums + kRows + r.width()) * 4;
+int64_t shared_bytes(const Read& r, const Way& w) {
+  const int64_t scores = std::max<int64_t>(1, r.held(w)) * kRows * w.chunk, sums = kRows * (r.width() + 4);
+  return w.warps * (scores + 2 * kRows + sums + kRows + r.width()) * 4;
 }
 
-Result<std::unique_ptr<Instance>> make(const Problem& p, const Read& r, int64_t warps) {
+Result<std::unique_ptr<Instance>> make(const Problem& p, const Read& r, const Way& way) {
   Signature s;
   std::vector<cuda::PackedWeight> packed;
   Text t{std::string(cuda::warp_text())};
@@ -137,8 +137,9 @@ Result<std::unique_ptr<Instance>> make(const Problem& p, const Read& r, int64_t 
   };
   t.define("MULTIPLY_Q", multiply(r.scores.a));
   t.define("MULTIPLY_P", multiply(r.values.a));
-  t.define("WARPS", warps);
-  t.define("HELD", r.held(warps));
+  t.define("WARPS", way.warps);
+  t.define("CHUNK", way.chunk);
+  t.define("HELD", r.held(way));
   t.define("DEPTH", r.depth());
   t.define("VALUES", r.width());
   t.define("HEADS", s.size(r.heads));
@@ -161,18 +162,17 @@ Result<std::unique_ptr<Instance>> make(const Problem& p, const Read& r, int64_t 
   if (r.blocks() == 0) return cuda::LaunchInstance::make(std::vector<KernelLaunch>{}, 0, std::move(packed));
   t.out += behind_scores + behind_softmax + cuda::byte_attention_text(r.depth(), r.width());
   KernelLaunch launch =
-      s.launch("peri_attention", s.text(cuda::most_elements(p), t.out), r.blocks(), static_cast<int>(warps * 32));
-  launch.shared_bytes = shared_bytes(r, warps);
+      s.launch("peri_attention", s.text(cuda::most_elements(p), t.out), r.blocks(), static_cast<int>(way.warps * 32));
+  launch.shared_bytes = shared_bytes(r, way);
   return cuda::LaunchInstance::make({std::move(launch)}, 0, std::move(packed));
 }
 
 // A guess (see launch.hpp): the work on a score is mostly that of its chain.
-double guess_ms(const Read& r, int64_t warps, int multiprocessors) {
+double guess_ms(const Read& r, const Way& w, int multiprocessors) {
   constexpr double kWarpsAtOnce = 16;
-  const double each = std::ceil(static_cast<double>(r.chunks()) / static_cast<double>(warps));
-  const double waves = std::ceil(static_cast<double>(r.blocks() * warps) / (multiprocessors * kWarpsAtOnce));
-  const double twice = r.held(warps) == 0 ? 1.6 : 1;
-  return (3000 + 60 * static_cast<double>(warps) + waves * each * twice * 900) / 1e6;
+  const double waves = std::ceil(static_cast<double>(r.blocks() * w.warps) / (multiprocessors * kWarpsAtOnce));
+  const double pairs = static_cast<double>(r.chunks(w) * w.chunk) / 16, twice = r.held(w) == 0 ? 1.6 : 1;
+  return (3000 + 60 * static_cast<double>(w.warps) + waves * pairs * twice * 500) / 1e6;
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
@@ -180,12 +180,12 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
   PERI_ASSIGN(const Read r, read(p));
   const cuda::GpuLimits gpu = cuda::limits_of(target);
   std::vector<Offer> out;
-  for (const int64_t warps : kWarps) {
-    if (shared_bytes(r, warps) > gpu.shared_bytes) continue;
-    PERI_TRY(make(p, r, warps));
+  for (const Way& way : kWays) {
+    if (shared_bytes(r, way) > gpu.shared_bytes) continue;
+    PERI_TRY(make(p, r, way));
     out.push_back(cuda::plain_offer(p)[0]);
-    out.back().config = std::string(kWarpsKey) + format("=%d", static_cast<int>(warps));
-    out.back().guess_ms = guess_ms(r, warps, gpu.multiprocessors);
+    out.back().config = way.config();
+    out.back().guess_ms = guess_ms(r, way, gpu.multiprocessors);
   }
   if (out.empty()) return refused("its heads take more shared memory than a block may have");
   std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) { return a.guess_ms < b.guess_ms; });
@@ -194,13 +194,12 @@ Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
                                               const InstantiateContext& context) {
-  PERI_ASSIGN(const int64_t warps, config_int(config, kWarpsKey, 2, 8, kWarps[0]));
-  if (std::find(std::begin(kWarps), std::end(kWarps), warps) == std::end(kWarps))
-    return invalid("no block of so many warps");
+  const auto way = std::find_if(std::begin(kWays), std::end(kWays), [&](const Way& w) { return config == w.config(); });
+  if (way == std::end(kWays)) return invalid("no such block").expecting(kWays[0].config());
   PERI_ASSIGN(const Read r, read(p));
-  if (shared_bytes(r, warps) > cuda::limits_of(*context.target).shared_bytes)
+  if (shared_bytes(r, *way) > cuda::limits_of(*context.target).shared_bytes)
     return refused("its heads take more shared memory than a block may have");
-  return make(p, r, warps);
+  return make(p, r, *way);
 }
 }  // namespace
 

@@ -272,6 +272,11 @@ PERI_KERNEL __launch_bounds__(32 * PERI_WARPS) peri_row(PERI_PARAMETERS) {
 )";
 }
 
+// Of results that are rounded to bytes the last bits of float32 are none.
+bool makes_floats(const ir::Graph& g) {
+  return std::any_of(g.outputs.begin(), g.outputs.end(), [](const ir::Value* v) { return is_float(v->type.dtype); });
+}
+
 // By a block a row, or by so many warps of a block.
 Result<std::vector<KernelLaunch>> plan(const Problem& p, int warps, const cuda::GpuLimits& gpu) {
   const ir::Node& n = p.anchor();
@@ -296,16 +301,16 @@ Result<std::vector<KernelLaunch>> plan(const Problem& p, int warps, const cuda::
       : once   ? static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(lines.length / 8, 32))))
                : cuda::row_threads(lines.length);
   const DType type = n.in(0)->type.dtype;
-  const std::string body = cuda::sums_text(type, gpu) + "#define PERI_ALIGNED (" + s.aligned() +
-                           ")\n#define PERI_COUNT " + s.size(lines.length) + "\n#define PERI_ROWS " +
-                           s.size(lines.lines) + "\n#define PERI_AT(K) (base + peri_step(K, PERI_PASS))\n" +
-                           format("#define PERI_P %d\n", static_cast<int>(n.i("p", 2))) +
-                           format("#define PERI_EPSILON ((float)%.9g)\n", n.f("epsilon", 1e-5)) +
-                           cuda::block_text(threads) +
-                           "PERI_DEVICE float peri_x(const PERI_INDEX at, PERI_PARAMETERS) { return " +
-                           cuda::loaded(type, x + "[at]") + "; }\n" + lines.text + finish +
-                           (by_warps ? warp_rows_text(row, warps, (lines.length + kTurn - 1) / kTurn, type, x)
-                                     : kernel_text(row, once, cuda::load_wide(8, type, x + " + base + t * 8", "own")));
+  const std::string body =
+      cuda::sums_text(makes_floats(*p.graph) ? type : DType::kF16, gpu) + "#define PERI_ALIGNED (" + s.aligned() +
+      ")\n#define PERI_COUNT " + s.size(lines.length) + "\n#define PERI_ROWS " + s.size(lines.lines) +
+      "\n#define PERI_AT(K) (base + peri_step(K, PERI_PASS))\n" +
+      format("#define PERI_P %d\n", static_cast<int>(n.i("p", 2))) +
+      format("#define PERI_EPSILON ((float)%.9g)\n", n.f("epsilon", 1e-5)) + cuda::block_text(threads) +
+      "PERI_DEVICE float peri_x(const PERI_INDEX at, PERI_PARAMETERS) { return " + cuda::loaded(type, x + "[at]") +
+      "; }\n" + lines.text + finish +
+      (by_warps ? warp_rows_text(row, warps, (lines.length + kTurn - 1) / kTurn, type, x)
+                : kernel_text(row, once, cuda::load_wide(8, type, x + " + base + t * 8", "own")));
   return std::vector<KernelLaunch>{s.launch("peri_row", s.text(cuda::most_elements(p), body),
                                             cuda::blocks_for(lines.lines, by_warps ? warps : 1),
                                             by_warps ? 32 * warps : threads)};
@@ -356,7 +361,10 @@ const Entry cuda_norm_entry{{
          "graph { input x: f16[5,264]; const w: f16[264] = seeded(0.5, 1); y = rms_normalization(x, w); z = relu(y); "
          "output z }",
          "graph { input x: f32[3,6,1016]; y = softmax(x); output y }",
-         "graph { input x: bf16[7,8]; y = log_softmax(x); output y }"},
+         "graph { input x: bf16[7,8]; y = log_softmax(x); output y }",
+         // From bytes to bytes, as quantised models have it: what is summed are floats.
+         "graph { input x: f32[6,72]; const w: f32[72] = seeded(0.5, 1); const b: f32[72] = seeded(0.5, 2); const s: "
+         "f32[] = [0.02]; const z: u8[] = [119]; y = layer_normalization(x, w, b); u = to_bytes(y, s, z); output u }"},
     .tunables = {cuda::turns_tunable("rows that a block, or a warp, computes one after the other")},
 }};
 

@@ -1,7 +1,7 @@
-// A block has 16 queries of a head, and each of its warps every so manieth 32 keys. Fragments come from memory to
-// registers: the depth of queries and keys, and the order of keys and columns of values, are numbered such that a lane
-// reads neighbours. Scores stay in shared memory, each with the lane that made it, or are computed twice where the keys
-// are many.
+// A block has 16 queries of a head, and each of its warps every so manieth chunk of 16 or 32 keys. Fragments come from
+// memory to registers: the depth of queries and keys, and the order of keys and columns of values, are numbered such
+// that a lane reads neighbours. Scores stay in shared memory, each with the lane that made it, or are computed twice
+// where the keys are many.
 #include "kernels/cuda/code/byte_attention_text.hpp"
 
 #include <algorithm>
@@ -25,7 +25,8 @@ std::vector<Group> groups_of(int64_t size) {
 
 constexpr std::string_view kReads = R"(
 enum { kThreads = PERI_WARPS * 32, kWords = PERI_DEPTH / 16, kTiles = PERI_VALUES / 8, kWide = PERI_VALUES / 4 };
-enum { kStrip = PERI_VALUES + 4, kHeld = PERI_HELD > 0 ? PERI_HELD : 1, kScores = PERI_WARPS * kHeld * 512 };
+enum { kStrip = PERI_VALUES + 4, kHeld = PERI_HELD > 0 ? PERI_HELD : 1, kScores = PERI_WARPS * kHeld * PERI_CHUNK * 16 };
+enum { kPairs = PERI_CHUNK / 16 };  // of tiles of eight keys
 // So many words from memory that is aligned to them, or not.
 template <int kCount, bool kTogether> PERI_DEVICE void peri_words(unsigned* w, const unsigned char* from) {
   if (kTogether && kCount == 4) {
@@ -78,26 +79,29 @@ PERI_DEVICE PERI_INDEX peri_within(const PERI_INDEX at, const PERI_INDEX count) 
 PERI_DEVICE float peri_beside(const float x, const float high) { return high == -peri_inf() ? 0.0f : expf(x - high); }
 )";
 
-// Loops over tiles of eight keys are left as loops: a block runs once through what would else be thousands of
+// Loops over pairs of tiles of eight keys are left as loops: a block runs once through what would else be thousands of
 // instructions, and waits for each of them to be read from memory.
 constexpr std::string_view kKernel = R"(
 template <bool kTogether> PERI_DEVICE void peri_attend(float* const memory, PERI_PARAMETERS) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, q = lane % 4;
-  const PERI_INDEX tiles = (PERI_QUERIES + 15) / 16, chunks = (PERI_KEYS + 31) / 32;
+  const PERI_INDEX tiles = (PERI_QUERIES + 15) / 16, chunks = (PERI_KEYS + PERI_CHUNK - 1) / PERI_CHUNK;
   const PERI_INDEX first = blockIdx.x % tiles * 16, bh = blockIdx.x / tiles, h = bh % PERI_HEADS, b = bh / PERI_HEADS;
   const unsigned char *const k_from = (const unsigned char*)PERI_K + PERI_K_AT(b, h, 0, 0);
   const unsigned char *const v_from = (const unsigned char*)PERI_V + PERI_V_AT(b, h, 0, 0);
   const unsigned ones[4] = {0x01010101u, 0x01010101u, 0x01010101u, 0x01010101u};
   // This lane's scores; the largest of each warp and row, the sums of exponentials.
-  float *const own = memory + warp * kHeld * 512 + lane, *const highs = memory + kScores, *const parts = highs + PERI_WARPS * 16;
+  float *const own = memory + warp * kHeld * PERI_CHUNK * 16 + lane, *const highs = memory + kScores, *const parts = highs + PERI_WARPS * 16;
   const PERI_INDEX count = chunks > warp ? (chunks - warp + PERI_WARPS - 1) / PERI_WARPS : 0;  // chunks of this warp
-  // Tile t of this warp: the key of row g of it, and its words.
-  const auto first_of = [&](const PERI_INDEX t) { return (warp + t / 4 * PERI_WARPS) * 32 + t % 4 * 8; };
-  const auto read_keys = [&](const PERI_INDEX t, unsigned* w) {
-    const PERI_INDEX key = first_of(t) + g;
-    peri_row<kTogether>(w, k_from + PERI_K_AT(0, 0, peri_within(key, PERI_KEYS), 0), q, key < PERI_KEYS, PERI_K_TURNED);
+  // Pair u of this warp: its first key, and the words of the keys of row g of its tiles.
+  const auto first_of = [&](const PERI_INDEX u) { return (warp + u / kPairs * PERI_WARPS) * PERI_CHUNK + u % kPairs * 16; };
+  const auto read_keys = [&](const PERI_INDEX u, unsigned (*w)[kWords]) {
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+      const PERI_INDEX key = first_of(u) + n * 8 + g;
+      peri_row<kTogether>(w[n], k_from + PERI_K_AT(0, 0, peri_within(key, PERI_KEYS), 0), q, key < PERI_KEYS, PERI_K_TURNED);
+    }
   };
-  unsigned query[2][kWords], keys[kWords];
+  unsigned query[2][kWords], keys[2][kWords];
 #pragma unroll
   for (int r = 0; r < 2; ++r)
     peri_row<kTogether>(query[r], (const unsigned char*)PERI_Q + PERI_Q_AT(b, h, peri_within(first + g + 8 * r, PERI_QUERIES), 0), q, true, 0u);
@@ -105,12 +109,16 @@ template <bool kTogether> PERI_DEVICE void peri_attend(float* const memory, PERI
   // Values of a chunk: words of key 2q, 2q + 1, 8 + 2q, ..., then of the other keys of the same order.
   const auto read_values = [&](const PERI_INDEX chunk, unsigned (*w)[kWordsOfValues]) {
 #pragma unroll
-    for (int k = 0; k < 8; ++k) {
-      const PERI_INDEX key = chunk * 32 + k / 2 * 8 + 2 * q + k % 2;
+    for (int k = 0; k < PERI_CHUNK / 4; ++k) {
+      const PERI_INDEX key = chunk * PERI_CHUNK + k / 2 * 8 + 2 * q + k % 2;
       peri_value<kTogether>(w[k], v_from + PERI_V_AT(0, 0, peri_within(key, PERI_KEYS), 0), g, key < PERI_KEYS, PERI_V_TURNED);
     }
   };
-  unsigned value[8][kWordsOfValues];
+  unsigned value[8][kWordsOfValues];  // of a chunk of 16 keys the other half is 0
+#pragma unroll
+  for (int k = 0; k < 8; ++k)
+#pragma unroll
+    for (int w = 0; w < kWordsOfValues; ++w) value[k][w] = 0u;
   read_values(warp, value);
   float row_sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};  // of queries, as bits of ints, as all sums of products are
 #if PERI_K_ZEROS
@@ -123,43 +131,52 @@ template <bool kTogether> PERI_DEVICE void peri_attend(float* const memory, PERI
 #endif
   // Of all scores; rows beyond the last are computed as it is, keys beyond the last too, and then left out.
   const PERI_INDEX rows[2] = {bh * PERI_QUERIES + peri_within(first + g, PERI_QUERIES), bh * PERI_QUERIES + peri_within(first + g + 8, PERI_QUERIES)};
-  // Scores of a tile behind their chain: rows g and g + 8, keys 2q and 2q + 1; reads the next tile's keys.
-  const auto scores_of = [&](const PERI_INDEX t, float* x) {
-    float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f}, key_sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+  // Scores of a pair behind their chain: by tile rows g and g + 8, keys 2q and 2q + 1; reads the next pair's keys.
+  const auto scores_of = [&](const PERI_INDEX u, float* x) {
+    unsigned next[2][kWords];
+    read_keys(u + 1, next);
 #pragma unroll
-    for (int w = 0; w < kWords; w += 2) {
-      unsigned a[4], c[2];
-      peri_left(a, query, w);
-      peri_right(c, keys, w);
-      PERI_MULTIPLY_Q(sum, a, c);
+    for (int n = 0; n < 2; ++n) {
+      float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f}, key_sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+#pragma unroll
+      for (int w = 0; w < kWords; w += 2) {
+        unsigned a[4], c[2];
+        peri_left(a, query, w);
+        peri_right(c, keys[n], w);
+        PERI_MULTIPLY_Q(sum, a, c);
 #if PERI_Q_ZEROS
-      peri_mma_u8(key_sum, ones, c);
+        peri_mma_u8(key_sum, ones, c);
 #endif
-    }
-    read_keys(t + 1, keys);
+      }
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const PERI_INDEX key = first_of(t) + 2 * q + e % 2;
-      const int product = peri_sub(peri_sub((int)peri_word(sum[e]), peri_mul(PERI_Q_ZERO, (int)peri_word(key_sum[e]))),
-                                   peri_mul(PERI_K_ZERO, peri_sub((int)peri_word(row_sum[e]), peri_mul(PERI_DEPTH, PERI_Q_ZERO))));
-      const float score = peri_behind_scores(rows[e / 2], peri_within(key, PERI_KEYS), peri_score(product, 0.0, PERI_SCORE_FACTOR, PERI_PASS), PERI_PASS);
-      x[e] = key < PERI_KEYS ? score : -peri_inf();
+      for (int e = 0; e < 4; ++e) {
+        const PERI_INDEX key = first_of(u) + n * 8 + 2 * q + e % 2;
+        const int product = peri_sub(peri_sub((int)peri_word(sum[e]), peri_mul(PERI_Q_ZERO, (int)peri_word(key_sum[e]))),
+                                     peri_mul(PERI_K_ZERO, peri_sub((int)peri_word(row_sum[e]), peri_mul(PERI_DEPTH, PERI_Q_ZERO))));
+        const float score = peri_behind_scores(rows[e / 2], peri_within(key, PERI_KEYS), peri_score(product, 0.0, PERI_SCORE_FACTOR, PERI_PASS), PERI_PASS);
+        x[4 * n + e] = key < PERI_KEYS ? score : -peri_inf();
+      }
     }
+#pragma unroll
+    for (int n = 0; n < 2; ++n)
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) keys[n][w] = next[n][w];
   };
   float high[2] = {-peri_inf(), -peri_inf()}, sum[2] = {0.0f, 0.0f};
 #pragma unroll 1
-  for (PERI_INDEX t = 0; t < 4 * count; ++t) {
-    float x[4];
-    scores_of(t, x);
+  for (PERI_INDEX u = 0; u < kPairs * count; ++u) {
+    float x[8];
+    scores_of(u, x);
 #if PERI_HELD > 0
 #pragma unroll
-    for (int e = 0; e < 4; ++e) own[(4 * t + e) * 32] = x[e], high[e / 2] = peri_max(high[e / 2], x[e]);
+    for (int e = 0; e < 8; ++e) own[(8 * u + e) * 32] = x[e], high[e / 2 % 2] = peri_max(high[e / 2 % 2], x[e]);
 #else
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const float most = peri_max(high[e / 2], x[e]);
-      sum[e / 2] = sum[e / 2] * peri_beside(high[e / 2], most) + peri_beside(x[e], most);
-      high[e / 2] = most;
+    for (int e = 0; e < 8; ++e) {
+      const int r = e / 2 % 2;
+      const float most = peri_max(high[r], x[e]);
+      sum[r] = sum[r] * peri_beside(high[r], most) + peri_beside(x[e], most);
+      high[r] = most;
     }
 #endif
   }
@@ -172,11 +189,11 @@ template <bool kTogether> PERI_DEVICE void peri_attend(float* const memory, PERI
   }
 #if PERI_HELD > 0
 #pragma unroll 1
-  for (PERI_INDEX t = 0; t < 4 * count; ++t)
+  for (PERI_INDEX u = 0; u < kPairs * count; ++u)
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const float x = peri_beside(own[(4 * t + e) * 32], high[e / 2]);
-      own[(4 * t + e) * 32] = x, sum[e / 2] += x;
+    for (int e = 0; e < 8; ++e) {
+      const float x = peri_beside(own[(8 * u + e) * 32], high[e / 2 % 2]);
+      own[(8 * u + e) * 32] = x, sum[e / 2 % 2] += x;
     }
 #endif
 #pragma unroll
@@ -214,27 +231,27 @@ template <bool kTogether> PERI_DEVICE void peri_attend(float* const memory, PERI
   for (PERI_INDEX c = 0; c < count; ++c) {
     unsigned p[4] = {0u, 0u, 0u, 0u};
 #pragma unroll 1
-    for (int n = 0; n < 4; ++n) {
-      const PERI_INDEX t = 4 * c + n;
-      float x[4];
+    for (int half = 0; half < kPairs; ++half) {
+      const PERI_INDEX u = kPairs * c + half;
+      float x[8];
 #if PERI_HELD > 0
 #pragma unroll
-      for (int e = 0; e < 4; ++e) x[e] = own[(4 * t + e) * 32];
+      for (int e = 0; e < 8; ++e) x[e] = own[(8 * u + e) * 32];
 #else
-      scores_of(t, x);
+      scores_of(u, x);
 #pragma unroll
-      for (int e = 0; e < 4; ++e) x[e] = expf(x[e] - high[e / 2]);
+      for (int e = 0; e < 8; ++e) x[e] = expf(x[e] - high[e / 2 % 2]);
 #endif
-      unsigned pair[2] = {0u, 0u};
+      unsigned word[2] = {0u, 0u};
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const PERI_INDEX key = first_of(t) + 2 * q + e % 2;
-        const unsigned byte = (unsigned)peri_behind_softmax(rows[e / 2], peri_within(key, PERI_KEYS), x[e] * factor[e / 2], PERI_PASS) & 255u;
-        pair[e / 2] |= key < PERI_KEYS ? byte << 8 * (e % 2) : 0u;
+      for (int e = 0; e < 8; ++e) {
+        const int r = e / 2 % 2;
+        const PERI_INDEX key = first_of(u) + e / 4 * 8 + 2 * q + e % 2;
+        const unsigned byte = (unsigned)peri_behind_softmax(rows[r], peri_within(key, PERI_KEYS), x[e] * factor[r], PERI_PASS) & 255u;
+        word[r] |= key < PERI_KEYS ? byte << 8 * (e / 4 * 2 + e % 2) : 0u;
       }
-      const int shift = 16 * (n & 1);
-      if (n < 2) p[0] |= pair[0] << shift, p[1] |= pair[1] << shift;
-      else p[2] |= pair[0] << shift, p[3] |= pair[1] << shift;
+      if (half == 0) p[0] = word[0], p[1] = word[1];
+      else p[2] = word[0], p[3] = word[1];
     }
     if (c > 0) read_values(warp + c * PERI_WARPS, value);
     PERI_MULTIPLY_P(weight, p, ones);

@@ -54,7 +54,7 @@ struct Writer {
   std::set<int> rounded = {};
   bool returns = false;    // the result, in place of storing it
   std::string table = {};  // of 256, in which the result, a byte, is looked up
-  bool by_rows = false;    // the last of `space` is known to be k of `row`
+  int64_t row_length = 0;  // not 0: the last of `space` are rows of so many, and the element is the k-th of `row`
 
   // Where neighbours of a result stay until they are stored: those of an anchor's only one where its own were.
   std::string kept(size_t output) const {
@@ -66,10 +66,13 @@ struct Writer {
   void decompose() {
     if (decomposed) return;
     decomposed = true;
-    std::string out = by_rows ? "  PERI_INDEX rest = row;\n" : "  PERI_INDEX rest = i;\n";
+    std::string out = row_length > 0 ? "  PERI_INDEX rest = row;\n" : "  PERI_INDEX rest = i;\n";
     for (size_t d = space.dims.size(); d-- > 1;) {
-      if (by_rows && d + 1 == space.dims.size()) {
-        out += format("  const PERI_INDEX c%zu = k;\n", d);
+      if (row_length > 0 && d + 1 == space.dims.size()) {
+        // Of the row alone, so that a loop over its elements does not divide.
+        const std::string rows = signature->size(space.dims[d] / row_length);
+        out += format("  const PERI_INDEX c%zu = rest %% ", d) + rows + " * " + signature->size(row_length) +
+               " + k; rest /= " + rows + ";\n";
         continue;
       }
       const std::string n = std::to_string(d), size = signature->size(space.dims[d]);
@@ -331,7 +334,7 @@ Result<std::string> element_text(const Problem& part, const std::string& name, i
   Writer w{part, part, g.inputs.size() - 1, std::move(translated), merged(space), signature};
   w.find_rounded();
   w.returns = true;
-  w.by_rows = w.space.dims.size() > 1 && w.space.dims.back() == row_length;
+  if (w.space.dims.size() > 1 && w.space.dims.back() % row_length == 0) w.row_length = row_length;
   std::vector<block::Type> types;
   for (const block::Instruction& i : w.translated.program.code) PERI_TRY(w.instruction(i, &types));
   return "PERI_DEVICE " + register_type(g.outputs[0]->type.dtype) + " " + name +
