@@ -245,11 +245,6 @@ Result<std::string> wide_text(Writer& w, int width) {
          stores;
 }
 
-Status check_layouts(const ir::Graph& g) {
-  PERI_TRY(check_row_major(g));
-  return Ok{};
-}
-
 // A byte_table that the region ends with, behind other nodes than `own` alone.
 const ir::Node* table_behind(const ir::Graph& g, const ir::Node& own) {
   const ir::Node* n = g.nodes.back();
@@ -344,7 +339,7 @@ Result<std::string> element_text(const Problem& part, const std::string& name, i
 }
 
 Result<std::string> finish_text(const Problem& problem, bool is_anchor, Signature* signature, const ir::Node* last) {
-  PERI_TRY(check_layouts(*problem.graph));
+  PERI_TRY(check_row_major(*problem.graph));
   PERI_ASSIGN(Finish out, finish(problem, is_anchor, {}, 1, signature, false, last));
   return std::move(out.one);
 }
