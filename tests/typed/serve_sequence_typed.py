@@ -153,7 +153,7 @@ class Sequences(Served):
                          start + ": it was over after 300000 us without a request")
         body = {"inputs": [{"name": "x", "shape": [1, SIZE], "datatype": "FP32", "data": x.tolist()}], "parameters": {"sequence_id": 9}}
         self.assertEqual(self.infer("cell", body)[0], 400)
-        for wrong, words in (([9], "'sequence_id' is array"), (True, "neither a number nor a text"), (1.5, "neither a number nor a text")):
+        for wrong, words in (([9], "'sequence_id' is array"), (True, "expected a whole number from 0 to 18446744073709551615, or a text"), (1.5, "expected a whole number from 0 to 18446744073709551615, or a text")):
             body["parameters"] = {"sequence_id": wrong, "sequence_start": True}
             self.assertIn(words, self.infer("cell", body)[1]["error"])
 
