@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
+#include "base/hash.hpp"
 #include "serve/ensemble/fit.hpp"
 
 namespace peri::serve {
@@ -39,6 +40,14 @@ class Ensemble final : public Forwarding, public std::enable_shared_from_this<En
     for (const EnsembleStep& s : steps_)
       if (const ServedPtr m = find_(s.model, s.version, nullptr)) out += m->model->servable().progress();
     return out;
+  }
+  uint64_t passes_to() const override {
+    Hasher out;
+    for (const EnsembleStep& s : steps_) {
+      const ServedPtr m = find_(s.model, s.version, nullptr);
+      out.add_i64(m ? static_cast<int64_t>(m->model->answered_by()) : 0);
+    }
+    return out.digest();
   }
   std::string trouble() const override {
     for (const EnsembleStep& s : steps_) {
