@@ -107,6 +107,24 @@ class Texts(Served):
             self.assertEqual((status, said["error"]["type"]), (400, "invalid_request_error"), said)
             self.assertIn(words, said["error"]["message"])
 
+        def generated(model, **parameters):
+            status, said, _ = self.ask("POST", f"/v2/models/{model}/generate", json.dumps({"text_input": "rests", "parameters": parameters}))
+            return status, json.loads(said)
+
+        self.assertEqual(generated("tiny", prompt_name="document")[1]["embedding"], generated("bare")[1]["embedding"])
+        self.assertNotEqual(generated("tiny")[1]["embedding"], generated("bare")[1]["embedding"])
+        status, said = generated("tiny", prompt_name="passage")
+        self.assertEqual((status, "expected one of: query, document" in said["error"]), (400, True), said)
+
+    def test_a_text_of_no_tokens_is_told_with_its_index(self):
+        folder = self.put_text()
+        tokenizer = json.loads((folder / "tokenizer.json").read_text())
+        (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, "post_processor": None}))
+        self.serve()
+        for given, words in ((["the cat", ""], "'index 1': the text has no tokens: found an empty text"), (" ", "the text has no tokens")):
+            status, said, _ = self.ask("POST", "/v1/embeddings", json.dumps({"model": "tiny", "input": given}))
+            self.assertEqual((status, words in json.loads(said)["error"]["message"]), (400, True), said)
+
     def test_generate(self):
         folder = self.put_text(config="max_batch_size: 8\ndynamic_batching: {}\nparameters: {threads: 1}\n")
         self.serve()
