@@ -153,17 +153,23 @@ class Texts(Served):
         (self.repository / "add/warmup/sample").write_bytes(bytes(16))
         for name, config in (("both", "max_batch_size: 2\n"), ("wrong", "max_batch_size: 2\nmax_batch: 2\n"),
                              ("short", "model_warmup: [{name: w, inputs: {x: {data_type: TYPE_FP32, dims: [2, 4], input_data_file: sample}}}]\n"),
+                             ("type", "model_warmup: [{name: w, inputs: {x: {data_type: TYPE_INT32, dims: [2, 4], zero_data: true}}}]\n"),
+                             ("other", "model_warmup: [{name: w, inputs: {x: {dims: [2, 4], zero_data: true}, z: {dims: [1], zero_data: true}}}]\n"),
+                             ("fails", "model_warmup: [{name: w, inputs: {x: {dims: [2, 5], zero_data: true}}}]\n"),
                              ("path", "model_warmup: [{name: w, inputs: {x: {data_type: TYPE_FP32, dims: [2, 4], input_data_file: ../sample}}}]\n")):
             shutil.copytree(self.repository / "add", self.repository / name)
             (self.repository / name / "config.yaml").write_text(config)
         (self.repository / "both/config.pbtxt").write_text("max_batch_size: 2\n")
         self.serve(ready=False)
-        said = {r["name"]: r.get("reason", "") for r in self.tried(5)}
+        said = {r["name"]: r.get("reason", "") for r in self.tried(8)}
         self.assertEqual(said["add"], "")
         self.assertIn("two configurations", said["both"])
         self.assertIn("line 2: 'max_batch'", said["wrong"])
         self.assertIn("takes 32 bytes", said["short"])
         self.assertIn("plain file name", said["path"])
+        self.assertIn("model_warmup 'w': the input 'x' has another data_type: expected TYPE_FP32, found TYPE_INT32", said["type"])
+        self.assertIn("model_warmup 'w': the model has no input 'z'", said["other"])
+        self.assertIn("model_warmup 'w': ", said["fails"])
         self.assertEqual(json.loads(self.ask("GET", "/v2/models/add/config")[1])["max_batch_size"], 4)
 
 

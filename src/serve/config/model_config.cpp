@@ -70,13 +70,17 @@ Status read_versions(const TextMessage& m, VersionPolicy* out) {
 
 Status read_warmup_input(const TextMessage& entry, WarmupConfig::Input* out) {
   bool zero = false;
-  return read_fields(entry, "inputs of model_warmup",
-                     {text("key", &out->port.name), one("value", [&](const TextMessage& v) {
-                        return read_fields(v, "an input of model_warmup",
-                                           {word("data_type", &out->port.data_type),
-                                            numbers("dims", &out->port.dims, 1, kMaxNumber), flag("zero_data", &zero),
-                                            flag("random_data", &out->random), file("input_data_file", &out->file)});
-                      })});
+  PERI_TRY(read_fields(entry, "inputs of model_warmup",
+                       {text("key", &out->port.name), one("value", [&](const TextMessage& v) {
+                          return read_fields(v, "an input of model_warmup",
+                                             {word("data_type", &out->port.data_type),
+                                              numbers("dims", &out->port.dims, 1, kMaxNumber), flag("zero_data", &zero),
+                                              flag("random_data", &out->random), file("input_data_file", &out->file)});
+                        })}));
+  if (zero + out->random + !out->file.empty() != 1)
+    return invalid("the data of '%s' in model_warmup are not told by one of the ways", out->port.name.c_str())
+        .expecting("one of zero_data: true, random_data: true and input_data_file");
+  return Ok{};
 }
 
 Status read_warmup(const TextMessage& m, WarmupConfig* out) {
