@@ -69,6 +69,14 @@ class Ensembles(Served):
             before = hits(name)
             self.assertEqual([said(name, 1), said(name, 1), hits(name) > before], [102, 102, True], name)
 
+    def test_a_tensor_that_fits_no_step_is_named(self):
+        self.put("add")
+        self.ensemble("open", step("add", "a", "d"), ports=PORTS.replace("[-1, 4]", "[-1, -1]"))
+        self.serve()
+        status, said = self.infer("open", {"inputs": [{"name": "a", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]}]})
+        self.assertEqual(status, 400, said)
+        self.assertIn("the tensor 'a' does not fit the input 'x' of the ensemble's model 'add': expected f32[n,4], found f32[1,2]", said["error"])
+
     def test_sequences_go_through(self):
         """A step that remembers: sequences of many clients at once, sent without waiting, in order and apart; what top says of them."""
         self.put("half", graph=helper.make_graph(

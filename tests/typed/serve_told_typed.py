@@ -79,7 +79,7 @@ response_cache { enable: true }
 optimization { priority: PRIORITY_MAX cuda { graphs: true } input_pinned_memory { enable: false } }
 model_warmup [ { name: "w" batch_size: 2 count: 3 inputs { key: "x" value { data_type: TYPE_FP32 dims: [ 4 ] random_data: true } } } ]
 """)
-        self.serve("--model-control-mode", "explicit", "--load-model", "add")
+        self.serve("--model-control-mode", "explicit", "--load-model", "add", "--access-log", "access.log")
         http = tritonclient.http.InferenceServerClient(f"127.0.0.1:{self.port}")
         grpc = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}")
         self.addCleanup(http.close)
@@ -96,6 +96,12 @@ model_warmup [ { name: "w" batch_size: 2 count: 3 inputs { key: "x" value { data
         stats = http.get_inference_statistics("add")["model_stats"][0]["inference_stats"]
         self.assertEqual((stats["cache_hit"]["count"], stats["cache_miss"]["count"]), (2, 1), stats)
         self.assertGreater(stats["cache_miss"]["ns"], 0)
+        grpc.close()
+        http.close()
+        self.stop()
+        lines = [json.loads(row) for row in (self.folder / "access.log").read_text().splitlines()]
+        inferences = [row for row in lines if row["target"].endswith("/infer")]
+        self.assertEqual([("cached" in row, "run_us" in row, "cut" in row) for row in inferences], [(False, True, True)] + 2 * [(True, False, False)])
 
     def test_models_outside_a_folder_of_a_version_are_told(self):
         model = self.put("add", engine=False)

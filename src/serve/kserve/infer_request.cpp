@@ -21,10 +21,9 @@ std::string dims_text(std::span<const int64_t> dims) {
 }
 
 std::string dims_text(const Shape& shape) {
-  std::string out = "[";
-  for (size_t k = 0; k < shape.size(); ++k)
-    out += (k ? "," : "") + (shape[k].is_const() ? std::to_string(shape[k].value()) : "-1");
-  return out + "]";
+  std::vector<int64_t> dims;
+  for (const Dim& d : shape) dims.push_back(d.is_const() ? d.value() : -1);
+  return dims_text(dims);
 }
 
 Result<std::vector<int64_t>> read_dims(const Json& tensor, const plan::Port& port) {

@@ -31,6 +31,7 @@ struct Answer {
   int64_t arrived_ns = 0, began_ns = 0, joined_ns = 0, ended_ns = 0;
   int64_t batch_rows = 0;
   CutReason cut = CutReason::kAlone;
+  bool cached = false;  // given before: nothing ran
 };
 
 struct Call {
