@@ -276,9 +276,7 @@ Status settle_batches(const ServeOptions& options, const serve::LoadOrder& order
     return Ok{};
   }
   const auto answers = config.parameters.find("batch_answers");
-  if (answers != config.parameters.end() && answers->second != "identical") {
-    if (answers->second != "bounded")
-      return invalid("the parameter 'batch_answers' must be identical or bounded").but_found(answers->second);
+  if (answers != config.parameters.end() && answers->second == "bounded") {
     for (int64_t s = 1; s <= config.max_batch_size; ++s) out->batch_sizes.push_back(s);
     out->note = "batches of any size: an answer may differ in its last bits by the batch it rode in";
     return Ok{};

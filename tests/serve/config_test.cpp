@@ -81,12 +81,6 @@ TEST(Config, RefusalsNameKeyAndLine) {
   EXPECT_NE(refusal("max_batch_size: 2 dynamic_batching { preferred_batch_size: 4 }").find("preferred_batch_size 4"),
             std::string::npos);
   EXPECT_NE(refusal("input { dims: -2 }").find("dims"), std::string::npos);
-  for (const char* data :
-       {"", "zero_data: false", "zero_data: true random_data: true", "random_data: true input_data_file: 'a'"})
-    EXPECT_NE(refusal(format("model_warmup { name: 'w' inputs { key: 'x' value { dims: 4 %s } } }", data).c_str())
-                  .find("one of zero_data: true, random_data: true and input_data_file"),
-              std::string::npos)
-        << data;
   EXPECT_NE(refusal("max_batch_size: 4 model_warmup { name: \"w\" batch_size: 9 }")
                 .find("batch_size of model_warmup 'w': expected at most max_batch_size, 4, found 9"),
             std::string::npos);
