@@ -242,7 +242,7 @@ Result<Built> choose_and_judge(compile::Compilation* compilation, const Options&
   // What the judge would find at the end is told before anything is tried.
   const DimBinding& sizes = compilation->tuned_for();
   PERI_TRY(check_values(compilation->graph(), sizes));
-  if (options.judge && judge::flops_at(compilation->graph(), sizes) <= judge::kMaxRunFlops)
+  if (options.judge)
     if (const auto lack = judge::lacks_memory(compilation->graph(), sizes); !lack.empty())
       return no_memory(sizes, lack);
   KnownVerdicts known(*compilation, kRunSeed, judged_iterations(options));

@@ -271,6 +271,13 @@ struct EngineJudge {
   Status judge_at(const DimBinding& sizes) {
     SizeEvidence e;
     e.sizes = sizes;
+    e.limit = lacks_memory(engine->program(), sizes, false);
+    e.no_memory = !e.limit.empty();
+    if (e.no_memory) {
+      verdict.lasting = false;
+      verdict.sizes.push_back(std::move(e));
+      return Status(Ok{});
+    }
     const double flops = flops_at(graph, sizes);
     if (flops > kMaxRunFlops && std::isfinite(flops)) {
       if (verdict.incomplete.empty())
@@ -282,13 +289,6 @@ struct EngineJudge {
         verdict.incomplete = format("not run at %s: the reference computes %.3g elements in one run, more than %.3g",
                                     sizes_text(sizes).c_str(), slow, kMaxSlowElements);
       return Ok{};
-    }
-    e.limit = lacks_memory(engine->program(), sizes, false);
-    e.no_memory = !e.limit.empty();
-    if (e.no_memory) {
-      verdict.lasting = false;
-      verdict.sizes.push_back(std::move(e));
-      return Status(Ok{});
     }
     for (const Integers integers : {Integers::kIndices, Integers::kZero, Integers::kOne}) {
       e.limit.clear();
