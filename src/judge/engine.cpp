@@ -290,6 +290,11 @@ struct EngineJudge {
                                     sizes_text(sizes).c_str(), slow, kMaxSlowElements);
       return Ok{};
     }
+    if (const std::string why = lacks_memory_to_judge(engine->program(), sizes); !why.empty()) {
+      verdict.lasting = false;
+      if (verdict.incomplete.empty()) verdict.incomplete = "not run at " + sizes_text(sizes) + ": " + why;
+      return Ok{};
+    }
     for (const Integers integers : {Integers::kIndices, Integers::kZero, Integers::kOne}) {
       e.limit.clear();
       auto inputs = make_inputs(graph, sizes, terms.seed, integers);

@@ -2,17 +2,18 @@
 #include <gtest/gtest.h>
 
 #include "build/open.hpp"
+#include "device/memory_info.hpp"
 #include "judge/engine.hpp"
 #include "judge/whole.hpp"
 
 namespace peri::build {
 namespace {
 
-Result<judge::EngineVerdict> verdict_of(const std::string& graph) {
+Result<judge::EngineVerdict> verdict_of(const std::string& graph, const char* provider = "reference") {
   compile::Options options;
   options.model = "wide";
   options.tune.measure = options.tune.verify = false;
-  options.tune.provider = "reference";
+  options.tune.provider = provider;
   compile::Imported imported;
   PERI_ASSIGN(imported.graph, ir::parse_graph(graph));
   PERI_TRY(imported.graph.sort());
@@ -52,6 +53,18 @@ TEST(SlowRuns, ALackOfMemoryIsToldFirst) {
   ASSERT_EQ(huge->sizes.size(), 1u) << huge->incomplete;
   EXPECT_TRUE(huge->sizes[0].no_memory);
   EXPECT_NE(huge->sizes[0].limit.find("GiB of memory"), std::string::npos) << huge->sizes[0].limit;
+}
+
+// What a run has memory for, and its judge has not, is not begun by the judge: it would take the machine's.
+TEST(SlowRuns, AJudgeThatHasNoMemoryDoesNotBegin) {
+  const int64_t elements = device::host_memory().available_bytes / 40;  // a run takes a fifth
+  const auto large = verdict_of(
+      format("graph { input x: f32[%lld]; y = relu(x); output y }", static_cast<long long>(elements)), "peri");
+  ASSERT_TRUE(large.ok()) << large.error().text();
+  EXPECT_TRUE(large->sizes.empty());
+  EXPECT_FALSE(large->lasting);
+  EXPECT_NE(large->incomplete.find("not run at its fixed size: to judge it takes "), std::string::npos)
+      << large->incomplete;
 }
 
 TEST(SlowRuns, ElementsOfAllValuesAreCounted) {
