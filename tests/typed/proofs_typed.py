@@ -169,6 +169,8 @@ class Proofs(Typed):
         page = self.peri("explain", "data.engine")
         self.assertIn(b"steps whose sizes the data decide", page.stdout)
         self.assertIn(b"whose sizes the data decide it is not known", page.stderr)
+        row = next(line for line in page.stdout.decode().split("\n") if f"  {assumed[0]['name']}  [" in line)
+        self.assertEqual(row.split()[5:7], ["-", "-"], "the work is known of another size than the time: " + row)
         for step in proof["steps"]:
             step.pop("in_run", None)
         (self.folder / "data.engine.proof").write_text(json.dumps(proof))
