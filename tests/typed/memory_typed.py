@@ -37,6 +37,17 @@ class Memory(Typed):
         told = json.loads(self.peri("replay", line, "--json", "-", "--quiet", preexec_fn=little).stdout)
         self.assertTrue(told["candidates"] and all(c["untried"] for c in told["candidates"]), told)
 
+    def test_a_file_larger_than_memory_is_known_by_its_beginning(self):
+        def little():
+            resource.setrlimit(resource.RLIMIT_AS, (400_000 << 10, 400_000 << 10))
+
+        words = ("build", DIGITS, "-o", "a.engine", "--no-tune", "--no-verify", "--no-cache")
+        self.ends(0, *words)
+        with open(self.folder / "a.engine", "ab") as engine:
+            engine.truncate(2 << 30)  # with a hole behind what it is known by
+        r = self.peri(*words, preexec_fn=little)
+        self.assertEqual(r.returncode, 0, r.stderr)
+
 
 if __name__ == "__main__":
     main()
