@@ -26,13 +26,20 @@ Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t c
 }
 
 namespace {
-std::string text_or(const char* text, const char* fallback) { return text ? text : fallback; }
-
 // An empty path is no wish to leave it out: a variable that should hold one is not set.
 Status take_path(const char* given, const char* name, std::string* out) {
   if (given && !*given) return usage("the option %s is an empty path", name).advise("give NULL to leave it out");
-  *out = text_or(given, "");
+  if (given) *out = given;
   return Ok{};
+}
+
+Status take_words(const peri_build_options& given, build::Request* r) {
+  constexpr const char* kTypes = "f32, f16 or bf16";
+  PERI_TRY(take_word(given.backend, "backend", "auto, cpu or cuda", &r->backend));
+  PERI_TRY(take_word(given.dtype, "dtype", kTypes, &r->dtype));
+  PERI_TRY(take_word(given.io_dtype, "io_dtype", kTypes, &r->io_dtype));
+  PERI_TRY(take_word(given.provider, "provider", "peri, onednn, cublaslt, cudnn, outside or reference", &r->provider));
+  return take_word(given.device, "device", kDeviceWord, &r->device);
 }
 
 Result<build::Request> request_of(const char* model, const peri_build_options& given, const Callbacks& callbacks) {
@@ -41,21 +48,20 @@ Result<build::Request> request_of(const char* model, const peri_build_options& g
   PERI_ASSIGN(r.dims, named_dims(given.dims, given.dim_count, "dimension"));
   PERI_ASSIGN(r.min_dims, named_dims(given.min_dims, given.min_dim_count, "smallest dimension"));
   PERI_ASSIGN(r.max_dims, named_dims(given.max_dims, given.max_dim_count, "largest dimension"));
-  r.backend = text_or(given.backend, "auto");
-  r.dtype = text_or(given.dtype, "");
-  r.io_dtype = text_or(given.io_dtype, "");
-  r.provider = text_or(given.provider, "");
+  PERI_TRY(take_words(given, &r));
   r.threads = given.threads;
   r.tune = given.no_tune == 0;
   r.verify = given.no_verify == 0;
   if (given.struct_size <= offsetof(peri_build_options, no_verify)) r.verify = r.tune;  // as that version had it
   r.cache = given.no_cache == 0;
-  if (given.cache_folder) r.cache_folder = given.cache_folder;
+  if (std::string folder; given.cache_folder) {
+    PERI_TRY(take_path(given.cache_folder, "cache_folder", &folder));
+    r.cache_folder = folder;
+  }
   for (size_t k = 0; k < given.disabled_pass_count; ++k) {
     if (!given.disabled_passes || !given.disabled_passes[k]) return usage("disabled pass %zu has no name", k);
     r.disabled_passes.emplace_back(given.disabled_passes[k]);
   }
-  r.device = text_or(given.device, "");
   PERI_TRY(take_path(given.dump_folder, "dump_folder", &r.dump_dir));
   PERI_TRY(take_path(given.engine_path, "engine_path", &r.engine_path));
   PERI_TRY(take_path(given.lock_path, "lock_path", &r.lock_path));

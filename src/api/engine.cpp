@@ -49,12 +49,21 @@ Result<int64_t> iteration_limit(int64_t given) {
   return given;
 }
 
+Status take_word(const char* given, const char* name, const char* takes, std::string* out) {
+  if (given && !*given)
+    return usage("the option %s is empty", name).expecting(takes).advise("give NULL for the default");
+  if (given) *out = given;
+  return Ok{};
+}
+
 Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator, const char* device) {
   PERI_ASSIGN(const int count, build::threads_of(threads));
   PERI_ASSIGN(const peri_allocator a, known_part(allocator, "peri_allocator"));
   if (!a.allocate != !a.release)
     return usage("peri_allocator has only one of its functions").expecting("allocate and release, or neither");
-  return build::run_options(count, {a.allocate, a.release, a.user}, device ? device : "");
+  std::string name;
+  PERI_TRY(take_word(device, "device", kDeviceWord, &name));
+  return build::run_options(count, {a.allocate, a.release, a.user}, name);
 }
 
 Result<std::unique_ptr<peri_engine>> to_handle(std::shared_ptr<const runtime::Engine> engine, Log log) {

@@ -103,6 +103,10 @@ peri_error* to_handle(Status status);
 peri_error* no_memory();
 // A handle of an engine. Errors: those of the log.
 Result<std::unique_ptr<peri_engine>> to_handle(std::shared_ptr<const runtime::Engine> engine, Log log);
+// A text of the options, unchanged where it is NULL. kUsage for an empty one, which is no wish to leave it out;
+// `takes`: what may stand there.
+Status take_word(const char* given, const char* name, const char* takes, std::string* out);
+constexpr const char* kDeviceWord = "a device such as cuda:1";
 // kUsage for an allocator with only one function, and for an invalid number of threads.
 Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator* allocator, const char* device);
 // The limit for one loop in one run; kUsage for a number below 0.

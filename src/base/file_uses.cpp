@@ -57,9 +57,12 @@ Status check_replaces(const std::string& path, const FileKind& kind, bool force)
         .but_found(found)
         .advise("give another path, or --force to overwrite it");
   };
-  const auto mapped = MappedFile::open(path);
-  if (!mapped.ok()) return refuse("a file that cannot be read");
-  const std::string_view head = mapped->text().substr(0, kFileHead);
+  const auto fd = open_file(path);
+  if (!fd.ok()) return refuse("a file that cannot be read");
+  std::string head(kFileHead, '\0');  // the rest may be more than there is memory to map
+  const ssize_t got = ::pread(fd->get(), head.data(), head.size(), 0);
+  if (got < 0) return refuse("a file that cannot be read");
+  head.resize(static_cast<size_t>(got));
   if (kind.is(head)) return Ok{};
   return refuse("another file");
 }

@@ -233,6 +233,11 @@ Status check_values(const ir::Graph& graph, const DimBinding& sizes) {
   return Ok{};
 }
 
+bool is_judged_at(const judge::EngineVerdict& verdict, const DimBinding& sizes) {
+  return std::any_of(verdict.sizes.begin(), verdict.sizes.end(),
+                     [&](const judge::SizeEvidence& e) { return e.sizes == sizes; });
+}
+
 Result<Built> choose_and_judge(compile::Compilation* compilation, const Options& options,
                                runtime::EngineOptions* opened) {
   const auto& stop = options.compile.tune.stop;
@@ -242,7 +247,7 @@ Result<Built> choose_and_judge(compile::Compilation* compilation, const Options&
   // What the judge would find at the end is told before anything is tried.
   const DimBinding& sizes = compilation->tuned_for();
   PERI_TRY(check_values(compilation->graph(), sizes));
-  if (options.judge && judge::flops_at(compilation->graph(), sizes) <= judge::kMaxRunFlops)
+  if (options.judge)
     if (const auto lack = judge::lacks_memory(compilation->graph(), sizes); !lack.empty())
       return no_memory(sizes, lack);
   KnownVerdicts known(*compilation, kRunSeed, judged_iterations(options));
@@ -274,7 +279,8 @@ Result<Built> choose_and_judge(compile::Compilation* compilation, const Options&
     PERI_TRY(check_memory(*compilation, out.verdict));
     if (out.verdict.right()) {
       const double flops = judge::flops_at(compilation->graph(), sizes);
-      if (flops > judge::kMaxRunFlops && std::isfinite(flops))  // beyond what is judged
+      const bool short_of_memory = !is_judged_at(out.verdict, sizes) && !out.verdict.lasting && !(stop && stop());
+      if ((flops > judge::kMaxRunFlops && std::isfinite(flops)) || short_of_memory)  // beyond what is judged
         PERI_TRY(run_once(*compilation, engines, &out));
       known.keep(out.verdict);
       if (const std::string trouble = known.trouble(); !trouble.empty() && trouble != out.compiled.tuned.cache_trouble)

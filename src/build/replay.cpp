@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "base/file.hpp"
 #include "base/knobs.hpp"
 #include "base/plural.hpp"
+#include "base/shell_word.hpp"
 #include "build/explain.hpp"
 #include "build/proof.hpp"
 #include "build/request.hpp"
@@ -43,10 +46,12 @@ Status without_problem(const Json& step, const std::string& engine) {
   }
   std::string names;
   size_t count = 0;
+  std::map<std::string, int> same{{name, 1}};
+  for (const Json* s : inner) ++same[proof_word(*s, "name")];
   for (const Json* s : inner)
     if (!proof_word(*s, "problem").empty() && ++count <= kMaxNames) {
-      const std::string own = proof_word(*s, "name");  // the first of its name is found by it, others by their keys
-      names += (names.empty() ? "'" : ", '") + (own == name ? proof_word(*s, "key") : own) + "'";
+      const std::string own = proof_word(*s, "name");  // of several with one name each is found by its key
+      names += (names.empty() ? "'" : ", '") + (same[own] > 1 ? proof_word(*s, "key") : own) + "'";
     }
   if (count > kMaxNames) names += " and " + std::to_string(count - kMaxNames) + " more";
   if (!proof_items(step, "bodies").empty())
@@ -58,18 +63,49 @@ Status without_problem(const Json& step, const std::string& engine) {
       .advise("peri explain ENGINE --json - lists the steps that have a 'problem'");
 }
 
+// A name of several unlike problems tells none of them.
+Status check_one(const std::vector<const Json*>& named, const std::string& engine) {
+  constexpr size_t kMaxShown = 12, kMaxText = 40;  // steps in an error, and letters of each
+  std::string keys, first;
+  size_t count = 0;
+  std::set<std::string> problems;
+  for (const Json* s : named) {
+    const std::string text = proof_word(*s, "problem");
+    if (text.empty() || !problems.insert(text).second || ++count > kMaxShown) continue;
+    std::string shown = text.substr(0, std::min(text.find('\n'), kMaxText));
+    if (shown.size() < text.size()) shown += "...";
+    keys += (keys.empty() ? "" : ", ") + proof_word(*s, "key") + " (" + shown + ")";
+    if (first.empty()) first = proof_word(*s, "key");
+  }
+  if (count < 2) return Ok{};
+  if (count > kMaxShown) keys += " and " + std::to_string(count - kMaxShown) + " more";
+  return usage("%zu steps have this name", count)
+      .in_file(proof_path(engine))
+      .at_node(proof_word(*named[0], "name"))
+      .expecting("the key of one: " + keys)
+      .advise("peri replay " + first + " --from " + shell_word(engine));
+}
+
 // The text of the problem of the step with this key or name in an engine's proof, in bodies too.
 Result<std::string> from_proof(const std::string& engine, const std::string& wanted) {
   PERI_ASSIGN(const Json proof, read_proof(engine));
   PERI_ASSIGN(const Json::Array* list, proof.get_array("steps"));
   std::vector<const Json*> steps;
   PERI_TRY(gather_steps(*list, &steps));
+  std::vector<const Json*> named;
   for (const Json* s : steps) {
     PERI_ASSIGN(const std::string_view key, s->get_string("key", ""));
     PERI_ASSIGN(const std::string_view name, s->get_string("name", ""));
-    if (key != wanted && name != wanted) continue;
-    PERI_ASSIGN(const std::string_view problem, s->get_string("problem", ""));
-    if (problem.empty()) PERI_TRY(without_problem(*s, engine));
+    if (key == wanted) {
+      named = {s};
+      break;
+    }
+    if (name == wanted) named.push_back(s);
+  }
+  if (!named.empty()) {
+    PERI_ASSIGN(const std::string_view problem, named[0]->get_string("problem", ""));
+    if (problem.empty()) PERI_TRY(without_problem(*named[0], engine));
+    PERI_TRY(check_one(named, engine));
     return std::string(problem);
   }
   return usage("no step with this key or name")
@@ -145,6 +181,11 @@ Result<Line> read_line(const ReplayRequest& request) {
     Error e = std::move(parsed).error();
     const bool form = e.kind == ErrorKind::kInvalid;
     if (!file.empty()) e.file = file;
+    if (e.expected.find(kDataDim) != std::string::npos)
+      return usage("the data decide the sizes of its results: it is not replayed alone")
+          .in_file(e.file)
+          .at_node(e.node)
+          .advise("judge it in runs of its engine: peri verify ENGINE --steps-only");
     if (file.empty() && request.engine.empty() && !named) e.kind = ErrorKind::kUsage;  // it was typed
     if (!form) return std::move(e).advise("peri inspect --operators lists the operators and their types");
     return std::move(e).advise(

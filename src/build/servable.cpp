@@ -218,27 +218,49 @@ Result<Tensor> sample_of(const serve::LoadOrder& order, const serve::WarmupConfi
   return out;
 }
 
-Status warm_up(runtime::EngineServable& model, const serve::LoadOrder& order) {
-  const plan::Program& program = model.engine().program();
-  for (const serve::WarmupConfig& w : order.config.warmups) {
-    std::vector<Tensor> inputs;
-    for (size_t k = 0; k < program.inputs.size(); ++k) {
-      const plan::Port& p = program.inputs[k];
-      const auto it =
-          std::find_if(w.inputs.begin(), w.inputs.end(), [&](const auto& i) { return i.port.name == p.name; });
-      if (it == w.inputs.end()) return invalid("the warm-up '%s' lacks the input '%s'", w.name.c_str(), p.name.c_str());
-      std::vector<int64_t> dims = it->port.dims;
-      if (order.config.max_batch_size > 0) dims.insert(dims.begin(), std::max<int64_t>(w.batch_size, 1));
-      plan::Port exact = p;
-      exact.shape.assign(dims.begin(), dims.end());
-      PERI_ASSIGN(Tensor t, !it->file.empty() ? sample_of(order, *it, p.dtype, dims)
-                            : it->random      ? judge::random_input(exact, {}, 1 + k)
-                                              : Tensor::zeros(p.dtype, dims));
-      inputs.push_back(std::move(t));
-    }
-    for (int64_t n = 0; n < std::max<int64_t>(w.count, 1) && !stop_asked(); ++n)
-      if (Status s = model.warm(inputs); !s.ok()) return std::move(s).error().at_node("warm-up " + w.name);
+// The inputs that the configuration's sample stands for are those of the model.
+Status check_warmup(const plan::Program& program, const serve::WarmupConfig& w) {
+  for (const serve::WarmupConfig::Input& i : w.inputs) {
+    const auto it = std::find_if(program.inputs.begin(), program.inputs.end(),
+                                 [&](const plan::Port& p) { return p.name == i.port.name; });
+    if (it == program.inputs.end()) return invalid("the model has no input '%s'", i.port.name.c_str());
+    if (!i.port.data_type.empty() && i.port.data_type != serve::config_datatype(it->dtype))
+      return invalid("the input '%s' has another data_type", i.port.name.c_str())
+          .expecting(serve::config_datatype(it->dtype))
+          .but_found(i.port.data_type);
   }
+  return Ok{};
+}
+
+Status run_warmup(runtime::EngineServable& model, const serve::LoadOrder& order, const serve::WarmupConfig& w) {
+  const plan::Program& program = model.engine().program();
+  PERI_TRY(check_warmup(program, w));
+  std::vector<Tensor> inputs;
+  for (size_t k = 0; k < program.inputs.size(); ++k) {
+    const plan::Port& p = program.inputs[k];
+    const auto it =
+        std::find_if(w.inputs.begin(), w.inputs.end(), [&](const auto& i) { return i.port.name == p.name; });
+    if (it == w.inputs.end()) return invalid("it lacks the input '%s'", p.name.c_str());
+    std::vector<int64_t> dims = it->port.dims;
+    if (order.config.max_batch_size > 0) dims.insert(dims.begin(), std::max<int64_t>(w.batch_size, 1));
+    plan::Port exact = p;
+    exact.shape.assign(dims.begin(), dims.end());
+    PERI_ASSIGN(Tensor t, !it->file.empty() ? sample_of(order, *it, p.dtype, dims)
+                          : it->random      ? judge::random_input(exact, {}, 1 + k)
+                                            : Tensor::zeros(p.dtype, dims));
+    inputs.push_back(std::move(t));
+  }
+  for (int64_t n = 0; n < std::max<int64_t>(w.count, 1) && !stop_asked(); ++n) PERI_TRY(model.warm(inputs));
+  return Ok{};
+}
+
+Status warm_up(runtime::EngineServable& model, const serve::LoadOrder& order) {
+  for (const serve::WarmupConfig& w : order.config.warmups)
+    if (Status s = run_warmup(model, order, w); !s.ok()) {
+      Error e = std::move(s).error();
+      e.message = "model_warmup '" + w.name + "': " + e.message;
+      return e;
+    }
   return Ok{};
 }
 
@@ -254,9 +276,7 @@ Status settle_batches(const ServeOptions& options, const serve::LoadOrder& order
     return Ok{};
   }
   const auto answers = config.parameters.find("batch_answers");
-  if (answers != config.parameters.end() && answers->second != "identical") {
-    if (answers->second != "bounded")
-      return invalid("the parameter 'batch_answers' must be identical or bounded").but_found(answers->second);
+  if (answers != config.parameters.end() && answers->second == "bounded") {
     for (int64_t s = 1; s <= config.max_batch_size; ++s) out->batch_sizes.push_back(s);
     out->note = "batches of any size: an answer may differ in its last bits by the batch it rode in";
     return Ok{};

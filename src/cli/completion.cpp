@@ -113,7 +113,8 @@ std::string bash() {
          "  esac\n"
          "  if [[ -n $how ]]; then\n    [[ -n $values ]] && COMPREPLY=($(compgen -W \"$values\" -- \"$cur\"))\n"
          "  elif [[ $cur == -* ]]; then\n    COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\"))\n"
-         "  elif ((COMP_CWORD == 2)) && [[ -n $words ]]; then\n    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+         // What takes one of some words takes neither a second one nor files.
+         "  elif [[ -n $words ]]; then\n    ((COMP_CWORD == 2)) && COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
          "  else\n    how=-f\n  fi\n"
          // Only names of files are quoted, and get a slash where they are folders: a command may be called as one.
          "  if [[ $how == -[df] ]]; then\n    compopt -o filenames 2>/dev/null || :\n"

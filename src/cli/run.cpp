@@ -1,4 +1,7 @@
 // peri run: one inference of a model or engine on files or seeded inputs.
+#include <cmath>
+#include <optional>
+
 #include "base/json.hpp"
 #include "build/text.hpp"
 #include "cli/console/answers.hpp"
@@ -15,7 +18,8 @@ namespace {
 
 constexpr size_t kMaxCompared = 200;  // number of texts: comparisons grow with its square
 
-// The most similar text of each text, as a JSON matrix and in words.
+// The most similar text of each text, as a JSON matrix and in words. A text whose vector is zero, or no number, is like
+// none: cosines with it are no numbers.
 void write_similarity(JsonWriter& w, const std::vector<double>& cosines, const std::vector<std::string>& texts,
                       std::string* summary) {
   const size_t n = texts.size();
@@ -23,13 +27,15 @@ void write_similarity(JsonWriter& w, const std::vector<double>& cosines, const s
   w.key("similarity").begin_array();
   for (size_t a = 0; a < n; ++a) {
     w.begin_array();
-    size_t best = a == 0 ? 1 : 0;
+    std::optional<size_t> best;
     for (size_t b = 0; b < n; ++b) {
-      w.value(cosines[a * n + b]);
-      if (b != a && cosines[a * n + b] > cosines[a * n + best]) best = b;
+      const double cosine = cosines[a * n + b];
+      w.value(cosine);
+      if (b != a && !std::isnan(cosine) && (!best || cosine > cosines[a * n + *best])) best = b;
     }
     w.end_array();
-    *summary += format("; text %zu is most like text %zu (%.3f)", a + 1, best + 1, cosines[a * n + best]);
+    *summary += best ? format("; text %zu is most like text %zu (%.3f)", a + 1, *best + 1, cosines[a * n + *best])
+                     : format("; text %zu is like none", a + 1);
   }
   w.end_array();
 }

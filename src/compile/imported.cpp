@@ -24,7 +24,7 @@ void add_text_sections(hf::ImportedFolder model, std::vector<plan::Section>* sec
 
 Result<Imported> import_hf(hf::Folder folder) {
   Imported out;
-  PERI_ASSIGN(hf::ImportedFolder model, hf::import_weights(std::move(folder)));
+  PERI_ASSIGN(hf::ImportedFolder model, hf::import_weights(std::move(folder), true));
   out.graph = std::move(model.graph);
   out.notes = std::move(model.notes);
   out.check_files = [weights = model.weights] { return weights->check(); };

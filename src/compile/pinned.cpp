@@ -80,8 +80,12 @@ Result<onnx::ImportedModel> import_pinned(const std::string& model, const std::m
   if (any_zero(sizes))
     if (const auto inputs = declared_inputs(model, lengths, ranks); inputs.ok()) zero = given_as_zero(*inputs, sizes);
   const auto import_at = [&](const DimBinding& fixed_sizes) {
-    return onnx::import_model(
-        model, {.fixed = fixed, .sizes = fixed_sizes, .from_zero = zero, .lengths = lengths, .ranks = ranks});
+    return onnx::import_model(model, {.fixed = fixed,
+                                      .sizes = fixed_sizes,
+                                      .from_zero = zero,
+                                      .lengths = lengths,
+                                      .ranks = ranks,
+                                      .remember = true});
   };
   auto at_every_size = import_at({});
   if (at_every_size.ok()) {  // names of sequences say how many elements they have, and of no dimension

@@ -3,12 +3,21 @@
 
 #include <dlfcn.h>
 
+#include <string>
+#include <string_view>
+
 namespace peri::device {
 
 Result<SharedLibrary> SharedLibrary::open(const char* name) {
   void* const handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
   if (handle) return SharedLibrary(name, handle);
   const char* const why = dlerror();
+  // Where its file may not be mapped for another reason, that is said behind it.
+  const std::string_view said = why ? why : "";
+  if (said.ends_with("failed to map segment from shared object") || said.find("annot allocate") != said.npos)
+    return Error(ErrorKind::kMemory, "memory is too short to load it: " + std::string(said))
+        .in_file(name)
+        .advise("give the process more memory");
   return unsupported("the loader refuses it: %s", why ? why : "it does not say why").in_file(name);
 }
 

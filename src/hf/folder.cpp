@@ -150,22 +150,56 @@ Status read_model_max(const Json& config, Folder& out) {
   return Ok{};
 }
 
-// Whether transformers loads the tokenizer by one of its classes that make BERT's normalizer anew of their parameters,
-// whatever tokenizer.json says. Without a name, the architecture selects the class.
-bool makes_the_normalizer(const Json& config, const Folder& folder) {
+// Where BERT's normalizer comes from as transformers loads a tokenizer.
+enum class Normalizer {
+  kOfFile,      // tokenizer.json
+  kOfClass,     // its class makes it anew of its parameters, whatever tokenizer.json says
+  kOfClassOf4,  // so it does in versions 3 and 4, and not in 5
+};
+struct Maker {
+  std::string_view name;
+  Normalizer from;
+};
+
+// By the name of its class; without one, the architecture selects the class.
+Normalizer normalizer_of(const Json& config, const Folder& folder) {
+  using enum Normalizer;
+  constexpr Maker kClasses[] = {{"BertTokenizer", kOfClass},
+                                {"ConvBertTokenizer", kOfClassOf4},
+                                {"DPRContextEncoderTokenizer", kOfClassOf4},
+                                {"DPRQuestionEncoderTokenizer", kOfClassOf4},
+                                {"DPRReaderTokenizer", kOfClassOf4},
+                                {"DistilBertTokenizer", kOfClass},
+                                {"ElectraTokenizer", kOfClass},
+                                {"FunnelTokenizer", kOfClass},
+                                {"LayoutLMTokenizer", kOfClass},
+                                {"LxmertTokenizer", kOfClass},
+                                {"MPNetTokenizer", kOfClass},
+                                {"MobileBertTokenizer", kOfClass},
+                                {"RealmTokenizer", kOfClassOf4},
+                                {"RetriBertTokenizer", kOfClassOf4},
+                                {"SplinterTokenizer", kOfClass},
+                                {"SqueezeBertTokenizer", kOfClass}};
+  constexpr Maker kTypes[] = {
+      {"align", kOfClass},    {"bert", kOfClass},         {"blip", kOfClass},          {"bros", kOfClass},
+      {"convbert", kOfClass}, {"chinese_clip", kOfClass}, {"distilbert", kOfClass},    {"dpr", kOfClassOf4},
+      {"electra", kOfClass},  {"ernie", kOfClass},        {"funnel", kOfClass},        {"git", kOfClass},
+      {"layoutlm", kOfClass}, {"lxmert", kOfClass},       {"megatron-bert", kOfClass}, {"mobilebert", kOfClass},
+      {"mpnet", kOfClass},    {"nezha", kOfClassOf4},     {"nomic_bert", kOfClass},    {"qdqbert", kOfClassOf4},
+      {"realm", kOfClassOf4}, {"retribert", kOfClassOf4}, {"splinter", kOfClass},      {"squeezebert", kOfClass},
+      {"vilt", kOfClass},     {"visual_bert", kOfClass}};
+  const auto among = [](std::span<const Maker> all, std::string_view name) {
+    const auto it = std::find_if(all.begin(), all.end(), [&](const Maker& m) { return m.name == name; });
+    return it == all.end() ? kOfFile : it->from;
+  };
   for (const Json* from : {&config, folder.config.get()}) {
     const Json* named = from->find("tokenizer_class");
     if (!named || !named->is_string()) continue;
     std::string_view name = named->as_string().value();
     if (name.ends_with("Fast")) name.remove_suffix(4);
-    constexpr std::string_view kClasses[] = {"BertTokenizer",     "DistilBertTokenizer", "ElectraTokenizer",
-                                             "MPNetTokenizer",    "MobileBertTokenizer", "SqueezeBertTokenizer",
-                                             "LayoutLMTokenizer", "LxmertTokenizer"};
-    return std::find(std::begin(kClasses), std::end(kClasses), name) != std::end(kClasses);
+    return among(kClasses, name);
   }
-  constexpr std::string_view kTypes[] = {"bert",        "distilbert", "electra", "mpnet",   "mobilebert",
-                                         "squeezebert", "layoutlm",   "lxmert",  "convbert"};
-  return std::find(std::begin(kTypes), std::end(kTypes), folder.model_type) != std::end(kTypes);
+  return among(kTypes, folder.model_type);
 }
 
 Status read_rules(const Json& config, Folder& out) {
@@ -178,7 +212,9 @@ Status read_rules(const Json& config, Folder& out) {
           .but_found(printable(from.substr(0, 60)));
     out.rules.truncates_left = from == "left";
   }
-  if (!makes_the_normalizer(config, out)) return Ok{};
+  const Normalizer from = normalizer_of(config, out);
+  if (from == Normalizer::kOfFile) return Ok{};
+  out.rules_of_4 = from == Normalizer::kOfClassOf4;
   PERI_ASSIGN(out.rules.lowercase, config.get_bool("do_lower_case", true));
   PERI_ASSIGN(out.rules.strip_accents, config.get_bool("strip_accents", *out.rules.lowercase));
   PERI_ASSIGN(out.rules.splits_han, config.get_bool("tokenize_chinese_chars", true));

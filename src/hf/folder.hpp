@@ -35,6 +35,7 @@ struct Folder {
   std::string tokenizer;                                     // text of tokenizer.json, empty if there is none
   std::vector<std::string> notes;                            // what a user should know
   text::TokenizerRules rules;  // tokenizer_config.json and the defaults of its class: these win
+  bool rules_of_4 = false;     // those of BERT's normalizer do so in transformers 4, and not in 5
 };
 
 // Reads config.json (required), modules.json, the pooling's config.json, sentence_bert_config.json,

@@ -50,13 +50,13 @@ Result<ImportedFolder> import_folder(const std::string& path) {
   return import_weights(std::move(folder));
 }
 
-Result<ImportedFolder> import_weights(Folder folder) {
+Result<ImportedFolder> import_weights(Folder folder, bool remember) {
   ImportedFolder out;
   out.folder = std::move(folder);
   out.notes = out.folder.notes;
   const Entry* const arch = find(out.folder.model_type);
   PERI_CHECK(arch, "read_folder() takes weights of a known model_type only");
-  PERI_ASSIGN(Weights weights, Weights::open_folder(out.folder.path));
+  PERI_ASSIGN(Weights weights, Weights::open_folder(out.folder.path, remember));
   out.weights = std::make_shared<const Weights>(std::move(weights));
   Result<ir::Graph> graph = arch->build(out.folder, *out.weights, &out.notes);
   if (!graph.ok()) return std::move(graph).error().in_file(out.folder.path);

@@ -24,7 +24,8 @@ struct ImportedFolder {
   std::string no_tokenizer;  // why that of the folder is not used; empty where it has none, or has one that is used
   std::vector<std::string> notes;
 
-  // kIo if a file was truncated since it was mapped: call it after weights were read and before the result is used.
+  // kIo if a file was cut or overwritten since it was mapped: call it after weights were read and before the result is
+  // used.
   Status check_files() const { return weights->check(); }
 };
 
@@ -42,8 +43,8 @@ void note_part(ImportedFolder& out);
 // Errors name the file, the key or weight, expectation, finding and remedy. Any folder is safe to import. An
 // unsupported tokenizer is reported in a note and leaves `tokenizer` empty: the model still runs on ids. The second
 // form is for what read_folder() gave, of weights: the graph of an ONNX file comes from its importer, then see
-// hf/texts.hpp.
+// hf/texts.hpp. `remember`: as for Weights::open_folder().
 Result<ImportedFolder> import_folder(const std::string& path);
-Result<ImportedFolder> import_weights(Folder folder);
+Result<ImportedFolder> import_weights(Folder folder, bool remember = false);
 
 }  // namespace peri::hf

@@ -36,8 +36,8 @@ class Weights {
   static Result<Weights> open_file(const std::string& path);
   // `folder`/model.safetensors or, if there is none, the shards listed in `folder`/model.safetensors.index.json. Shards
   // must be in the folder; a shard that is missing, and a tensor that is missing from its shard or occurs in two, are
-  // errors.
-  static Result<Weights> open_folder(const std::string& folder);
+  // errors. `remember`: the files are read once and known by their bytes from then on (base/remembered_file.hpp).
+  static Result<Weights> open_folder(const std::string& folder, bool remember = false);
 
   size_t count() const { return tensors_.size(); }
   std::vector<std::string_view> names() const;  // sorted
@@ -45,7 +45,7 @@ class Weights {
   // A view of the file's bytes, which stay mapped for the tensor's lifetime. Error if there is no such tensor.
   Result<Tensor> tensor(std::string_view name) const;
   uint64_t total_bytes() const;
-  // kIo, naming the file, if one was truncated since it was opened: call it after the tensors were read.
+  // kIo, naming the file, if one was cut or overwritten since it was opened: call it after the tensors were read.
   Status check() const;
 
  private:
@@ -53,7 +53,7 @@ class Weights {
     TensorInfo info;
     size_t file = 0;
   };
-  Status add_file(const Fd& fd, const std::string& name);
+  Status add_file(const Fd& fd, const std::string& name, bool remember);
   std::vector<std::shared_ptr<const MappedFile>> files_;
   std::map<std::string, Placed, std::less<>> tensors_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/path.hpp"
 #include "base/utf8.hpp"
 #include "hf/encoder.hpp"
 #include "hf/entry.hpp"
@@ -67,13 +68,19 @@ text::TokenizerRules other_rules(ImportedFolder& out, const text::Tokenizer& tok
   const Rules own = tokenizer.rules(), &wanted = out.folder.rules;
   Rules other;
   std::string told;
+  bool of_4 = false;
   for (const auto& [of, key, yes, no] : all) {
     if (!(own.*of) || !(wanted.*of) || own.*of == wanted.*of) continue;
     other.*of = wanted.*of;
+    of_4 = out.folder.rules_of_4 && of != &Rules::truncates_left;
     told += (told.empty() ? "" : ", ") + std::string(key) + " " + (*(wanted.*of) ? yes : no);
   }
-  if (!told.empty())
-    out.notes.push_back("tokenizer_config.json, with the defaults of its class, wins over tokenizer.json: " + told);
+  constexpr const char* kFile = "tokenizer_config.json";
+  const std::string winner = stands_in(out.folder.path, kFile)
+                                 ? std::string(kFile) + ", with the defaults of its class, wins over tokenizer.json: "
+                                 : std::string("there is no ") + kFile +
+                                       ", and the defaults of the model's class of tokenizer win over tokenizer.json: ";
+  if (!told.empty()) out.notes.push_back(winner + told + (of_4 ? "; so it does in transformers 4, and not in 5" : ""));
   return other;
 }
 

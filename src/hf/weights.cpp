@@ -5,6 +5,7 @@
 
 #include "base/json.hpp"
 #include "base/path.hpp"
+#include "base/remembered_file.hpp"
 #include "hf/foreign.hpp"
 #include "hf/safetensors.hpp"
 
@@ -46,8 +47,9 @@ Result<std::map<std::string, std::string>> read_index(const Fd& fd, const std::s
 }
 }  // namespace
 
-Status Weights::add_file(const Fd& fd, const std::string& name) {
+Status Weights::add_file(const Fd& fd, const std::string& name, bool remember) {
   PERI_ASSIGN(MappedFile mapped, MappedFile::map(fd, name));
+  if (remember) peri::remember(mapped);
   auto file = std::make_shared<const MappedFile>(std::move(mapped));
   if (std::optional<Error> foreign = foreign_content(file->bytes())) return std::move(*foreign).in_file(name);
   Result<std::vector<TensorInfo>> tensors = parse_safetensors(file->bytes());
@@ -73,15 +75,15 @@ Status Weights::add_file(const Fd& fd, const std::string& name) {
 Result<Weights> Weights::open_file(const std::string& path) {
   PERI_ASSIGN(const Fd fd, ::peri::open_file(path));
   Weights out;
-  PERI_TRY(out.add_file(fd, path));
+  PERI_TRY(out.add_file(fd, path, false));
   return out;
 }
 
-Result<Weights> Weights::open_folder(const std::string& folder) {
+Result<Weights> Weights::open_folder(const std::string& folder, bool remember) {
   Weights out;
   Result<Fd> single = open_beneath(folder, kSingle, Links::kHubCache);
   if (single.ok()) {
-    PERI_TRY(out.add_file(*single, folder + "/" + std::string(kSingle)));
+    PERI_TRY(out.add_file(*single, folder + "/" + std::string(kSingle), remember));
     return out;
   }
   if (stands_in(folder, kSingle)) return std::move(single).error();
@@ -98,7 +100,7 @@ Result<Weights> Weights::open_folder(const std::string& folder) {
   for (const std::string& shard : shards) {
     Result<Fd> fd = open_beneath(folder, shard, Links::kHubCache);
     if (!fd.ok()) return std::move(fd).error().advise("it is a shard of " + index_name + ": download it too");
-    PERI_TRY(out.add_file(*fd, folder + "/" + shard));
+    PERI_TRY(out.add_file(*fd, folder + "/" + shard, remember));
   }
   for (const auto& [tensor, shard] : *map) {
     const auto at = out.tensors_.find(tensor);

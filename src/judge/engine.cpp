@@ -271,6 +271,13 @@ struct EngineJudge {
   Status judge_at(const DimBinding& sizes) {
     SizeEvidence e;
     e.sizes = sizes;
+    e.limit = lacks_memory(engine->program(), sizes, false);
+    e.no_memory = !e.limit.empty();
+    if (e.no_memory) {
+      verdict.lasting = false;
+      verdict.sizes.push_back(std::move(e));
+      return Status(Ok{});
+    }
     const double flops = flops_at(graph, sizes);
     if (flops > kMaxRunFlops && std::isfinite(flops)) {
       if (verdict.incomplete.empty())
@@ -283,12 +290,10 @@ struct EngineJudge {
                                     sizes_text(sizes).c_str(), slow, kMaxSlowElements);
       return Ok{};
     }
-    e.limit = lacks_memory(engine->program(), sizes, false);
-    e.no_memory = !e.limit.empty();
-    if (e.no_memory) {
+    if (const std::string why = lacks_memory_to_judge(engine->program(), sizes); !why.empty()) {
       verdict.lasting = false;
-      verdict.sizes.push_back(std::move(e));
-      return Status(Ok{});
+      if (verdict.incomplete.empty()) verdict.incomplete = "not run at " + sizes_text(sizes) + ": " + why;
+      return Ok{};
     }
     for (const Integers integers : {Integers::kIndices, Integers::kZero, Integers::kOne}) {
       e.limit.clear();

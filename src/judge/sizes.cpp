@@ -78,12 +78,12 @@ std::vector<DimBinding> sizes_to_judge(const ir::Graph& graph, const DimBinding&
 }
 
 namespace {
-std::string lacking(double bytes) {
+std::string lacking(double bytes, const char* what = "a run") {
   // What is that small is run on any machine; the rest of what is free is for the process and its neighbours.
   constexpr double kSmallBytes = 256 << 20, kShareOfFree = 0.8;
   const auto free = static_cast<double>(device::host_memory().available_bytes);
   if (bytes <= kSmallBytes || free <= 0 || bytes <= kShareOfFree * free) return "";
-  return format("a run takes %.1f GiB of memory, and %.1f are free", bytes / (1 << 30), free / (1 << 30));
+  return format("%s takes %.1f GiB of memory, and %.1f are free", what, bytes / (1 << 30), free / (1 << 30));
 }
 }  // namespace
 
@@ -112,6 +112,32 @@ std::string lacks_memory(const plan::Program& program, const DimBinding& sizes, 
       bytes += static_cast<double>(arena->bytes[k]);
   }
   return lacking(bytes);
+}
+
+std::string lacks_memory_to_judge(const plan::Program& program, const DimBinding& sizes) {
+  // Of 32 bits, by what is read and written: its contents row-major, in float64, with radii, and what compares them.
+  constexpr double kRead = 5, kWritten = 11, kWeight = 2;
+  const auto arena = plan::plan_arena(program, sizes);
+  if (!arena.ok()) return "";  // the run says why
+  const auto bytes_of = [&](int32_t b) {
+    const auto k = static_cast<size_t>(b);
+    return b < 0 || arena->bytes[k] == plan::kUnbound ? 0.0 : static_cast<double>(arena->bytes[k]);
+  };
+  double bytes = static_cast<double>(arena->arena_bytes), largest = 0;
+  for (size_t k = 0; k < program.buffers.size(); ++k) {
+    const plan::BufferKind kind = program.buffers[k].kind;
+    if (kind == plan::BufferKind::kWeight) continue;
+    const bool port = kind == plan::BufferKind::kInput || kind == plan::BufferKind::kOutput;
+    bytes += (port ? 2 : 1) * bytes_of(static_cast<int32_t>(k));
+  }
+  for (const plan::Step& s : program.steps) {
+    double own = 0;
+    for (const int32_t b : s.reads)
+      own += b < 0 ? 0 : bytes_of(b) * (program.buffers[static_cast<size_t>(b)].weight >= 0 ? kWeight : kRead);
+    for (const int32_t b : s.writes) own += kWritten * bytes_of(b);
+    largest = std::max(largest, own);
+  }
+  return lacking(bytes + largest, "to judge it");
 }
 
 }  // namespace peri::judge

@@ -6,6 +6,7 @@
 
 #include "base/path.hpp"
 #include "base/plural.hpp"
+#include "base/remembered_file.hpp"
 #include "onnx/build_graph.hpp"
 #include "onnx/complete_graph.hpp"
 #include "onnx/equal_sizes.hpp"
@@ -43,6 +44,7 @@ Result<Source> open_source(const std::string& path, const ImportOptions& options
     return s;
   }
   PERI_ASSIGN(MappedFile map, MappedFile::map(fd, path));
+  if (options.remember) remember(map);
   s.map = std::make_shared<const MappedFile>(std::move(map));
   s.bytes = s.map->text();
   s.keep = s.map;
@@ -84,7 +86,7 @@ Result<ImportedModel> import_bytes(std::string_view bytes, std::shared_ptr<const
   if (!survey.report.supported()) return survey.report.refusal();
   if (Status fixed = fix_inputs(options, &survey); !fixed.ok()) return std::move(fixed).error().in_file(path);
   fix_sizes(options, &survey);
-  WeightFiles weights(keep, bytes, dir, path);
+  WeightFiles weights(keep, bytes, dir, path, options.remember);
   ImportedModel out;
   auto work = [&]() -> Status {
     PERI_ASSIGN(BuiltGraph built, build_graph(survey, weights));

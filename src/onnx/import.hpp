@@ -69,7 +69,8 @@ struct ImportedModel {
   // Mapped files that constants of the graph are views of. The tensors keep them alive.
   std::vector<std::shared_ptr<const MappedFile>> files;
 
-  // kIo if a file was truncated since it was mapped: call it after weights were read and before the result is used.
+  // kIo if a file was cut or overwritten since it was mapped: call it after weights were read and before the result is
+  // used.
   Status check_files() const;
 };
 
@@ -87,6 +88,10 @@ struct ImportOptions {
   // whether they are present, which is the default.
   DimBinding lengths = {};
   DimBinding ranks = {};  // of inputs, and of such elements NAME.K, where the model declares no shape
+  // Mapped files are read once more when they are opened and known by their bytes from then on:
+  // ImportedModel::check_files takes another time of modification for what it is where the bytes are those that were
+  // read.
+  bool remember = false;
 };
 
 // Errors name the file, the node, expectation, finding and remedy. Any file is safe to import: time and memory are

@@ -7,6 +7,7 @@
 
 #include "base/dim.hpp"
 #include "base/plural.hpp"
+#include "base/remembered_file.hpp"
 #include "base/shell_word.hpp"
 #include "onnx/proto_reader.hpp"
 
@@ -123,6 +124,7 @@ Result<std::shared_ptr<const MappedFile>> WeightFiles::open_external(std::string
   auto fd = open_beside(dir_, location);
   if (!fd.ok()) return no_external(std::move(fd).error(), location);
   PERI_ASSIGN(MappedFile file, MappedFile::map(*fd, location));
+  if (remember_) remember(file);
   auto shared = std::make_shared<const MappedFile>(std::move(file));
   external_.emplace(location, shared);
   return shared;

@@ -14,9 +14,11 @@ namespace peri::onnx {
 // The bytes of a model file and of the files that its tensors refer to. Tensors share ownership of what they view.
 class WeightFiles {
  public:
-  // `dir`: the folder of the model, in which external names are resolved. `model`: its file, for messages.
-  WeightFiles(std::shared_ptr<const void> keep, std::string_view bytes, std::string dir, std::string model)
-      : keep_(std::move(keep)), bytes_(bytes), dir_(std::move(dir)), model_(std::move(model)) {}
+  // `dir`: the folder of the model, in which external names are resolved. `model`: its file, for messages. `remember`:
+  // ImportOptions::remember.
+  WeightFiles(std::shared_ptr<const void> keep, std::string_view bytes, std::string dir, std::string model,
+              bool remember = false)
+      : keep_(std::move(keep)), bytes_(bytes), dir_(std::move(dir)), model_(std::move(model)), remember_(remember) {}
 
   const char* base() const { return bytes_.data(); }
   // Limits the total bytes of dense forms of sparse tensors, relative to the size of the file itself.
@@ -41,6 +43,7 @@ class WeightFiles {
   std::shared_ptr<const void> keep_;
   std::string_view bytes_;
   std::string dir_, model_;
+  bool remember_;
   int64_t dense_bytes_ = 0;
   std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>> external_;
 };

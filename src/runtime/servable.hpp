@@ -20,6 +20,8 @@ class Sink {
  public:
   virtual ~Sink() = default;
   virtual void answer(Result<std::vector<Tensor>> outputs, bool last) = 0;
+  // How many requests of clients the answer is for: those of a batch are one request here.
+  virtual size_t clients() const { return 1; }
   // In place of the answer: the request was taken back before it began.
   virtual void withdrawn() { answer(Error(ErrorKind::kCancelled, "the request was taken back"), true); }
 };

@@ -114,6 +114,10 @@ Result<std::vector<std::pair<std::string, Tensor>>> TextPipeline::inputs(std::sp
   options.max_length = spec_.max_length;
   options.padding = Padding::kLongest;
   PERI_ASSIGN(const std::vector<Encoding> batch, tokenizer_.encode_batch(texts, options));
+  if (batch[0].ids.empty())  // the longest of them
+    return invalid(texts.size() == 1 ? "the text has no tokens" : "none of the texts has a token")
+        .but_found(printable(texts[0].substr(0, 60)).empty() ? "an empty text" : printable(texts[0].substr(0, 60)))
+        .advise("leave it out: the model's tokenizer adds no tokens of its own");
   const std::vector<int64_t> dims = {static_cast<int64_t>(batch.size()), static_cast<int64_t>(batch[0].ids.size())};
   std::vector<std::pair<std::string, Tensor>> out;
   const auto put = [&](const std::string& name, std::vector<int64_t> Encoding::* row) {

@@ -10,6 +10,7 @@
 
 #include "base/file.hpp"
 #include "base/hash.hpp"
+#include "base/plural.hpp"
 #include "base/trust.hpp"
 #include "base/version.hpp"
 #include "exec/entry.hpp"
@@ -89,7 +90,7 @@ std::string machine_key(const device::Target& target) {
   std::string name = target.chip;
   for (const std::string& isa : target.isas) name += " " + isa;
   for (const std::string& library : target.libraries) name += ", " + library;
-  return name + format(", %d threads", target.threads);
+  return name + ", " + counted(target.threads, "thread");
 }
 
 struct Cache::State {
@@ -178,8 +179,9 @@ Cache::~Cache() = default;
 std::string Cache::trouble() const {
   const State& s = *state_;
   if (!s.trouble.empty() || s.damaged == 0) return s.trouble;
-  return format("%lld rows of the timing cache %s are damaged; their contents are determined again",
-                static_cast<long long>(s.damaged), s.file.c_str());
+  const bool one = s.damaged == 1;
+  return format("%s of the timing cache %s %s damaged; %s contents are determined again",
+                counted(s.damaged, "row").c_str(), s.file.c_str(), one ? "is" : "are", one ? "its" : "their");
 }
 
 // Opens the file, a new one if there is none.

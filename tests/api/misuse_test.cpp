@@ -177,6 +177,7 @@ TEST_F(Misuse, WhatIsEmptyIsNotLeftOut) {
   for (const auto& [name, path] : {std::pair{"engine_path", &Build::engine_path},
                                    {"lock_path", &Build::lock_path},
                                    {"locked_path", &Build::locked_path},
+                                   {"cache_folder", &Build::cache_folder},
                                    {"dump_folder", &Build::dump_folder}}) {
     peri_build_options o = {};
     o.struct_size = sizeof o;
@@ -186,6 +187,30 @@ TEST_F(Misuse, WhatIsEmptyIsNotLeftOut) {
     refused(peri_engine_build(model.c_str(), &o, &engine), std::string("the option ") + name + " is an empty path");
     EXPECT_EQ(engine, nullptr);
   }
+  for (const auto& [name, word, takes] :
+       {std::tuple{"backend", &Build::backend, "auto, cpu or cuda"},
+        {"dtype", &Build::dtype, "f32, f16 or bf16"},
+        {"io_dtype", &Build::io_dtype, "f32, f16 or bf16"},
+        {"provider", &Build::provider, "peri, onednn, cublaslt, cudnn, outside or reference"},
+        {"device", &Build::device, "a device such as cuda:1"}}) {
+    peri_build_options o = {};
+    o.struct_size = sizeof o;
+    o.no_tune = o.no_verify = o.no_cache = 1;
+    o.*word = "";
+    const std::string said = std::string("the option ") + name + " is empty: expected " + takes;
+    peri_engine* engine = nullptr;
+    refused(peri_engine_build(model.c_str(), &o, &engine), said);
+    EXPECT_EQ(engine, nullptr);
+    peri_report* report = nullptr;
+    refused(peri_model_inspect(model.c_str(), &o, &report), said);
+    EXPECT_EQ(report, nullptr);
+  }
+  peri_engine_options l = {};
+  l.struct_size = sizeof l;
+  l.device = "";
+  peri_engine* loaded = nullptr;
+  refused(peri_engine_load("any.engine", &l, &loaded), "the option device is empty: expected a device such as cuda:1");
+  EXPECT_EQ(loaded, nullptr);
   peri_verify_options v = {};
   v.struct_size = sizeof v;
   v.peer_model = "";

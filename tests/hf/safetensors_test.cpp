@@ -2,7 +2,9 @@
 // or mutation of a good file crashes.
 #include "hf/safetensors.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -208,6 +210,19 @@ TEST_F(WeightsTest, OneFileAsViews) {
   volatile std::byte touch = b.bytes()[0];
   (void)touch;
   EXPECT_FALSE(w.check().ok());
+}
+
+TEST_F(WeightsTest, AFileIsKnownByItsBytesWhereItIsRemembered) {
+  const std::string path = dir_ + "/model.safetensors";
+  put("model.safetensors", file_of(kGood, 32));
+  const Weights known = Weights::open_folder(dir_, true).value(), unknown = Weights::open_folder(dir_).value();
+  const timespec times[2] = {{1'000'000'000, 0}, {1'000'000'000, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  EXPECT_TRUE(known.check().ok());
+  EXPECT_FALSE(unknown.check().ok());
+  const Fd fd(::open(path.c_str(), O_WRONLY));
+  ASSERT_EQ(::pwrite(fd.get(), "z", 1, static_cast<off_t>(file_of(kGood, 31).size())), 1);
+  EXPECT_FALSE(known.check().ok());
 }
 
 TEST_F(WeightsTest, ShardsAreOneNameSpace) {

@@ -86,6 +86,35 @@ TEST_F(WeightsTest, LargeEmbeddedWeightsAreViewsOfTheMappedFile) {
   EXPECT_EQ(cut.error().file, path);
 }
 
+// Files that a build maps: one that is touched stays the same, one that is written over does not.
+TEST_F(WeightsTest, MappedFilesAreKnownByTheirBytesWhereTheyAreRemembered) {
+  pb::ModelProto m = external({{"location", "w.bin"}, {"length", "16"}});
+  const auto touch = [](const std::string& path) {
+    const timespec times[2] = {{1'000'000'000, 0}, {1'000'000'000, 0}};
+    ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  };
+  const auto overwrite = [](const std::string& path, size_t at) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put('z');
+  };
+  const std::string model = dir_ + "/model.onnx", data = dir_ + "/w.bin";
+  for (const std::string& changed : {model, data}) {
+    put(data, std::string(16, 'x'));
+    put(model, m.SerializeAsString());
+    auto known = import_model(model, {.map_from_bytes = 1, .remember = true}),
+         unknown = import_model(model, {.map_from_bytes = 1});
+    ASSERT_TRUE(known.ok()) << known.error().text();
+    ASSERT_EQ(known->files.size(), 2u);
+    touch(changed);
+    EXPECT_TRUE(known->check_files().ok()) << known->check_files().error().text();
+    EXPECT_FALSE(unknown->check_files().ok());
+    overwrite(changed, 4);
+    ASSERT_FALSE(known->check_files().ok());
+    EXPECT_NE(known->check_files().error().text().find("file was overwritten while it was in use"), std::string::npos);
+  }
+}
+
 TEST_F(WeightsTest, ExternalDataIsMapped) {
   const float values[] = {0, 1, 2, 3, 4, 5, 6, 7};
   put(dir_ + "/w.bin", std::string(reinterpret_cast<const char*>(values), 32));

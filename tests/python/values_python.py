@@ -203,6 +203,13 @@ class Texts(Package):
             self.raises(peri.UsageError, lambda: call(["a", "\ud800"]), "text 1 is no Unicode")
             self.raises(TypeError, lambda: call(["a", 3]), "text 1 is no str, but int")
 
+    def test_an_empty_text_is_no_default(self):
+        for name, takes in (("device", "a device such as cuda:1"), ("backend", "auto, cpu or cuda"), ("dtype", "f32, f16 or bf16"), ("io_dtype", "f32, f16 or bf16"),
+                            ("provider", "peri, onednn, cublaslt, cudnn, outside or reference")):
+            said = f"{name} is empty: expected {takes}, or None for the default"
+            self.raises(peri.UsageError, lambda: peri.build(DIGITS, **{name: ""}, **QUICK), said)
+        self.raises(peri.UsageError, lambda: peri.Engine(self.folder / "digits.engine", device=""), "device is empty: expected a device such as cuda:1")
+
     def test_none_is_the_default(self):
         self.assertEqual(len(peri.Engine(self.folder / "digits.engine", device=None).inputs), 1)
         self.assertEqual(len(peri.build(DIGITS, budget=None, fixed=None, **QUICK).inputs), 1)

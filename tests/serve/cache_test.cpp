@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 #include "base/file.hpp"
 #include "serve/memory/ram.hpp"
@@ -22,7 +23,7 @@ void wait_for(const std::function<bool()>& what) {
 
 TEST(ResponseCache, KeepsWhatWasAskedForLately) {
   ResponseCache cache(10 * (2 * (128 + 8)));
-  const uint64_t a = cache.serial(), b = cache.serial();
+  const uint64_t a = 1, b = 2;
   cache.put(a, row_of(1), row_of(10));
   ASSERT_TRUE(cache.find(a, row_of(1)));
   EXPECT_TRUE((*cache.find(a, row_of(1)))[0].same_content(row_of(10)[0]));
@@ -66,6 +67,11 @@ TEST(ResponseCache, AModelAnswersFromIt) {
   EXPECT_EQ(fake->runs, 4u);
   EXPECT_EQ(model.statistics().cache_hits.count, 2u);
   EXPECT_EQ(model.statistics().cache_misses.count, 3u);
+  const ModelStatistics s = model.statistics();
+  EXPECT_EQ(s.success.count, 3u);
+  EXPECT_EQ(s.request_times.count(), 3u) << "an answer from the cache has a time, too";
+  EXPECT_EQ(std::accumulate(s.latency.begin(), s.latency.end(), uint64_t{0}), 3u);
+  EXPECT_EQ(s.infer_times.count(), 1u);
 }
 
 // Has no memory for more rows than so many.

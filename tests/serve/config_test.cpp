@@ -214,6 +214,8 @@ TEST(Config, SequenceBatching) {
         "sequence_batching { control_input { name: \"a\" } }",
         "sequence_batching { control_input { name: \"a\" control { kind: CONTROL_SEQUENCE_START } } }",
         "sequence_batching { control_input { name: \"a\" control { kind: CONTROL_SEQUENCE_CORRID } } }",
+        "sequence_batching { control_input { name: \"a\" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_FP32 "
+        "} } }",
         "sequence_batching { control_input { name: \"a\" control { fp32_false_true: [ 0, 1 ] int32_false_true: 1 } } }",
         "sequence_batching { state { input_name: \"a\" } }", "response_cache { enable: true } sequence_batching { }",
         "sequence_batching { state { input_name: \"a\" output_name: \"b\" initial_state { } } }",

@@ -25,6 +25,43 @@ TEST(ConfigTold, ANulCutsNoMessage) {
   EXPECT_EQ(refusal("é: 1"), "m/config.pbtxt: line 1: expected the name of a field, found 'é'");
 }
 
+TEST(ConfigTold, AWarmupTakesItsDataInOneWay) {
+  for (const char* data :
+       {"", "zero_data: false", "zero_data: true random_data: true", "random_data: true input_data_file: 'a'"})
+    EXPECT_NE(refusal(format("model_warmup { name: 'w' inputs { key: 'x' value { dims: 4 %s } } }", data))
+                  .find("one of zero_data: true, random_data: true and input_data_file"),
+              std::string::npos)
+        << data;
+}
+
+TEST(ConfigTold, WhatChangesNothingOrContradictsItself) {
+  const auto notes = [](const std::string& text) {
+    const auto config = parse_model_config(text, "config.pbtxt");
+    EXPECT_TRUE(config.ok()) << config.error().text();
+    return config.ok() ? config->notes : std::vector<std::string>();
+  };
+  using Notes = std::vector<std::string>;
+  EXPECT_EQ(notes("input { name: 'a' format: FORMAT_NONE } optimization { cuda { graphs: true } }"), Notes());
+  EXPECT_EQ(notes("input { format: FORMAT_NHWC name: 'a' }"),
+            Notes{"the format of input 'a' changes nothing: the model's axes are as they are"});
+  EXPECT_EQ(notes("optimization { cuda { graphs: false } input_pinned_memory { enable: false } }"),
+            (Notes{"optimization's cuda { graphs } that is false changes nothing",
+                   "optimization's input_pinned_memory that is false changes nothing"}));
+  EXPECT_EQ(notes("max_batch_size: 2 dynamic_batching { default_priority_level: 1 }"),
+            Notes{"default_priority_level changes nothing without priority_levels"});
+  EXPECT_EQ(notes("platform: 'ensemble' input { name: 'a' } input { name: 'b' } output { name: 'y' } "
+                  "ensemble_scheduling { step { "
+                  "model_name: 'm' input_map { key: 'x' value: 'a' } output_map { key: 'y' value: 'y' } } }"),
+            Notes{"the ensemble's input 'b' is used by no step"});
+  EXPECT_NE(refusal("version_policy { latest { num_versions: 1 } all { } }").find("several policies"),
+            std::string::npos);
+  EXPECT_NE(refusal("input { name: 'a' } input { name: 'a' }").find("the input 'a' stands twice"), std::string::npos);
+  EXPECT_NE(refusal("output { name: 'a' } output { name: 'a' }").find("the output 'a' stands twice"),
+            std::string::npos);
+  EXPECT_NE(refusal("parameters { key: 'batch_answers' value { string_value: 'x' } }").find("identical or bounded"),
+            std::string::npos);
+}
+
 TEST(ConfigTold, VersionsThatAreNotThere) {
   const auto why = [](const std::string& text, std::vector<int64_t> present) {
     const auto config = parse_model_config(text, "config.pbtxt");

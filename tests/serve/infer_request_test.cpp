@@ -108,7 +108,7 @@ TEST(InferRequest, BinaryTensorsAreViews) {
 }
 
 TEST(InferRequest, WrongSizesAreRefused) {
-  EXPECT_NE(refusal(input("\"data\":[1]")).find("holds 1 elements"), std::string::npos);
+  EXPECT_NE(refusal(input("\"data\":[1]")).find("holds 1 element, "), std::string::npos);
   EXPECT_NE(refusal(input("\"data\":[1,2,3]")).find("holds 3 elements"), std::string::npos);
   EXPECT_NE(refusal(input("\"data\":[1,2]", "FP32", "[1,3]")).find("unexpected shape for input 'x'"),
             std::string::npos);
@@ -260,9 +260,17 @@ TEST(InferRequest, WrongRequestsAreRefused) {
   EXPECT_NE(refusal(R"({"inputs":[)" + good + R"(],"outputs":[{"name":"q"}]})").find("'q'"), std::string::npos);
   EXPECT_NE(refusal(R"({"inputs":[)" + good + R"(],"outputs":[{"name":"x"},{"name":"x"}]})").find("twice"),
             std::string::npos);
-  for (const char* id : {"true", "[1]", "{}", "1.5"})
-    EXPECT_NE(refusal(R"({"inputs":[)" + good + R"(],"parameters":{"sequence_id":)" + id + "}}").find("sequence_id"),
-              std::string::npos);
+  const auto of_id = [&](const std::string& id) {
+    return refusal(R"({"inputs":[)" + good + R"(],"parameters":{"sequence_id":)" + id + "}}");
+  };
+  for (const char* id : {"[1]", "{}"}) EXPECT_NE(of_id(id).find("sequence_id"), std::string::npos);
+  for (const auto& [id, found] :
+       {std::pair{"true", "boolean"}, {"1.5", "1.5"}, {"-1", "-1"}, {"18446744073709551616", "1.8446744073709552e+19"}})
+    EXPECT_NE(of_id(id).find(std::string("'sequence_id' is of another kind, or out of range: expected a whole number "
+                                         "from 0 to 18446744073709551615, or a text, found ") +
+                             found),
+              std::string::npos)
+        << of_id(id);
   EXPECT_NE(refusal(R"({"inputs":[)" + good + R"(],"parameters":{"sequence_id":")" + std::string(129, 'a') + "\"}}")
                 .find("has 129 bytes: this server takes 128 (--max-sequence-id-bytes)"),
             std::string::npos);

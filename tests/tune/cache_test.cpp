@@ -245,7 +245,7 @@ TEST_F(StoredRows, ADamagedRowIsToldAndReplaced) {
   {
     const auto cache = Cache::open(dir_, "here");
     EXPECT_FALSE(cache->find("problem", "k@1 {}"));
-    EXPECT_NE(cache->trouble().find("1 rows of the timing cache " + file()), std::string::npos) << cache->trouble();
+    EXPECT_NE(cache->trouble().find("1 row of the timing cache " + file()), std::string::npos) << cache->trouble();
     EXPECT_TRUE(cache->find("problem", "bad@1 {}")) << "the other rows are whole";
     cache->store("problem", "k@1 {}", timed(2, 0.5));
   }

@@ -69,6 +69,9 @@ class Completion(Typed):
              ("peri build --dtype=", ("f32", "f16", "bf16")), ("peri bench --input-data ", ("random", "zero", "model.onnx")))  # fmt: skip
     WHOLE = (("peri run m -i image=mod", "el.onnx"), ("peri serve --access-log mod", "el.onnx"), ("peri bench --input-data mod", "el.onnx"), ("peri build --locked mod", "el.onnx"), ("peri build mod", "el.onnx"))
 
+    # What takes one word of its own takes no file, neither in its place nor behind it.
+    NOTHING = ("peri help bench ", "peri help mod", "peri cache list ", "peri completion bash mod")
+
     @needs("bash")
     def test_bash(self):
         shell = (["bash", "--norc", "-i"], ". bin/_peri.bash")
@@ -82,6 +85,14 @@ class Completion(Typed):
                 shown = self.typed(*shell, line, lambda shown: shown.startswith(rest))
                 self.assertTrue(shown.startswith(rest), shown)
 
+    @needs("bash")
+    def test_bash_offers_no_files_where_none_are_taken(self):
+        for line in (*self.NOTHING, "peri build --dtype mod"):
+            words = line.split(" ")
+            script = f". bin/_peri.bash; COMP_WORDS=({' '.join(words[:-1])} '{words[-1]}') COMP_CWORD={len(words) - 1}; _peri; echo \"${{COMPREPLY[*]}}\""
+            shown = subprocess.run(["bash", "--norc", "-c", script], cwd=self.folder, env=self.environment, capture_output=True, timeout=60)
+            self.assertEqual((shown.stdout, shown.stderr), (b"\n", b""), line)
+
     @needs("zsh")
     def test_zsh(self):
         shell = (["zsh", "-f", "-i"], "fpath=($PWD/bin $fpath); autoload -Uz compinit; compinit -u -D")
@@ -92,6 +103,14 @@ class Completion(Typed):
             with self.subTest(line=line):
                 self.assertIn(rest, self.typed(*shell, line, lambda shown: rest in shown, tabs=b"\t"))
 
+    @needs("zsh")
+    def test_zsh_offers_no_files_where_none_are_taken(self):
+        shell = (["zsh", "-f", "-i"], "fpath=($PWD/bin $fpath); autoload -Uz compinit; compinit -u -D")
+        for line in self.NOTHING:  # the line is given up, so that what follows shows that the shell is done with the tabs
+            shown = self.typed(*shell, line, lambda shown: "over" in shown, tabs=b"\t\t\x15echo ov''er\n")
+            self.assertIn("over", shown)
+            self.assertNotIn("model.onnx", shown, line)
+
     @needs("fish")
     def test_fish(self):
         for line, words in (*self.CASES, *((line, ("model.onnx",)) for line, _ in self.WHOLE)):
@@ -99,8 +118,7 @@ class Completion(Typed):
                 script = f"source bin/_peri.fish; complete -C '{line}'"
                 shown = subprocess.run(["fish", "--no-config", "-c", script], cwd=self.folder, env=self.environment, capture_output=True, timeout=60)
                 self.offers(shown.stdout.decode(), words)
-        for line, why in (("peri help mod", "help takes no files"), ("peri help bench ", "help takes one word"), ("peri run build --lock", "flags of run, and not of build"),
-                          ("peri cache list ", "a word is chosen once")):
+        for line, why in (*((line, line) for line in self.NOTHING), ("peri run build --lock", "flags of run, and not of build")):
             script = f"source bin/_peri.fish; complete -C '{line}'"
             shown = subprocess.run(["fish", "--no-config", "-c", script], cwd=self.folder, env=self.environment, capture_output=True, timeout=60)
             self.assertEqual(shown.stdout, b"", why)

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import threading
 
 import numpy
 import onnx
@@ -54,6 +55,26 @@ class Files(Typed):
         self.ends(0, "build", "m.onnx", "-o", "f.engine", *self.quick)
         self.assertIn("one file", self.ends(2, "run", "f.engine", "-i", "image=random:1", "--output-dir", ".", "--json", "logits.npy"))
         self.kept()
+
+    def test_a_model_that_is_touched_is_the_same(self):
+        model = onnx.load(self.model("small.onnx", op="Sin", size=4096))
+        weight = model.graph.initializer[0]
+        weight.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(weight), weight.name))  # only raw data may lie beside the model
+        onnx.save(model, self.folder / "beside.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+        over = threading.Event()
+
+        def touch():
+            while not over.wait(0.001):
+                os.utime(self.folder / "w.bin")
+
+        toucher = threading.Thread(target=touch)
+        toucher.start()
+        try:
+            for words in (("build", "beside.onnx", "-o", "beside.engine"), ("verify", "beside.onnx")):
+                self.assertIn("PASSED", self.ends(0, *words, "--no-tune", "--no-cache"))
+        finally:
+            over.set()
+            toucher.join()
 
     def test_a_file_of_another_kind_stays(self):
         (self.folder / "letter.txt").write_text("dear reader")

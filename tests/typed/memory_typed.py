@@ -37,6 +37,27 @@ class Memory(Typed):
         told = json.loads(self.peri("replay", line, "--json", "-", "--quiet", preexec_fn=little).stdout)
         self.assertTrue(told["candidates"] and all(c["untried"] for c in told["candidates"]), told)
 
+    def test_a_library_that_memory_is_too_short_for_makes_no_candidate_wrong(self):
+        def little():  # less than the library's own segments need
+            resource.setrlimit(resource.RLIMIT_AS, (80_000 << 10, 80_000 << 10))
+
+        r = self.peri("replay", "matmul a=f32[64,256] b=f32[256,128]", "--provider", "onednn", "--threads", "1", preexec_fn=little)
+        page, last = r.stdout.decode(), r.stderr.decode().strip().split("\n")[-1]
+        self.assertEqual(r.returncode, 1, last)
+        self.assertRegex(page, r"untried    onednn_matmul@1 .*: memory was short: .*memory is too short to load it: .*; give the process more memory")
+        self.assertNotIn("put the library that came with peri", page)
+
+    def test_a_file_larger_than_memory_is_known_by_its_beginning(self):
+        def little():
+            resource.setrlimit(resource.RLIMIT_AS, (400_000 << 10, 400_000 << 10))
+
+        words = ("build", DIGITS, "-o", "a.engine", "--no-tune", "--no-verify", "--no-cache")
+        self.ends(0, *words)
+        with open(self.folder / "a.engine", "ab") as engine:
+            engine.truncate(2 << 30)  # with a hole behind what it is known by
+        r = self.peri(*words, preexec_fn=little)
+        self.assertEqual(r.returncode, 0, r.stderr)
+
 
 if __name__ == "__main__":
     main()

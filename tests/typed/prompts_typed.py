@@ -61,6 +61,16 @@ class Prompts(Typed):
         self.assertTrue((self.embedding(engine, "rests", more=["--prompt", "a "]) == self.embedding(bare, "a rests")).all())
         self.assertIn("--prompt is for texts", self.ends(2, "run", engine, "--prompt", "a"))
 
+    def test_a_text_of_no_tokens_is_told(self):
+        folder = self.folder_with("plain")
+        tokenizer = json.loads((folder / "tokenizer.json").read_text())
+        (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, "post_processor": None}))
+        engine, _ = self.build(folder)
+        said = self.ends(0, "run", engine, "--text", "the cat", "--text", "", "--text", "the mat")
+        self.assertRegex(said, r"text 1 is most like text 3 \(.*; text 2 is like none; text 3 is most like text 1 \(")
+        self.assertIn("the text has no tokens: found an empty text", self.ends(1, "run", engine, "--text", ""))
+        self.assertIn("none of the texts has a token", self.ends(1, "run", engine, "--text", " ", "--text", ""))
+
     def test_a_prompt_is_named(self):
         bare, _ = self.build(self.folder_with("bare"), "bare.engine")
         config = {"prompts": {"query": "the kitten ", "document": "", "it's": "it ", "none": None}, "default_prompt_name": "query"}

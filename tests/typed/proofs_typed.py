@@ -82,6 +82,27 @@ class Proofs(Typed):
         for s in steps:
             self.assertIn(f"'{s['key'] if s['name'] == loop['name'] else s['name']}'", said)
 
+    def test_a_name_of_several_problems_is_told_their_keys(self):
+        value = helper.make_tensor_value_info
+        weights = [numpy_helper.from_array(numpy.arange(12, dtype=numpy.uint8).reshape(4, 3), "b"), numpy_helper.from_array(numpy.float32(0.5), "s")]
+        graph = helper.make_graph([helper.make_node("DynamicQuantizeMatMul", ["a", "b", "s"], ["y"], name="dqm", domain="com.microsoft")], "g",
+                                       [value("a", TensorProto.FLOAT, [2, 4])], [value("y", TensorProto.FLOAT, [2, 3])], weights)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=8), self.folder / "m.onnx")
+        steps = [s for s in self.build("a.engine", model="m.onnx")["steps"] if s["name"] == "dqm"]
+        self.assertGreater(len({s["problem"] for s in steps}), 1)
+        said = self.ends(2, "replay", "dqm", "--from", "a.engine")
+        self.assertIn("steps have this name: expected the key of one: ", said)
+        for s in steps:
+            self.assertIn(f"{s['key']} (", said)
+            self.ends(0, "replay", s["key"], "--from", "a.engine", "--budget", "1")
+
+    def test_a_problem_whose_sizes_the_data_decide_is_not_replayed(self):
+        onnx.save(parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]> g (float[4,4] x) => (int64[2,k] y) { y = NonZero(x) }"""), self.folder / "m.onnx")
+        step = next(s for s in self.build("a.engine", model="m.onnx")["steps"] if "non_zero" in s["problem"])
+        for words in ((step["key"], "--from", "a.engine"), (step["problem"],)):
+            said = self.ends(2, "replay", *words)
+            self.assertIn("the data decide the sizes of its results: it is not replayed alone; judge it in runs of its engine: peri verify ENGINE --steps-only", said)
+
     def test_how_often_a_loop_runs_is_no_slow_step(self):
         onnx.save(parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]> g (float[n,4] x) => (float[4] y) <float[4] w = {0,0,0,0}> {
             y = Scan<num_scan_inputs = 1, body = b (float[4] s, float[4] e) => (float[4] t) { t = Add(s, e) }>(w, x) }"""), self.folder / "m.onnx")
@@ -148,6 +169,8 @@ class Proofs(Typed):
         page = self.peri("explain", "data.engine")
         self.assertIn(b"steps whose sizes the data decide", page.stdout)
         self.assertIn(b"whose sizes the data decide it is not known", page.stderr)
+        row = next(line for line in page.stdout.decode().split("\n") if f"  {assumed[0]['name']}  [" in line)
+        self.assertEqual(row.split()[5:7], ["-", "-"], "the work is known of another size than the time: " + row)
         for step in proof["steps"]:
             step.pop("in_run", None)
         (self.folder / "data.engine.proof").write_text(json.dumps(proof))

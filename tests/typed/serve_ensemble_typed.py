@@ -45,6 +45,38 @@ class Ensembles(Served):
         (self.repository / name / "config.pbtxt").write_text(
             f'platform: "ensemble"\n{ports}ensemble_scheduling {{ {more} step [ {", ".join(steps)} ] }}\n')
 
+    def test_a_cache_forgets_what_replaced_models_said(self):
+        self.put("one")
+        self.put("two")
+        cached = "response_cache { enable: true }\n"
+        self.ensemble("both", step("one", "a", "b"), step("two", "b", "d"), ports=PORTS + cached)
+        inner = '{ model_name: "both" model_version: -1 input_map { key: "a" value: "a" } output_map { key: "d" value: "d" } }'
+        self.ensemble("nested", inner, ports=PORTS + cached)
+        self.serve("--model-control-mode", "explicit", "--load-model", "*", "--open-management")
+
+        def said(name, value):
+            status, answer = self.infer(name, {"inputs": [{"name": "a", "shape": [1, 4], "datatype": "FP32", "data": [value] * 4}]})
+            self.assertEqual(status, 200, answer)
+            return answer["outputs"][0]["data"][0]
+
+        def hits(name):
+            return self.metric(f'nv_cache_num_hits_per_model{{model="{name}",version="1"}}')
+        for name in ("both", "nested"):
+            self.assertEqual([said(name, 1), said(name, 1), hits(name)], [3, 3, 1])
+        self.put("one", add=100.0)
+        self.assertEqual(self.ask("POST", "/v2/repository/models/one/load", "{}")[0], 200)
+        for name in ("both", "nested"):
+            before = hits(name)
+            self.assertEqual([said(name, 1), said(name, 1), hits(name) > before], [102, 102, True], name)
+
+    def test_a_tensor_that_fits_no_step_is_named(self):
+        self.put("add")
+        self.ensemble("open", step("add", "a", "d"), ports=PORTS.replace("[-1, 4]", "[-1, -1]"))
+        self.serve()
+        status, said = self.infer("open", {"inputs": [{"name": "a", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]}]})
+        self.assertEqual(status, 400, said)
+        self.assertIn("the tensor 'a' does not fit the input 'x' of the ensemble's model 'add': expected f32[n,4], found f32[1,2]", said["error"])
+
     def test_sequences_go_through(self):
         """A step that remembers: sequences of many clients at once, sent without waiting, in order and apart; what top says of them."""
         self.put("half", graph=helper.make_graph(

@@ -134,6 +134,39 @@ class Sequences(Served):
         self.assertEqual([(c.name, c.control[0].kind, list(c.control[0].fp32_false_true)) for c in told.control_input], [("START", 0, [0, 1]), ("END", 2, [0, 1])])
         self.assertEqual([(s.input_name, s.output_name, list(s.dims), s.initial_state[0].zero_data) for s in told.state], [("h", "next", [SIZE], True)])
 
+    def test_sequences_beside_a_model_that_is_tuned(self):
+        """Many at once, with controls and a state, while --tune tries settings of another model on the same processors."""
+        self.put("cell", graph=cell(), config=config(OLDEST.replace("_sequences: 8", "_sequences: 64"), batch=8))
+        self.put("busy", config="max_batch_size: 8\ndynamic_batching { }\n")
+        self.serve("--model-control-mode", "explicit", "--load-model", "cell", "--open-management", "--tune", "p99=50ms", "--tune-secs", 0.05)
+        xs, said, over, tuned = {k: self.steps(k, 5) for k in range(1, 33)}, {}, threading.Event(), []
+
+        def load():
+            while not over.is_set():
+                (self.repository / "busy/batching.1.json").unlink(missing_ok=True)
+                tuned.append(self.ask("POST", "/v2/repository/models/busy/load", "{}")[0])
+                self.ask("POST", "/v2/repository/models/busy/unload", "{}")
+
+        def follow(k):
+            client = self.closed(tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}"))
+            said[k] = []
+            while not over.is_set():
+                said[k].append([client.infer("cell", self.given(x), sequence_id=k, sequence_start=n == 0, sequence_end=n == 4).as_numpy("y").tobytes() for n, x in enumerate(xs[k])])
+        threads = [threading.Thread(target=load), *(threading.Thread(target=follow, args=(k,)) for k in xs)]
+        for t in threads:
+            t.start()
+        self.wait_for(lambda: len(tuned) > 1)
+        over.set()
+        for t in threads:
+            t.join()
+        self.assertEqual(set(tuned), {200})
+        self.assertIn("busy version 1: looking for the batch size and delay of p99=50ms", self.log.read_text())
+        for k in xs:
+            self.assertEqual(len(set(map(tuple, said[k]))), 1, f"sequence {k} has one answer")
+        for k in (1, 17, 32):
+            self.assertEqual(said[k][0], [y.tobytes() for y in self.alone("cell", xs[k])])
+        self.assertGreater(max(b["batch_size"] for b in self.stats("cell")["batch_stats"]), 1)
+
     def test_errors_as_tritons(self):
         self.put("cell", graph=cell(), config=config("direct { }", idle=300_000))
         self.put("add")
@@ -153,7 +186,7 @@ class Sequences(Served):
                          start + ": it was over after 300000 us without a request")
         body = {"inputs": [{"name": "x", "shape": [1, SIZE], "datatype": "FP32", "data": x.tolist()}], "parameters": {"sequence_id": 9}}
         self.assertEqual(self.infer("cell", body)[0], 400)
-        for wrong, words in (([9], "'sequence_id' is array"), (True, "neither a number nor a text"), (1.5, "neither a number nor a text")):
+        for wrong, words in (([9], "'sequence_id' is array"), (True, "expected a whole number from 0 to 18446744073709551615, or a text"), (1.5, "expected a whole number from 0 to 18446744073709551615, or a text")):
             body["parameters"] = {"sequence_id": wrong, "sequence_start": True}
             self.assertIn(words, self.infer("cell", body)[1]["error"])
 

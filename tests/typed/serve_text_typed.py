@@ -107,6 +107,24 @@ class Texts(Served):
             self.assertEqual((status, said["error"]["type"]), (400, "invalid_request_error"), said)
             self.assertIn(words, said["error"]["message"])
 
+        def generated(model, **parameters):
+            status, said, _ = self.ask("POST", f"/v2/models/{model}/generate", json.dumps({"text_input": "rests", "parameters": parameters}))
+            return status, json.loads(said)
+
+        self.assertEqual(generated("tiny", prompt_name="document")[1]["embedding"], generated("bare")[1]["embedding"])
+        self.assertNotEqual(generated("tiny")[1]["embedding"], generated("bare")[1]["embedding"])
+        status, said = generated("tiny", prompt_name="passage")
+        self.assertEqual((status, "expected one of: query, document" in said["error"]), (400, True), said)
+
+    def test_a_text_of_no_tokens_is_told_with_its_index(self):
+        folder = self.put_text()
+        tokenizer = json.loads((folder / "tokenizer.json").read_text())
+        (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, "post_processor": None}))
+        self.serve()
+        for given, words in ((["the cat", ""], "'index 1': the text has no tokens: found an empty text"), (" ", "the text has no tokens")):
+            status, said, _ = self.ask("POST", "/v1/embeddings", json.dumps({"model": "tiny", "input": given}))
+            self.assertEqual((status, words in json.loads(said)["error"]["message"]), (400, True), said)
+
     def test_generate(self):
         folder = self.put_text(config="max_batch_size: 8\ndynamic_batching: {}\nparameters: {threads: 1}\n")
         self.serve()
@@ -135,17 +153,23 @@ class Texts(Served):
         (self.repository / "add/warmup/sample").write_bytes(bytes(16))
         for name, config in (("both", "max_batch_size: 2\n"), ("wrong", "max_batch_size: 2\nmax_batch: 2\n"),
                              ("short", "model_warmup: [{name: w, inputs: {x: {data_type: TYPE_FP32, dims: [2, 4], input_data_file: sample}}}]\n"),
+                             ("type", "model_warmup: [{name: w, inputs: {x: {data_type: TYPE_INT32, dims: [2, 4], zero_data: true}}}]\n"),
+                             ("other", "model_warmup: [{name: w, inputs: {x: {dims: [2, 4], zero_data: true}, z: {dims: [1], zero_data: true}}}]\n"),
+                             ("fails", "model_warmup: [{name: w, inputs: {x: {dims: [2, 5], zero_data: true}}}]\n"),
                              ("path", "model_warmup: [{name: w, inputs: {x: {data_type: TYPE_FP32, dims: [2, 4], input_data_file: ../sample}}}]\n")):
             shutil.copytree(self.repository / "add", self.repository / name)
             (self.repository / name / "config.yaml").write_text(config)
         (self.repository / "both/config.pbtxt").write_text("max_batch_size: 2\n")
         self.serve(ready=False)
-        said = {r["name"]: r.get("reason", "") for r in self.tried(5)}
+        said = {r["name"]: r.get("reason", "") for r in self.tried(8)}
         self.assertEqual(said["add"], "")
         self.assertIn("two configurations", said["both"])
         self.assertIn("line 2: 'max_batch'", said["wrong"])
         self.assertIn("takes 32 bytes", said["short"])
         self.assertIn("plain file name", said["path"])
+        self.assertIn("model_warmup 'w': the input 'x' has another data_type: expected TYPE_FP32, found TYPE_INT32", said["type"])
+        self.assertIn("model_warmup 'w': the model has no input 'z'", said["other"])
+        self.assertIn("model_warmup 'w': ", said["fails"])
         self.assertEqual(json.loads(self.ask("GET", "/v2/models/add/config")[1])["max_batch_size"], 4)
 
 

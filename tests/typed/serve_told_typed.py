@@ -79,7 +79,7 @@ response_cache { enable: true }
 optimization { priority: PRIORITY_MAX cuda { graphs: true } input_pinned_memory { enable: false } }
 model_warmup [ { name: "w" batch_size: 2 count: 3 inputs { key: "x" value { data_type: TYPE_FP32 dims: [ 4 ] random_data: true } } } ]
 """)
-        self.serve("--model-control-mode", "explicit", "--load-model", "add")
+        self.serve("--model-control-mode", "explicit", "--load-model", "add", "--access-log", "access.log")
         http = tritonclient.http.InferenceServerClient(f"127.0.0.1:{self.port}")
         grpc = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}")
         self.addCleanup(http.close)
@@ -96,6 +96,36 @@ model_warmup [ { name: "w" batch_size: 2 count: 3 inputs { key: "x" value { data
         stats = http.get_inference_statistics("add")["model_stats"][0]["inference_stats"]
         self.assertEqual((stats["cache_hit"]["count"], stats["cache_miss"]["count"]), (2, 1), stats)
         self.assertGreater(stats["cache_miss"]["ns"], 0)
+        grpc.close()
+        http.close()
+        self.stop()
+        lines = [json.loads(row) for row in (self.folder / "access.log").read_text().splitlines()]
+        inferences = [row for row in lines if row["target"].endswith("/infer")]
+        self.assertEqual([("cached" in row, "run_us" in row, "cut" in row) for row in inferences], [(False, True, True)] + 2 * [(True, False, False)])
+
+    def test_files_beside_the_versions_are_followed(self):
+        """Labels that change are those of the next answer: of a server that polls, and of one that is told to load."""
+        config = 'output { name: "y" label_filename: "labels" }\n'
+        labels = self.repository / "add/labels"
+
+        def label():
+            answer = self.infer("add", {**self.rows([[0, 0, 0, 9]]), "outputs": [{"name": "y", "parameters": {"classification": 1}}]})[1]
+            return answer["outputs"][0]["data"][0].split(":")[-1]
+        self.put("add", config=config)
+        labels.write_text("a\nb\nc\nd\n")
+        self.serve("--model-control-mode", "poll", "--repository-poll-secs", 0.1)
+        self.assertEqual(label(), "d")
+        labels.write_text("a\nb\nc\nsomething else\n")
+        self.wait_for(lambda: label() == "something else")
+        self.stop()
+        self.serve("--model-control-mode", "explicit", "--load-model", "add")
+        labels.write_text("a\nb\nc\nanother\n")
+        self.assertEqual(label(), "something else")
+        self.assertEqual(self.ask("POST", "/v2/repository/models/add/load", "{}")[0], 200)
+        self.assertEqual(label(), "another")
+        loads = self.log.read_text().count("loaded add")
+        self.assertEqual(self.ask("POST", "/v2/repository/models/add/load", "{}")[0], 200)
+        self.assertEqual(self.log.read_text().count("loaded add"), loads, "nothing is new")
 
     def test_models_outside_a_folder_of_a_version_are_told(self):
         model = self.put("add", engine=False)

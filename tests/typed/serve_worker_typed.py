@@ -42,6 +42,22 @@ class Worker(Served):
         self.assertEqual((self.metric("peri_worker_deaths_total"), self.metric("peri_worker_lost_requests_total")), (kills, seen.count("told")))
         self.assertIn("PASSED", self.stop())
 
+    def test_requests_that_are_lost_are_counted_and_not_their_runs(self):
+        """Eight of one batch are eight requests."""
+        self.put("add", config="max_batch_size: 8\ndynamic_batching { preferred_batch_size: [ 8 ] max_queue_delay_microseconds: 60000000 }\n")
+        self.serve("--canary-secs", 0)
+        pid, said = self.worker(), []
+        self.halt(pid)
+        asking = [threading.Thread(target=lambda: said.append(self.infer("add", self.rows([[1, 2, 3, 4]]))[0])) for _ in range(8)]
+        for t in asking:
+            t.start()
+        self.wait_for(lambda: self.metric('nv_inference_pending_request_count{model="add",version="1"}') == 0 and self.metric("peri_open_requests") == 8)
+        os.kill(pid, signal.SIGKILL)
+        for t in asking:
+            t.join()
+        self.assertEqual((said, self.metric("peri_worker_lost_requests_total")), ([503] * 8, 8))
+        self.assertIn("with 8 requests under way", self.log.read_text())
+
     def test_a_worker_that_stands_still(self):
         """Not ready, but live; ready again when it moves; replaced when it does not, if that is asked for."""
         self.put("add")

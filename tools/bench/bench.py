@@ -39,6 +39,10 @@ def arguments():
     known = {f.name.split(".")[0] for f in (ROOT / "models").glob("*.onnx")}
     if unknown := [m for m in a.models if m not in known]:
         p.error(f"no model '{unknown[0]}' in models/: it has {', '.join(sorted(known))}")
+    if a.threads < 1:
+        p.error(f"--threads {a.threads}: expected 1 or more")
+    if a.batch and not re.fullmatch(r"[1-9][0-9]*(,[1-9][0-9]*)*", a.batch):
+        p.error(f"--batch {a.batch}: expected numbers from 1, such as 1,8")
     a.precision = f"_{a.openvino_precision}" if a.openvino_precision else ""
     a.suffix = ("_part" if a.models or a.batch else "") + ("_quick" if a.quick else "")
     a.models = [] if a.only == "micro" else a.models or list(QUICK if a.quick else GRAPHS)

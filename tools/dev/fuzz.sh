@@ -6,11 +6,18 @@
 fuzz_seconds=60 fuzz_mode=run fuzz_names=()
 while [[ $# -gt 0 ]]; do
   case $1 in
-    --seconds) fuzz_seconds=$2; shift ;;
+    --seconds)
+      [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "fuzz: --seconds needs a number of seconds"
+      fuzz_seconds=$2
+      shift
+      ;;
     --build-only) fuzz_mode=build ;;
     --minimize) fuzz_mode=minimize ;;
     -*) die "fuzz: unknown argument '$1'" ;;
-    *) fuzz_names+=("$1") ;;
+    *)
+      [[ -f tests/fuzz/$1_fuzz.cpp ]] || die "fuzz: there is no fuzzer '$1' in tests/fuzz"
+      fuzz_names+=("$1")
+      ;;
   esac
   shift
 done

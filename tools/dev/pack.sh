@@ -6,7 +6,8 @@
 
 pack_python=
 if [[ ${1:-} == --python ]]; then
-  pack_python=$(command -v "${2:?--python needs a program}") || die "there is no program '$2'"
+  [[ -n ${2:-} ]] || die "pack: --python needs a program"
+  pack_python=$(command -v "$2") || die "there is no program '$2'"
   shift 2
 fi
 (($# == 0)) || die "pack: unknown argument '$1'"

@@ -116,6 +116,7 @@ setup_cuda() {
   echo "$want" >build/cuda/.stamp
 }
 
+(($# <= 1)) || die "setup: unknown argument '$2'"
 setup_machine
 case ${1:-} in
   build)

@@ -1,6 +1,10 @@
 # Check the rules of the house, the format, and with `clang` also clang-tidy (slow) on changed or named sources.
 # usage: ./dev tidy [clang [FILE...]]
 
+[[ ${1:-clang} == clang ]] || die "tidy: unknown argument '$1'"
+for file in "${@:2}"; do
+  [[ -f $file ]] || die "tidy: there is no file '$file'"
+done
 python3 tools/tidy/tidy.py
 call fmt --check
 if [[ ${1:-} == clang ]]; then

@@ -90,8 +90,18 @@ def main():
     parser.add_argument("--label", default="")
     parser.add_argument("--python", help="that has the package peri (default: .venv, with the package of the build)")
     parser.add_argument("--limit-s", type=float, default=600, help="for one command")
+    parser.add_argument("--list", action="store_true", help="only print the files that have blocks to run")
     options = parser.parse_args()
     files = [f.resolve() for f in options.files] or [*ROOT.glob("README.md"), *sorted((ROOT / "docs").rglob("*.md"))]
+    for file in files:
+        if not file.is_file():
+            parser.error(f"there is no page '{file}'")
+    having = [file for file in files if any(label == options.label for _, label, _ in blocks(file.read_text(encoding="utf-8")))]
+    if options.label and not having:
+        parser.error(f"no block of these pages has the label '{options.label}'")
+    if options.list:
+        print(*having)
+        return 0
     build = options.build.resolve()
     environment = dict(os.environ, PATH=f"{build / 'bin'}:{os.environ['PATH']}")
     if not options.python:

@@ -40,6 +40,7 @@ Status opened() {
   // Its own needs are found by where it lies, which may be another place than where ours lie.
   (void)device::SharedLibrary::open("libgomp.so.1").ok();
   auto library = device::SharedLibrary::open(kFile);
+  if (!library.ok() && library.error().kind == ErrorKind::kMemory) return std::move(library).error();
   if (!library.ok()) return std::move(library).error().advise(kRemedy);
   for (const Row& row : kRows) {
     auto at = library->find(row.name);

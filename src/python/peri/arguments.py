@@ -44,6 +44,20 @@ def word(given: Any, what: str) -> str:
     return text
 
 
+# What stands in the options that are texts, where they are given.
+CHOICES = {
+    "backend": "auto, cpu or cuda", "device": "a device such as cuda:1", "dtype": "f32, f16 or bf16", "io_dtype": "f32, f16 or bf16",
+    "provider": "peri, onednn, cublaslt, cudnn, outside or reference",
+}  # fmt: skip
+
+
+def choice(given: Any, what: str) -> str:
+    """A text of the options, "" for None. An empty one is no wish to leave it out."""
+    if given == "":
+        raise wrong_usage(f"{what} is empty", expected=f"{CHOICES[what]}, or None for the default")
+    return "" if given is None else word(given, what)
+
+
 def texts(given: str | Iterable[str]) -> list[str]:
     words = [given] if isinstance(given, str) else list(given)
     for k, text in enumerate(words):

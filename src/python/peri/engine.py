@@ -84,7 +84,7 @@ class Engine:
 
     def __init__(self, path: Path, *, threads: int = 0, device: str | None = None, check_weights: bool = False, max_iterations: int = 0):
         number, most = arguments.number(threads, "the number of threads", 0, 1024), arguments.number(max_iterations, "max_iterations", 0, 2**63 - 1)
-        self._begin(_native.load(arguments.path(path, "the engine"), number, arguments.word(device or "", "device"), bool(check_weights), most, _log))
+        self._begin(_native.load(arguments.path(path, "the engine"), number, arguments.choice(device, "device"), bool(check_weights), most, _log))
 
     @classmethod
     def _of(cls, native: _native.Engine) -> Engine:
@@ -307,11 +307,8 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
     sizes = ("dims", "min_dims", "max_dims")
     paths = ("output", "lock", "locked", "cache_folder", "dump_folder")
     made = {name: value for name, value in given.items() if value is not None}
-    for name in ("dtype", "io_dtype", "backend", "device", "provider"):
-        if made.get(name) == "":
-            raise UsageError(f"{name} is empty: use None for the default")
     made.update({name: arguments.dtype(made[name]) for name in ("dtype", "io_dtype") if name in made})
-    made.update({name: arguments.word(made[name], name) for name in ("dtype", "io_dtype", "backend", "device", "provider") if isinstance(made.get(name), str)})
+    made.update({name: arguments.choice(made[name], name) for name in arguments.CHOICES if isinstance(made.get(name), str)})
     made.update({name: arguments.sizes(made[name]) for name in sizes if name in made})
     made.update({name: arguments.path(made[name], name) for name in paths if name in made})
     if "fixed" in made:

@@ -2,6 +2,7 @@
 #include "serve/config/model_config.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "base/spelling.hpp"
 #include "serve/config/fields.hpp"
@@ -32,7 +33,9 @@ Status read_reshape(const TextMessage& m, PortConfig* out) {
   return read_fields(m, "reshape", {numbers("shape", &out->reshape.emplace(), -1, kMaxNumber)});
 }
 
-Status read_port(const TextMessage& m, bool input, PortConfig* out) {
+// `notes`: on what is taken and changes nothing.
+Status read_port(const TextMessage& m, bool input, PortConfig* out, std::vector<std::string>* notes) {
+  size_t order = 0;  // of axes of a picture
   std::vector<Key> keys = {text("name", &out->name),
                            word("data_type", &out->data_type),
                            numbers("dims", &out->dims, -1, kMaxNumber),
@@ -40,17 +43,21 @@ Status read_port(const TextMessage& m, bool input, PortConfig* out) {
                            off("is_shape_tensor", "take it out: shapes follow from tensors"),
                            off("is_non_linear_format_io", "take it out: tensors are row-major")};
   if (input) {
-    keys.push_back(choice("format", {"FORMAT_NONE", "FORMAT_NCHW", "FORMAT_NHWC"}, [](size_t) {}));
+    keys.push_back(choice("format", {"FORMAT_NONE", "FORMAT_NCHW", "FORMAT_NHWC"}, [&](size_t k) { order = k; }));
     keys.push_back(flag("allow_ragged_batch", &out->ragged));
     keys.push_back(off("optional", "take it out: every input is given, or is a constant of the model"));
   } else {
     keys.push_back(file("label_filename", &out->labels));
   }
-  return read_fields(m, input ? "input" : "output", keys);
+  PERI_TRY(read_fields(m, input ? "input" : "output", keys));
+  if (order > 0)
+    notes->push_back("the format of input '" + out->name + "' changes nothing: the model's axes are as they are");
+  return Ok{};
 }
 
 Status read_versions(const TextMessage& m, VersionPolicy* out) {
   using Kind = VersionPolicy::Kind;
+  if (m.fields.size() > 1) return invalid("version_policy has several policies").expecting("latest, all or specific");
   return read_fields(m, "version_policy",
                      {one("latest",
                           [=](const TextMessage& v) {
@@ -70,13 +77,17 @@ Status read_versions(const TextMessage& m, VersionPolicy* out) {
 
 Status read_warmup_input(const TextMessage& entry, WarmupConfig::Input* out) {
   bool zero = false;
-  return read_fields(entry, "inputs of model_warmup",
-                     {text("key", &out->port.name), one("value", [&](const TextMessage& v) {
-                        return read_fields(v, "an input of model_warmup",
-                                           {word("data_type", &out->port.data_type),
-                                            numbers("dims", &out->port.dims, 1, kMaxNumber), flag("zero_data", &zero),
-                                            flag("random_data", &out->random), file("input_data_file", &out->file)});
-                      })});
+  PERI_TRY(read_fields(entry, "inputs of model_warmup",
+                       {text("key", &out->port.name), one("value", [&](const TextMessage& v) {
+                          return read_fields(v, "an input of model_warmup",
+                                             {word("data_type", &out->port.data_type),
+                                              numbers("dims", &out->port.dims, 1, kMaxNumber), flag("zero_data", &zero),
+                                              flag("random_data", &out->random), file("input_data_file", &out->file)});
+                        })}));
+  if (zero + out->random + !out->file.empty() != 1)
+    return invalid("the data of '%s' in model_warmup are not told by one of the ways", out->port.name.c_str())
+        .expecting("one of zero_data: true, random_data: true and input_data_file");
+  return Ok{};
 }
 
 Status read_warmup(const TextMessage& m, WarmupConfig* out) {
@@ -99,6 +110,8 @@ Status read_parameter(const TextMessage& m, ModelConfig* out) {
     return invalid("the parameter '%s' is not known", key.c_str())
         .expecting("threads or batch_answers")
         .advise("did you mean '" + near + "'?");
+  if (key == "batch_answers" && value != "identical" && value != "bounded")
+    return invalid("the parameter 'batch_answers' must be identical or bounded").but_found(value);
   if (!obeyed) out->notes.push_back(format("the parameter '%s' changes nothing", key.c_str()));
   if (!out->parameters.emplace(key, value).second) return invalid("the parameter '%s' stands twice", key.c_str());
   return Ok{};
@@ -131,6 +144,17 @@ Status read_ensemble(const TextMessage& m, ModelConfig* out) {
   return Ok{};
 }
 
+// Inputs that clients send and no step takes.
+void note_unused(ModelConfig* c) {
+  std::set<std::string_view> used;
+  for (const EnsembleStep& s : c->steps)
+    for (const auto& [port, tensor] : s.inputs) used.insert(tensor);
+  for (const PortConfig& p : c->outputs) used.insert(p.name);
+  for (const PortConfig& p : c->inputs)
+    if (!c->steps.empty() && !used.contains(p.name))
+      c->notes.push_back("the ensemble's input '" + p.name + "' is used by no step");
+}
+
 Status read_cache(const TextMessage& m, bool* out) { return read_fields(m, "response_cache", {flag("enable", out)}); }
 
 // Recursion is bounded: the parser limits nesting.
@@ -141,7 +165,17 @@ void mark_sent(TextMessage* m) {
   }
 }
 
+Status check_once(const std::vector<PortConfig>& ports, const char* what) {
+  std::set<std::string_view> names;
+  for (const PortConfig& p : ports)
+    if (!p.name.empty() && !names.insert(p.name).second)
+      return invalid("the %s '%s' stands twice", what, p.name.c_str());
+  return Ok{};
+}
+
 Status check(const ModelConfig& c) {
+  PERI_TRY(check_once(c.inputs, "input"));
+  PERI_TRY(check_once(c.outputs, "output"));
   if (c.platform == "ensemble" && c.steps.empty()) return invalid("an ensemble needs ensemble_scheduling");
   const bool shaped = !c.batch_inputs.empty() || !c.batch_outputs.empty();
   if (!c.steps.empty() && (c.batching || c.sequences || shaped || !c.warmups.empty() || !c.groups.empty()))
@@ -157,8 +191,8 @@ Status check(const ModelConfig& c) {
 }
 
 Status read_model(const TextMessage& m, ModelConfig* out) {
-  const auto port = [](std::vector<PortConfig>* to, bool input) {
-    return [=](const TextMessage& v) -> Status { return read_port(v, input, &to->emplace_back()); };
+  const auto port = [out](std::vector<PortConfig>* to, bool input) {
+    return [=](const TextMessage& v) -> Status { return read_port(v, input, &to->emplace_back(), &out->notes); };
   };
   PERI_TRY(read_fields(
       m, "a model's configuration",
@@ -192,6 +226,9 @@ Status read_model(const TextMessage& m, ModelConfig* out) {
        one("response_cache", [=](const TextMessage& v) { return read_cache(v, &out->response_cache); }),
        inner("model_warmup", [=](const TextMessage& v) { return read_warmup(v, &out->warmups.emplace_back()); }),
        inner("parameters", [=](const TextMessage& v) { return read_parameter(v, out); })}));
+  note_unused(out);
+  if (out->batching && out->batching->default_priority_level > 0 && out->batching->priority_levels == 0)
+    out->notes.push_back("default_priority_level changes nothing without priority_levels");
   return check(*out);
 }
 }  // namespace

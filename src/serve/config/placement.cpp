@@ -76,7 +76,7 @@ Status read_instances(const TextMessage& m, ModelConfig* out) {
   return Ok{};
 }
 
-// Hints that request what is done in any case are accepted.
+// Hints that request what is done in any case are accepted, and others told of.
 Status read_optimization(const TextMessage& m, ModelConfig* out) {
   OptimizationConfig& hints = out->optimization.emplace();
   const auto enabled = [](std::optional<bool>* to) {
@@ -91,7 +91,7 @@ Status read_optimization(const TextMessage& m, ModelConfig* out) {
          refuses("graph_spec", "take it out: steps are captured for the sizes that come"), off("output_copy_stream")});
   };
   const auto urgency = [=](size_t k) { out->urgency = static_cast<ModelConfig::Urgency>(k); };
-  return read_fields(
+  PERI_TRY(read_fields(
       m, "optimization",
       {choice("priority", {"PRIORITY_DEFAULT", "PRIORITY_MAX", "PRIORITY_MIN"}, urgency), one("cuda", cuda),
        inner("input_pinned_memory", enabled(&hints.pinned_input)),
@@ -99,7 +99,12 @@ Status read_optimization(const TextMessage& m, ModelConfig* out) {
        off("eager_batching", "take it out: a batch is put together when it can run"),
        refuses("graph", "take it out: 'peri build' optimizes, its flags say how far"),
        refuses("execution_accelerators", "take it out: 'peri build --dtype f16' makes an engine of another precision"),
-       refuses("gather_kernel_buffer_threshold", "take it out")});
+       refuses("gather_kernel_buffer_threshold", "take it out")}));
+  for (const auto& [hint, name] : {std::pair{hints.graphs, "cuda { graphs }"},
+                                   {hints.pinned_input, "input_pinned_memory"},
+                                   {hints.pinned_output, "output_pinned_memory"}})
+    if (hint == false) out->notes.push_back(format("optimization's %s that is false changes nothing", name));
+  return Ok{};
 }
 
 int64_t ModelConfig::instances() const {

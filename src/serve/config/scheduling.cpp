@@ -95,9 +95,12 @@ Status read_control(const TextMessage& m, ControlConfig* out) {
                         two("fp32_false_true", "TYPE_FP32"), two("int32_false_true", "TYPE_INT32"),
                         two("bool_false_true", "TYPE_BOOL"), word("data_type", &out->data_type)}));
   if (out->kind == ControlConfig::Kind::kCorrelation) {
-    if (out->data_type.empty() || !values.empty())
+    constexpr std::string_view kTypes[] = {"TYPE_UINT64", "TYPE_INT64", "TYPE_UINT32", "TYPE_INT32", "TYPE_STRING"};
+    const bool known = std::find(std::begin(kTypes), std::end(kTypes), out->data_type) != std::end(kTypes);
+    if (!known || !values.empty())
       return invalid("CONTROL_SEQUENCE_CORRID takes a data_type, and no values")
-          .expecting("TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 or TYPE_STRING");
+          .expecting("TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 or TYPE_STRING")
+          .but_found(values.empty() ? out->data_type : "");
     return Ok{};
   }
   if (values.size() != 2 || !out->data_type.empty())

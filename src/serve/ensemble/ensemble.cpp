@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/fault.hpp"
+#include "base/hash.hpp"
 #include "serve/ensemble/fit.hpp"
 
 namespace peri::serve {
@@ -40,6 +41,14 @@ class Ensemble final : public Forwarding, public std::enable_shared_from_this<En
       if (const ServedPtr m = find_(s.model, s.version, nullptr)) out += m->model->servable().progress();
     return out;
   }
+  uint64_t passes_to() const override {
+    Hasher out;
+    for (const EnsembleStep& s : steps_) {
+      const ServedPtr m = find_(s.model, s.version, nullptr);
+      out.add_i64(m ? static_cast<int64_t>(m->model->answered_by()) : 0);
+    }
+    return out.digest();
+  }
   std::string trouble() const override {
     for (const EnsembleStep& s : steps_) {
       std::string why;
@@ -60,7 +69,7 @@ class Ensemble final : public Forwarding, public std::enable_shared_from_this<En
   bool enter(const std::shared_ptr<Run>& run, size_t step);
   void leave(size_t step);
   void send_one(const std::shared_ptr<Run>& run, size_t step);
-  Error misfit(const Model& model) const;
+  Error misfit(Error of_client) const;
   void came(const std::shared_ptr<Run>& run, size_t step, const Served& served, Answer answer);
   void ended(const std::shared_ptr<Run>& run, Result<std::vector<Tensor>> outputs);
 
@@ -170,14 +179,14 @@ static void tell(const Manner& manner, const Model& model, Call* call) {
 
 // The error of a request whose tensors do not fit the model of a step: the server's if that model was replaced by one
 // of other ports, else the client's.
-Error Ensemble::misfit(const Model& model) const {
+Error Ensemble::misfit(Error of_client) const {
   if (const auto fits = fit(config_, find_); !fits.ok()) {
     Error e = refused("the ensemble's models no longer fit: %s", fits.error().message.c_str());
     e.expected = fits.error().expected;
     e.found = fits.error().found;
     return e;
   }
-  return invalid("a tensor does not fit the model '%s' of the ensemble", model.name().c_str());
+  return of_client;
 }
 
 void Ensemble::send_one(const std::shared_ptr<Run>& run, size_t k) {
@@ -189,7 +198,8 @@ void Ensemble::send_one(const std::shared_ptr<Run>& run, size_t k) {
     return leave(k);
   }
   const auto call = std::make_shared<Call>();
-  bool over = false, fits = true;
+  bool over = false;
+  std::optional<Error> wrong;
   {
     const std::lock_guard<std::mutex> lock(run->mutex);
     over = run->over;
@@ -198,13 +208,17 @@ void Ensemble::send_one(const std::shared_ptr<Run>& run, size_t k) {
       const Tensor t = name == step.inputs.end() ? Tensor() : run->tensors.at(name->second);
       Shape shape;
       for (const int64_t d : t.dims()) shape.push_back(Dim(d));
-      fits = fits && t.dtype() == p.dtype && may_be(shape, p.shape);
+      if (!wrong && (t.dtype() != p.dtype || !may_be(shape, p.shape)))
+        wrong = invalid("the tensor '%s' does not fit the input '%s' of the ensemble's model '%s'",
+                        name == step.inputs.end() ? "" : name->second.c_str(), p.name.c_str(), step.model.c_str())
+                    .expecting(std::string(dtype_name(p.dtype)) + shape_text(p.shape))
+                    .but_found(tensor_type_text(t));
       call->inputs.push_back(t);
     }
-    if (fits && !over) run->open[k] = {served, call};
+    if (!wrong && !over) run->open[k] = {served, call};
   }
-  if (!fits) ended(run, misfit(*served->model));
-  if (!fits || over) return leave(k);
+  if (wrong) ended(run, misfit(*wrong));
+  if (wrong || over) return leave(k);
   tell(run->manner, *served->model, call.get());
   call->done = [self = shared_from_this(), run, k, model = served.get()](Answer a) {
     self->came(run, k, *model, std::move(a));
@@ -245,7 +259,8 @@ void Ensemble::came(const std::shared_ptr<Run>& run, size_t k, const Served& ser
       for (const plan::Port& p : outputs_)
         if (const auto t = run->tensors.find(p.name); t != run->tensors.end()) outputs.push_back(t->second);
   }
-  if (!fits) return ended(run, misfit(*served.model));
+  if (!fits)
+    return ended(run, misfit(invalid("the ensemble's model '%s' gives other outputs", steps_[k].model.c_str())));
   if (!outputs.empty() && outputs.size() == outputs_.size()) return ended(run, std::move(outputs));
   send(run, std::move(next));
 }

@@ -44,7 +44,12 @@ Json json_of(const inference::InferParameter& p) {
 // {"parameters": {...}}
 Result<Json> json_of(const Parameters& parameters) {
   Json::Object members, root;
-  for (const auto& [key, value] : parameters) members.push_back({key, json_of(value)});
+  for (const auto& [key, value] : parameters) {
+    // Clients without an unsigned parameter send the bits of such a number.
+    const bool bits = key == "sequence_id" && value.parameter_choice_case() == inference::InferParameter::kInt64Param;
+    members.push_back(
+        {key, bits && value.int64_param() < 0 ? Json(static_cast<uint64_t>(value.int64_param())) : json_of(value)});
+  }
   PERI_ASSIGN(Json inner, Json::object(std::move(members)));
   root.push_back({"parameters", std::move(inner)});
   return Json::object(std::move(root));

@@ -350,6 +350,7 @@ HttpReply Api::reply_of(Work& work, Answer a) {
     r->ended_ns = a.ended_ns;
     r->batch_rows = a.batch_rows;
     r->cut = a.cut;
+    r->cached = a.cached;
   }
   work.call.inputs.clear();
   if (a.error) {

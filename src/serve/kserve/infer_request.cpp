@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/plural.hpp"
 #include "serve/kserve/datatype.hpp"
 
 namespace peri::serve {
@@ -20,10 +21,9 @@ std::string dims_text(std::span<const int64_t> dims) {
 }
 
 std::string dims_text(const Shape& shape) {
-  std::string out = "[";
-  for (size_t k = 0; k < shape.size(); ++k)
-    out += (k ? "," : "") + (shape[k].is_const() ? std::to_string(shape[k].value()) : "-1");
-  return out + "]";
+  std::vector<int64_t> dims;
+  for (const Dim& d : shape) dims.push_back(d.is_const() ? d.value() : -1);
+  return dims_text(dims);
 }
 
 Result<std::vector<int64_t>> read_dims(const Json& tensor, const plan::Port& port) {
@@ -112,10 +112,10 @@ static Status read_step(const Json& parameters, const InferLimits& limits, Seque
                        out->id.text.size(), limits.sequence_id_bytes);
     } else if (const auto number = id->as_uint(); number.ok()) {
       out->id.number = *number;
-    } else if (const auto below = id->as_int(); below.ok()) {
-      out->id.number = static_cast<uint64_t>(*below);  // an unsigned 64-bit number, parsed as signed
     } else {
-      return invalid("'sequence_id' is %s, neither a number nor a text", std::string(id->kind_name()).c_str());
+      return invalid("'sequence_id' is of another kind, or out of range")
+          .expecting("a whole number from 0 to 18446744073709551615, or a text")
+          .but_found(number.error().found);
     }
   }
   PERI_ASSIGN(out->start, parameters.get_bool("sequence_start", false));
@@ -330,8 +330,8 @@ Result<Tensor> tensor_of_json(const Json& data, DType dtype, std::vector<int64_t
       ++count;
   }
   if (count != numel)
-    return invalid("'data' holds %lld elements, the shape %s %lld", static_cast<long long>(count),
-                   dims_text(dims).c_str(), static_cast<long long>(numel));
+    return invalid("'data' holds %s, the shape %s %lld", counted(count, "element").c_str(), dims_text(dims).c_str(),
+                   static_cast<long long>(numel));
   PERI_ASSIGN(Tensor out, Tensor::uninitialized(dtype, std::move(dims)));
   open = {{&top, 0}};
   count = 0;

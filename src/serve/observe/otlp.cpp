@@ -88,7 +88,7 @@ void add_request(const RequestRecord& r, JsonWriter& w, int64_t offset) {
     return true;
   };
   if (part("receive", first, r.queued_ns > 0 ? r.queued_ns : r.replied_ns)) s.end();
-  if (part("queue", r.queued_ns, r.began_ns)) s.end();
+  if (part(r.cached ? "cache" : "queue", r.queued_ns, r.began_ns)) s.end();
   if (part("batch", r.began_ns, r.joined_ns)) {
     s.number("peri.batch.rows", r.batch_rows);
     s.text("peri.batch.cut", cut_reason_name(r.cut));

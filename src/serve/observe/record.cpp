@@ -46,7 +46,9 @@ std::string access_line(const RequestRecord& r, int64_t wall) {
   w.field("duration_us", (r.replied_ns - r.handled_ns) / 1000);
   if (!r.model.empty()) w.field("model", r.model).field("version", r.version);
   if (!r.id.empty()) w.field("id", std::string_view(r.id).substr(0, 200));
-  if (r.began_ns > 0) {
+  if (r.cached) {
+    w.field("cached", true);
+  } else if (r.began_ns > 0) {
     w.field("queue_us", (r.began_ns - r.queued_ns) / 1000).field("run_us", (r.ended_ns - r.began_ns) / 1000);
     w.field("batch_rows", r.batch_rows).field("cut", cut_reason_name(r.cut));
   }

@@ -30,6 +30,7 @@ struct RequestRecord {
           sent_ns = 0;
   int64_t batch_rows = 0;
   CutReason cut = CutReason::kAlone;
+  bool cached = false;  // the answer is one that was given before
 };
 
 // One line of JSON.

@@ -18,6 +18,8 @@ class Forwarding : public runtime::Servable {
  public:
   virtual void forward(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink,
                        const Manner& manner) = 0;
+  // Which loads of models requests are passed to now: another number once one of them was replaced.
+  virtual uint64_t passes_to() const = 0;
   void submit(uint64_t ticket, std::vector<Tensor> tensors, std::shared_ptr<runtime::Sink> sink) override {
     forward(ticket, std::move(tensors), std::move(sink), {});
   }

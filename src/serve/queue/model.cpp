@@ -15,6 +15,11 @@ constexpr int64_t kRetryNs = 1'000'000'000;       // hint for requests refused b
 // The model whose worker thread this is: it polls for more work after each run.
 static thread_local const Model* t_working_for = nullptr;
 
+static uint64_t next_serial() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
 Model::Model(std::string name, int64_t version, std::shared_ptr<runtime::Servable> servable, ModelOptions options)
     : name_(std::move(name)),
       version_(version),
@@ -23,7 +28,7 @@ Model::Model(std::string name, int64_t version, std::shared_ptr<runtime::Servabl
       options_(std::move(options)),
       forwards_(dynamic_cast<Forwarding*>(servable_.get())),
       later_(servable_->answers_later()),
-      cache_serial_(options_.cache ? options_.cache->serial() : 0),
+      serial_(next_serial()),
       share_(options_.turns && !options_.share ? options_.turns->join() : options_.share),
       scheduler_(options_.queue) {
   if (options_.sequences) sequences_.emplace(*options_.sequences);

@@ -31,6 +31,7 @@ struct Answer {
   int64_t arrived_ns = 0, began_ns = 0, joined_ns = 0, ended_ns = 0;
   int64_t batch_rows = 0;
   CutReason cut = CutReason::kAlone;
+  bool cached = false;  // given before: nothing ran
 };
 
 struct Call {
@@ -49,6 +50,7 @@ struct Call {
   int64_t rows = 1, arrived_ns = 0, began_ns = 0;
   int64_t limit_ns = 0;             // when its run is to end; 0: never
   int64_t begin_by_ns = 0;          // when it is refused if it has not begun; 0: never
+  uint64_t answered_by = 0;         // Model::answered_by() as it came, where the model has a cache
   std::vector<Tensor> next_states;  // the states for the sequence's next call
 };
 using CallPtr = std::shared_ptr<Call>;
@@ -98,6 +100,8 @@ class Model {
   std::optional<SequenceCounts> sequences() const;  // none: it has no sequences
   // Called once this model replaces `before`: requests that continue a sequence of that one get an error about it.
   void follow(const Model& before);
+  // Who answers: another number for each model, and once what it passes requests to was replaced.
+  uint64_t answered_by() const;
   int64_t pending() const;  // calls that wait
   int64_t open() const;     // and those that run
   // Whether work is in progress and none was completed for this long, and for longer than the runs should take
@@ -154,9 +158,9 @@ class Model {
   const std::string version_text_;
   const std::shared_ptr<runtime::Servable> servable_;
   const ModelOptions options_;
-  Forwarding* const forwards_;  // the servable, if it is one; else null
-  const bool later_;            // submit() of the servable returns at once
-  const uint64_t cache_serial_;
+  Forwarding* const forwards_;                 // the servable, if it is one; else null
+  const bool later_;                           // submit() of the servable returns at once
+  const uint64_t serial_;                      // of this object in the process
   const std::shared_ptr<Turns::Share> share_;  // null: no turns
 
   mutable std::mutex mutex_;  // of all below but the statistics

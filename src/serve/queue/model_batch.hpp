@@ -22,6 +22,7 @@ struct Model::Batch final : runtime::Sink {
   void answer(Result<std::vector<Tensor>> outputs, bool last) override {
     if (last) model->finish(*this, std::move(outputs));
   }
+  size_t clients() const override { return calls.front()->probe ? 0 : calls.size(); }
   void withdrawn() override { model->begin_again(*this); }
   Model* model;
   std::vector<CallPtr> calls;

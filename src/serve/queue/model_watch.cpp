@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "base/hash.hpp"
 #include "base/wall_clock.hpp"
 #include "serve/queue/model_batch.hpp"
 
@@ -104,14 +105,10 @@ void Model::count(const Batch& batch, bool ok, int64_t ended_ns) {
   s.rows += static_cast<uint64_t>(batch.rows);
   s.last_inference_ms = wall_ns() / 1000000;
   for (const CallPtr& c : batch.calls) {
-    s.success.add(ended_ns - c->arrived_ns);
+    s.add_success(ended_ns - c->arrived_ns);
     s.queue.add(c->began_ns - c->arrived_ns);
-    s.request_times.add(ended_ns - c->arrived_ns);
     s.queue_times.add(c->began_ns - c->arrived_ns);
     s.infer_times.add(ended_ns - batch.joined_ns);
-    const auto* bound =
-        std::lower_bound(s.kLatencyBoundsUs.begin(), s.kLatencyBoundsUs.end(), (ended_ns - c->arrived_ns) / 1000);
-    ++s.latency[static_cast<size_t>(bound - s.kLatencyBoundsUs.begin())];
   }
   s.compute_input.add(static_cast<int64_t>(n) * (batch.joined_ns - batch.began_ns), n);
   s.compute_infer.add(static_cast<int64_t>(n) * (ended_ns - batch.joined_ns), n);
@@ -126,17 +123,23 @@ void Model::grow_batches() {
   scheduler_.limit_rows(2 * scheduler_.row_limit());
 }
 
+uint64_t Model::answered_by() const {
+  if (!forwards_) return serial_;
+  return Hasher().add_i64(static_cast<int64_t>(serial_)).add_i64(static_cast<int64_t>(forwards_->passes_to())).digest();
+}
+
 // True: the answer was cached and has been delivered.
 bool Model::answered_before(const CallPtr& call) {
   if (!options_.cache || call->probe) return false;
   const int64_t began = now_ns();
-  auto outputs = options_.cache->find(cache_serial_, call->inputs);
+  call->answered_by = answered_by();
+  auto outputs = options_.cache->find(call->answered_by, call->inputs);
   const int64_t now = now_ns();
   {
     const std::lock_guard<std::mutex> lock(statistics_mutex_);
     (outputs ? statistics_.cache_hits : statistics_.cache_misses).add(now - began);
     if (outputs) {
-      statistics_.success.add(now - call->arrived_ns);
+      statistics_.add_success(now - call->arrived_ns);
       statistics_.last_inference_ms = wall_ns() / 1000000;
     }
   }
@@ -145,14 +148,15 @@ bool Model::answered_before(const CallPtr& call) {
   a.outputs = std::move(*outputs);
   a.arrived_ns = call->arrived_ns;
   a.began_ns = a.ended_ns = now;
-  a.batch_rows = call->rows;
+  a.cached = true;
   answer(call, std::move(a));
   return true;
 }
 
 void Model::keep_answer(const Call& call, std::span<const Tensor> outputs) {
   const int64_t began = now_ns();
-  options_.cache->put(cache_serial_, call.inputs, outputs);
+  // What was answered while a model behind this one was replaced may be of either.
+  if (call.answered_by == answered_by()) options_.cache->put(call.answered_by, call.inputs, outputs);
   const std::lock_guard<std::mutex> lock(statistics_mutex_);
   statistics_.cache_misses.add(now_ns() - began, 0);
 }

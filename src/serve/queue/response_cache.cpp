@@ -44,11 +44,6 @@ Result<std::vector<Tensor>> copies(std::span<const Tensor> tensors) {
 }
 }  // namespace
 
-uint64_t ResponseCache::serial() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return ++serials_;
-}
-
 std::optional<ResponseCache::Place> ResponseCache::place(uint64_t key, uint64_t model, std::span<const Tensor> inputs) {
   const auto [first, last] = by_key_.equal_range(key);
   for (auto it = first; it != last; ++it)

@@ -16,8 +16,7 @@ namespace peri::serve {
 class ResponseCache {
  public:
   explicit ResponseCache(size_t bytes) : most_bytes_(bytes) {}
-  // A unique number for a model: its requests match no responses of others.
-  uint64_t serial();
+  // `model`: a number that its requests share with no other's (Model::answered_by).
   std::optional<std::vector<Tensor>> find(uint64_t model, std::span<const Tensor> inputs);
   // Stores copies, unless they are larger than an eighth of the total size.
   void put(uint64_t model, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
@@ -37,7 +36,6 @@ class ResponseCache {
   std::list<Entry> entries_;  // most recently used first
   std::unordered_multimap<uint64_t, Place> by_key_;
   size_t bytes_ = 0;
-  uint64_t serials_ = 0;
 };
 
 }  // namespace peri::serve

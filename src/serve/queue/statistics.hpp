@@ -1,6 +1,7 @@
 // Counts and sums of times of a model since it was loaded: the source of both statistics and metrics.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -45,8 +46,16 @@ struct ModelStatistics {
   static constexpr std::array<int64_t, 12> kLatencyBoundsUs = {50,   100,   250,   500,    1000,   2500,
                                                                5000, 10000, 50000, 100000, 500000, 1000000};
   std::array<uint64_t, 13> latency{};
-  // The same requests: from arrival to answer, in the queue, in the model's run.
+  // From arrival to answer; of those that ran, in the queue, and in the model's run.
   stats::Histogram request_times, queue_times, infer_times;
+
+  // A request that was answered, by a run or from a cache, so long after its arrival.
+  void add_success(int64_t took_ns) {
+    success.add(took_ns);
+    request_times.add(took_ns);
+    const auto* bound = std::lower_bound(kLatencyBoundsUs.begin(), kLatencyBoundsUs.end(), took_ns / 1000);
+    ++latency[static_cast<size_t>(bound - kLatencyBoundsUs.begin())];
+  }
 };
 
 }  // namespace peri::serve

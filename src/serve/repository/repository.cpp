@@ -255,7 +255,7 @@ Result<ServedPtr> Repository::make(const FoundModel& found, const FoundVersion& 
   }
   PERI_ASSIGN(served->labels, labels_of(found.folder, config, loaded.sections));
   served->memory_bytes = loaded.memory_bytes;
-  served->stamp = version.stamp ^ found.config_stamp * 0x9e3779b97f4a7c15ull;
+  served->stamp = found.stamp(version);
   ModelOptions options = options_of(config, loaded, options_);
   if (config.steps.empty())
     options.turns = options_.turns;
@@ -295,8 +295,7 @@ Status Repository::load_versions(const FoundModel& found, const ModelConfig& con
   for (const FoundVersion& v : found.versions) {
     if (std::find(chosen.begin(), chosen.end(), v.version) == chosen.end()) continue;
     const auto old = before.find(v.version);
-    const uint64_t stamp = v.stamp ^ found.config_stamp * 0x9e3779b97f4a7c15ull;
-    if (old != before.end() && old->second->stamp == stamp) {
+    if (old != before.end() && old->second->stamp == found.stamp(v)) {
       next.versions[v.version] = old->second;
       continue;
     }

@@ -49,7 +49,8 @@ static void add_stamp(const fs::path& path, int depth, Hasher* h) {
   if (fs::is_directory(path, ec)) {
     const auto inside = entries_of(path);
     if (inside.ok() && depth < 4)
-      for (const fs::path& p : *inside) add_stamp(p, depth + 1, h);
+      for (const fs::path& p : *inside)
+        if (!p.filename().string().starts_with(kTuningPrefix)) add_stamp(p, depth + 1, h);
     return;
   }
   h->add_i64(static_cast<int64_t>(fs::file_size(path, ec)));
@@ -91,9 +92,21 @@ Result<uint64_t> content_of(const std::string& path) {
 
 uint64_t FoundModel::stamp() const {
   Hasher h;
-  h.add_i64(static_cast<int64_t>(config_stamp));
+  h.add_i64(static_cast<int64_t>(config_stamp)).add_i64(static_cast<int64_t>(beside_stamp));
   for (const FoundVersion& v : versions) h.add_i64(v.version).add_i64(static_cast<int64_t>(v.stamp));
   return h.digest();
+}
+
+uint64_t FoundModel::stamp(const FoundVersion& version) const {
+  Hasher h;
+  for (const uint64_t one : {version.stamp, config_stamp, beside_stamp}) h.add_i64(static_cast<int64_t>(one));
+  return h.digest();
+}
+
+// Whether a configuration may name what stands beside the versions: others' temporary files, and what --tune writes,
+// are no part of a model.
+static bool may_be_named(const std::string& file) {
+  return file[0] != '.' && file != "configs" && !file.starts_with(kTuningPrefix);
 }
 
 Result<FoundModel> scan_model(const std::string& root, std::string_view name, const std::string& config_name) {
@@ -107,15 +120,20 @@ Result<FoundModel> scan_model(const std::string& root, std::string_view name, co
   std::error_code ec;
   for (const fs::path& p : files) {
     const std::string file = p.filename().string();
-    if (file == "config.pbtxt" || file == "config.yaml") {
+    const bool config = file == "config.pbtxt" || file == "config.yaml";
+    if (config) {
       out.two_configs = !out.config_path.empty();
       out.config_path = p.string();
       out.config_stamp ^= stamp_of(p);
     }
     int64_t version = 0;
     const auto read = std::from_chars(file.data(), file.data() + file.size(), version);
-    if (read.ec != std::errc() || read.ptr != file.data() + file.size() || version < 1 || file[0] == '0') continue;
-    if (fs::is_directory(p, ec)) out.versions.push_back({version, p.string(), stamp_of(p)});
+    const bool numbered =
+        read.ec == std::errc() && read.ptr == file.data() + file.size() && version >= 1 && file[0] != '0';
+    if (numbered && fs::is_directory(p, ec))
+      out.versions.push_back({version, p.string(), stamp_of(p)});
+    else if (!config && may_be_named(file))
+      out.beside_stamp = Hasher(out.beside_stamp).add_i64(static_cast<int64_t>(stamp_of(p))).digest();
   }
   if (!config_name.empty())
     for (const char* form : {".pbtxt", ".yaml"})

@@ -22,8 +22,10 @@ struct FoundModel {
   std::string config_path;             // "": none
   bool two_configs = false;            // both formats are present, which is an error
   uint64_t config_stamp = 0;           // hash of the configuration file
+  uint64_t beside_stamp = 0;           // of other files that it may name: labels, samples, initial states
   std::vector<FoundVersion> versions;  // ascending
   uint64_t stamp() const;
+  uint64_t stamp(const FoundVersion& version) const;  // of what one of them is made of
 };
 
 // Letters, digits, '.', '_', '-', '+'; no leading dot; at most 200 characters.

@@ -129,6 +129,10 @@ Result<TextRequest> parse_generate(std::string_view body, const TextLimits& limi
   bool binary = false;
   PERI_TRY(read_parameters(root, InferLimits(), &binary, &common));
   if (!common.step.id.none()) return stateless();
+  if (const Json* parameters = given(root, "parameters")) {
+    PERI_ASSIGN(const std::string_view prompt, parameters->get_string("prompt_name", ""));
+    if (given(*parameters, "prompt_name")) out.prompt_name = prompt;
+  }
   out.priority = common.priority;
   out.timeout_us = common.timeout_us;
   return out;

@@ -18,7 +18,7 @@ struct TextRequest {
   bool single = false;  // one text, not a list
   bool base64 = false;
   int64_t dimensions = 0;                  // 0: not given
-  std::optional<std::string> prompt_name;  // of embeddings: one of the model's prompts, before each text
+  std::optional<std::string> prompt_name;  // one of the model's prompts, before each text
   int64_t priority = 0, timeout_us = 0;
   std::string id;
 };

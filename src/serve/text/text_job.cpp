@@ -70,7 +70,10 @@ Result<std::vector<Tensor>> TextJob::encode(const TextInput& input, int64_t* tok
 
 Status TextJob::submit(size_t k) {
   int64_t tokens = 0;
-  PERI_ASSIGN(std::vector<Tensor> inputs, encode(inputs_[k], &tokens));
+  auto encoded = encode(inputs_[k], &tokens);
+  if (!encoded.ok())
+    return inputs_.size() == 1 ? encoded.error() : Error(encoded.error()).at_node(format("index %zu", k));
+  std::vector<Tensor> inputs = *std::move(encoded);
   const auto call = std::make_shared<Call>();
   call->inputs = std::move(inputs);
   call->priority = priority_;

@@ -107,11 +107,13 @@ size_t Link::end(const Error& why) {
   stopping_ = true;
   region_->head().to_server.wake_all();
   if (thread_.joinable() && thread_.get_id() != std::this_thread::get_id()) thread_.join();
+  size_t clients = 0;
   for (auto& [ticket, pending] : lost) {
+    clients += pending.run.sink->clients();
     if (pending.run.seen) pending.run.seen({pending.run.key, -1, 0});
     pending.run.sink->answer(why, true);
   }
-  return lost.size();
+  return clients;
 }
 
 size_t Link::take_answers() {

@@ -77,6 +77,7 @@ class Spread final : public runtime::Servable {
       if (last) left();
       sink_->answer(std::move(outputs), last);
     }
+    size_t clients() const override { return sink_->clients(); }
     void withdrawn() override {
       left();
       sink_->withdrawn();
