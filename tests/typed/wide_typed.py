@@ -20,19 +20,37 @@ class Wide(Typed):
         self.ends(0, "run", "a.engine", *[w for name in given for w in ("-i", f"{name}={name}.npy")], "--output-dir", "out")
         return numpy.load(self.folder / "out/y.npy")
 
-    def test_a_list_of_many_sizes_is_refused_as_that(self):
-        """Their sum is not called wrong; equal parts need no list."""
+    def split(self, count, list_of_sizes):
+        """A split into `count` parts of one element, joined the other way round."""
         node, value = helper.make_node, helper.make_tensor_value_info
-        for count, more, said in ((1024, ["n"], ""), (1025, ["n"], "split by a list of many sizes: expected at most 1024, found 1025; leave the sizes out where the parts are equal"), (1025, [], "")):
-            parts = [f"s{k}" for k in range(count)]
-            graph = helper.make_graph([node("Split", ["x", *more], parts, axis=1, **({} if more else {"num_outputs": count})), node("Concat", parts[::-1], ["y"], axis=1)], "g",
-                                      [value("x", TensorProto.FLOAT, ["b", count])], [value("y", TensorProto.FLOAT, ["b", count])], [numpy_helper.from_array(numpy.ones(count, numpy.int64), "n")] if more else [])
-            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), self.folder / "m.onnx")
-            if said:
-                self.assertIn(said, self.ends(1, "build", "m.onnx", "-o", "a.engine"))
-                continue
-            x = numpy.arange(2 * count, dtype=numpy.float32).reshape(2, count)
-            numpy.testing.assert_array_equal(self.answer(x=x), x[:, ::-1])
+        parts, sizes = [f"s{k}" for k in range(count)], numpy_helper.from_array(numpy.ones(count, numpy.int64), "n")
+        made = {"constant": [node("Constant", [], ["n"], value=sizes)], "computed": [node("ConstantOfShape", ["c"], ["n"], value=helper.make_tensor("v", TensorProto.INT64, [1], [1]))]}
+        nodes = [*made.get(list_of_sizes, []), node("Split", ["x", "n"], parts, axis=1), node("Concat", parts[::-1], ["y"], axis=1)]
+        kept = {"initializer": [sizes], "computed": [numpy_helper.from_array(numpy.array([count]), "c")]}
+        graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, ["b", count])], [value("y", TensorProto.FLOAT, ["b", count])], kept.get(list_of_sizes, []))
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), self.folder / "m.onnx")
+
+    def test_a_list_of_many_sizes_splits(self):
+        """More than the elements that shapes are followed by, and than a node could make before."""
+        for count, list_of_sizes in ((1025, "initializer"), (5000, "initializer"), (5000, "constant"), (1024, "computed")):
+            with self.subTest(count=count, list_of_sizes=list_of_sizes):
+                self.split(count, list_of_sizes)
+                x = numpy.arange(2 * count, dtype=numpy.float32).reshape(2, count)
+                numpy.testing.assert_array_equal(self.answer(x=x), x[:, ::-1])
+
+    def test_many_sizes_that_are_computed_are_refused_as_that(self):
+        self.split(1025, "computed")
+        self.assertIn("split by a computed list of many sizes: expected at most 1024, found 1025; give them as a constant, or split in two steps", self.ends(1, "build", "m.onnx", "-o", "a.engine"))
+
+    def test_more_values_than_a_node_can_make_are_refused(self):
+        self.split(16385, "initializer")
+        self.assertIn("a node makes too many values: expected at most 16384, found 16385", self.ends(1, "build", "m.onnx", "-o", "a.engine"))
+
+    def test_a_table_of_many_texts_is_read(self):
+        graph = helper.make_graph([helper.make_node("Gather", ["t", "x"], ["y"])], "g", [helper.make_tensor_value_info("x", TensorProto.INT64, ["n"])],
+                                  [helper.make_tensor_value_info("y", TensorProto.STRING, ["n"])], [helper.make_tensor("t", TensorProto.STRING, [3000], [f"w{k}".encode() for k in range(3000)])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), self.folder / "m.onnx")
+        self.assertEqual([str(s) for s in self.answer(x=numpy.array([2999, 0, 1500]))], ["w2999", "w0", "w1500"])
 
     def test_many_values_that_one_node_reads_are_no_long_work(self):
         """A region with the node was stated for each of its neighbours, and a beginning of a cover copied for each value: minutes, with or without a budget."""

@@ -3,11 +3,9 @@
 #pragma once
 
 #include "ops/reference/elements.hpp"
+#include "ops/shape/followed.hpp"
 
 namespace peri::ops {
-
-// Largest number of elements of a content.
-constexpr int64_t kMaxContent = 1024;
 
 // Whether a relation between two expressions is the same for every assignment of symbols (>= 1; >= 0 for those that
 // depend on the data).
