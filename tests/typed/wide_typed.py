@@ -52,6 +52,20 @@ class Wide(Typed):
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), self.folder / "m.onnx")
         self.assertEqual([str(s) for s in self.answer(x=numpy.array([2999, 0, 1500]))], ["w2999", "w0", "w1500"])
 
+    def test_many_operands_have_kernels(self):
+        """A kernel reads 64; the sums, from left to right, are ONNX Runtime's to the bit."""
+        value = helper.make_tensor_value_info
+        for op, type, count in (("Sum", numpy.float32, 200), ("Mean", numpy.float32, 130), ("Max", numpy.int32, 65), ("Min", numpy.float32, 129), ("Sum", numpy.float32, 64)):
+            with self.subTest(op=op, count=count):
+                kind = helper.np_dtype_to_tensor_dtype(numpy.dtype(type))
+                shapes = [["n", 3] if k else ["n", 1] for k in range(count)]
+                graph = helper.make_graph([helper.make_node(op, [f"x{k}" for k in range(count)], ["y"])], "g", [value(f"x{k}", kind, s) for k, s in enumerate(shapes)], [value("y", kind, ["n", 3])])
+                onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
+                self.ends(0, "build", "m.onnx", "-o", "a.engine", "--no-tune", "--quiet", "--force", "--json", "build.json")
+                self.assertEqual(json.loads((self.folder / "build.json").read_text())["reference_steps"], 0)
+                said = self.ends(0, "verify", "m.onnx", "--onnxruntime", "--no-tune", "--quiet")
+                self.assertTrue(op == "Mean" or "largest error 0 of" in said, said)
+
     def test_many_values_that_one_node_reads_are_no_long_work(self):
         """A region with the node was stated for each of its neighbours, and a beginning of a cover copied for each value: minutes, with or without a budget."""
         count = 2500
