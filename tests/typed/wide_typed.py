@@ -4,6 +4,7 @@ import json
 
 import numpy
 import onnx
+import onnxruntime
 from onnx import TensorProto, helper, numpy_helper, parser
 
 from typed import Typed, main
@@ -106,6 +107,47 @@ class Wide(Typed):
             for size in ("5", "n"):
                 self.save(f"g (float[{size}] x) => (float[m] y) <int64[1] s = {{{first}}}, int64[1] e = {{{end}}}, int64[1] a = {{0}}, int64[1] p = {{{step}}}> {{ y = Slice(x, s, e, a, p) }}")
                 numpy.testing.assert_array_equal(self.answer(x=x), [first], f"{step} {size}")
+
+    def test_places_that_sizes_tell_may_lie_on_either_side_of_0(self):
+        """Crops, tails, relative positions: one engine, with kernels, is right at every size, also where such a place counts from the end."""
+        first = "Sub(size, {})".format
+        places = {"last": (first("one"), None), "before2": (None, first("two")), "before5": (None, first("five")), "tail": (first("five"), None), "inner": ("Identity(two)", first("two")),
+                  "back": ("Neg(floor)", None), "middle": ("Div(less, two)", "Add(middle_s, two)"), "front": (None, "Neg(floor)"), "rest": ("Sub(two, size)", None)}
+        for step in (1, 2, -1, -2):
+            nodes = "".join(f"{name}_s = {start or 'Identity(begin)'} {name}_e = {end or 'Identity(far)'} {name} = Slice(x, {name}_s, {name}_e, axis, step) " for name, (start, end) in places.items())
+            begin, far = (0, 2**63 - 1) if step > 0 else (2**63 - 1, -(2**63))
+            self.save("g (float[b,n] x) => (" + ", ".join(f"float[b,m{k}] {name}" for k, name in enumerate(places)) + f""") <int64[1] one = {{1}}, int64[1] two = {{2}}, int64[1] five = {{5}}, int64[1] axis = {{1}},
+                int64[1] step = {{{step}}}, int64[1] begin = {{{begin}}}, int64[1] far = {{{far}}}> {{ size = Shape<start = 1>(x) floor = Div(size, two) less = Sub(size, five) {nodes} }}""")
+            self.ends(0, "build", "m.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--quiet", "--force", "--json", "build.json")
+            self.assertEqual(json.loads((self.folder / "build.json").read_text())["reference_steps"], 0)
+            session = onnxruntime.InferenceSession(self.folder / "m.onnx")
+            for n in range(1, 12):
+                x = numpy.arange(2 * n, dtype=numpy.float32).reshape(2, n)
+                numpy.save(self.folder / "x.npy", x)
+                self.ends(0, "run", "a.engine", "-i", "x=x.npy", "--output-dir", "out")
+                for name, want in zip(places, session.run(None, {"x": x})):
+                    numpy.testing.assert_array_equal(numpy.load(self.folder / f"out/{name}.npy"), want, f"{name} {step} {n}")
+
+    def test_windows_of_neighbours_are_added_in_kernels(self):
+        self.save("""g (float[b,n] x) => (float[b,m] y) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}> { size = Shape<start = 1>(x) e = Sub(size, two) f = Sub(size, one)
+            u = Slice(x, zero, e, one) v = Slice(x, one, f, one) w = Slice(x, two, size, one) t = Add(u, v) y = Add(t, w) }""")
+        self.ends(0, "build", "m.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--quiet", "--force", "--json", "build.json")
+        self.assertEqual(json.loads((self.folder / "build.json").read_text())["reference_steps"], 0)
+        for n in range(1, 8):
+            x = numpy.arange(2 * n, dtype=numpy.float32).reshape(2, n)
+            numpy.testing.assert_array_equal(self.answer(x=x), x[:, : n - 2] + x[:, 1 : n - 1] + x[:, 2:] if n > 1 else x[:, :0])
+
+    def test_relative_positions_of_a_table_become_another_shape(self):
+        """As Conformers and Transformer-XL have them: from `centre - size` on, then a view."""
+        table = numpy.random.default_rng(3).standard_normal((401, 2), dtype=numpy.float32)
+        node, ints = helper.make_node, lambda name, *v: numpy_helper.from_array(numpy.array(v, numpy.int64), name)
+        nodes = [node("Shape", ["x"], ["size"], start=1), node("Sub", ["c", "size"], ["s0"]), node("Add", ["s0", "one"], ["s"]), node("Add", ["c", "size"], ["e"]), node("Slice", ["table", "s", "e", "zero"], ["p"]),
+                 node("Mul", ["size", "two"], ["t0"]), node("Sub", ["t0", "one"], ["t"]), node("Concat", ["one", "t", "two"], ["l"], axis=0), node("Reshape", ["p", "l"], ["r"]), node("Neg", ["r"], ["y"])]
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["b", "n"])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, "m", 2])],
+                                  [numpy_helper.from_array(table, "table"), ints("zero", 0), ints("one", 1), ints("two", 2), ints("c", 200)])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
+        for n in (1, 5, 150, 200):
+            numpy.testing.assert_array_equal(self.answer(x=numpy.ones((1, n), numpy.float32)), -table[None, 201 - n : 200 + n])
 
     def test_a_range_that_is_too_long_is_told_from_one_without_an_end(self):
         for type, limit, found in (("int64", numpy.int64(2**62), "4611686018427387904"), ("float", numpy.float32(numpy.inf), "infinitely many")):
