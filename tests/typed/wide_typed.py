@@ -128,6 +128,21 @@ class Wide(Typed):
                 for name, want in zip(places, session.run(None, {"x": x})):
                     numpy.testing.assert_array_equal(numpy.load(self.folder / f"out/{name}.npy"), want, f"{name} {step} {n}")
 
+    def test_sizes_that_are_known_beside_one_that_data_decide(self):
+        """Sums of each graph's nodes, then a layer: the inner size of the product is known."""
+        self.save("""g (float[n,6] x, int64[n] batch) => (float[m,3] y) <float[6,3] w = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18}, int64 one = {1}, int64[1] zero = {0}, int64[1] first = {1}, int64[1] six = {6}> {
+            most = ReduceMax<keepdims = 0>(batch) count = Add(most, one) list = Unsqueeze(count, zero) shape = Concat<axis = 0>(list, six) none = ConstantOfShape(shape)
+            at = Unsqueeze(batch, first) all = Shape(x) index = Expand(at, all) sums = ScatterElements<axis = 0, reduction = "add">(none, index, x) y = MatMul(sums, w) }""", 16)
+        self.ends(0, "build", "m.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--quiet", "--force", "--json", "build.json")
+        self.assertEqual(json.loads((self.folder / "build.json").read_text())["slow_steps"], 0)
+        self.assertNotIn("no kernel takes these", self.peri("build", "m.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--force").stdout.decode())
+        w = numpy.arange(1, 19, dtype=numpy.float32).reshape(6, 3)
+        for graphs in ([0, 0, 1, 3], [0], [2, 1, 0]):
+            x = numpy.arange(6 * len(graphs), dtype=numpy.float32).reshape(-1, 6)
+            sums = numpy.zeros((max(graphs) + 1, 6), numpy.float32)
+            numpy.add.at(sums, graphs, x)
+            numpy.testing.assert_allclose(self.answer(x=x, batch=numpy.array(graphs)), sums @ w, rtol=1e-6)
+
     def test_windows_of_neighbours_are_added_in_kernels(self):
         self.save("""g (float[b,n] x) => (float[b,m] y) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}> { size = Shape<start = 1>(x) e = Sub(size, two) f = Sub(size, one)
             u = Slice(x, zero, e, one) v = Slice(x, one, f, one) w = Slice(x, two, size, one) t = Add(u, v) y = Add(t, w) }""")

@@ -89,6 +89,9 @@ std::optional<std::vector<int64_t>> numbers_of(const InferContext& c, size_t por
 // A shape of `rank` new dimensions, for an op whose axes are known only at run time.
 Shape fresh_shape(InferContext& c, size_t rank, std::string_view stem);
 
+// The elements of a list that a concat joins, as far as they are known beside some that are not; empty: it is none.
+std::vector<std::optional<Dim>> joined_elements(const ir::Value& list);
+
 // Shape given by the content of input `port` (a rank-1 integer tensor). Unknown elements become fresh dimensions named
 // from `stem`; error if even the number of elements is unknown.
 Result<Shape> shape_from(InferContext& c, size_t port, std::string_view stem, int64_t most = 33);
