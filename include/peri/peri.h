@@ -198,8 +198,8 @@ typedef struct peri_verify_options {
   double max_error;       /* the largest error allowed, as a share of an output's range; 0: 1e-4 */
   int bisect;             /* 1: also judge every step of the last run on its actual inputs; 2: do nothing else, for
                            * sizes at which the float64 run of the whole would take hours */
-  const char* peer_model; /* compare with ONNX Runtime's outputs of this ONNX file (its Python: $PERI_PYTHON) instead of
-                           * the float64 reference of the engine's source; NULL: the reference */
+  const char* peer_model; /* compare with ONNX Runtime's outputs of this ONNX file, or a folder's (by $PERI_PYTHON),
+                           * instead of the float64 reference of the engine's source; NULL: the reference */
   void (*progress)(void* user, size_t done, size_t total, const char* what); /* as in peri_build_options */
   void* user;
   int nan_equal; /* 1: NaN where NaN is expected is agreement; 0: it proves nothing, and the error is ACCURACY */

@@ -59,12 +59,12 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
       return usage("peri_verify_options.seeds holds %llu twice", static_cast<unsigned long long>(t.seeds[k]));
   if (given.peer_model && !*given.peer_model)
     return usage("the option peer_model is an empty path").advise("give NULL to compare with the float64 reference");
-  if (given.peer_model && hf::is_folder(given.peer_model))
-    return usage("ONNX Runtime runs ONNX files only")
-        .in_file(given.peer_model)
-        .advise("verify a folder against the float64 reference: leave the option peer_model out");
   if (given.peer_model) {
-    t.peer_model = given.peer_model;
+    auto file = hf::onnx_file_of(given.peer_model);
+    if (!file.ok())
+      return std::move(file).error().advise(
+          "verify a folder against the float64 reference: leave the option peer_model out");
+    t.peer_model = *std::move(file);
     t.budget = judge::peer_budget();
   }
   if (!(given.max_error >= 0) || !std::isfinite(given.max_error))

@@ -97,21 +97,29 @@ Result<Survey> read(const Request& request) {
   return f;
 }
 
-// The time of a build without import and passes, from the arithmetic and the bytes of its steps. The rates were
-// accurate to a factor of two for eight models from 2 Mflop to 35 Gflop on a busy machine of two CPUs: the reference
-// for the whole engine twice, for each problem once, and a candidate's own runs.
+// Seconds of one candidate: its runs that are checked, and those that are timed, as many as there is time for but some.
+double trial_seconds(const tune::RegionWork& work, double rate) {
+  constexpr double kBytes = 20e9, kCheckedBytes = 0.8e9, kStart = 0.01;  // a second
+  constexpr double kCheckedRuns = 3, kTimedRuns = 20, kFewRuns = 5, kBudget = 0.06;
+  const double run = std::max(work.flops / rate, work.bytes / kBytes);
+  return kStart + kCheckedRuns * run + std::max(std::min(kTimedRuns * run, kBudget), kFewRuns * run) +
+         work.bytes / kCheckedBytes;
+}
+
+// The time of a build without import and passes, from the arithmetic and the bytes of its steps: the reference for the
+// whole engine twice, for each problem once, a candidate's own runs, and those of the whole engine. The rates were
+// accurate to a factor of two for ten models from 2 Mflop to 300 Gflop on a busy machine of two CPUs.
 // `budget`: of tuning; 0: none.
-double work_seconds(const compile::Compiled& compiled, bool measures, bool verifies, double budget) {
-  constexpr double kStart = 0.3, kReferenceRate = 0.7e9, kMaxReference = 3e7, kMaxWhole = 1e9;
-  constexpr double kCandidate = 0.01, kRuns = 10, kRunRate = 50e9, kRunBytes = 10e9, kCheckedBytes = 0.8e9;
+double work_seconds(const compile::Compiled& compiled, int threads, bool measures, bool verifies, double budget) {
+  constexpr double kStart = 0.3, kReferenceRate = 0.7e9, kMaxReference = 3e7, kMaxWhole = 1e9, kWholeRuns = 15;
+  const double rate = 100e9 * threads;
   std::map<std::string, std::pair<double, double>> problems;  // seconds of the reference, and of one candidate
   double whole = 0, judged = 0, once = 0, candidate = 0;
   for (const lower::StepReport* s : lower::all_reports(compiled.steps)) {
     const double reference = std::min(s->work.flops, kMaxReference) / kReferenceRate;
     whole += s->work.flops;
     judged += reference;
-    problems[s->key] = {reference,
-                        kRuns * (s->work.flops / kRunRate + s->work.bytes / kRunBytes) + s->work.bytes / kCheckedBytes};
+    problems[s->key] = {reference, trial_seconds(s->work, rate)};
   }
   for (const auto& [key, seconds] : problems) {
     once += seconds.first;
@@ -119,8 +127,9 @@ double work_seconds(const compile::Compiled& compiled, bool measures, bool verif
   }
   judged += whole <= kMaxWhole ? whole / kReferenceRate : 0;
   const auto candidates = static_cast<double>(compiled.tuned.candidates);
-  const double tuning = (verifies ? once : 0) + (measures || verifies ? candidates * (kCandidate + candidate) : 0);
-  return kStart + (verifies ? 2 * judged : 0) + (budget > 0 ? std::min(budget, tuning) : tuning);
+  const double tuning = (verifies ? once : 0) + (measures || verifies ? candidates * candidate : 0);
+  return kStart + (verifies ? 2 * judged : 0) + (measures ? kWholeRuns * whole / rate : 0) +
+         (budget > 0 ? std::min(budget, tuning) : tuning);
 }
 
 // Constants that are no weights of the engine, since the steps that read them hold them, are parameters all the same; a
@@ -182,6 +191,7 @@ void take_outputs(const std::vector<plan::Port>& outputs, Survey* f) {
 Status try_lowering(const Request& request, Survey* f) {
   PERI_ASSIGN(compile::Options options, options_of(request));
   const bool measures = options.tune.measure, verifies = options.tune.verify;
+  const int threads = options.tune.threads;
   options.tune.measure = options.tune.verify = false;
   PERI_ASSIGN(const auto compilation, compile::Compilation::start(std::move(options)));
   auto compiled = compilation->lower();
@@ -217,7 +227,7 @@ Status try_lowering(const Request& request, Survey* f) {
   f->slow_steps = std::ssize(of.slow);
   f->reference_steps = f->slow_steps + std::ssize(of.quick);
   f->prepare_seconds = compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds;
-  f->build_seconds = f->prepare_seconds + work_seconds(*compiled, measures, verifies, request.budget);
+  f->build_seconds = f->prepare_seconds + work_seconds(*compiled, threads, measures, verifies, request.budget);
   return Ok{};
 }
 
@@ -304,8 +314,8 @@ std::string survey_json(const Survey& f) {
         .field("candidates", f.candidates);
     w.field("basis",
             "import, passes and cover as just measured; the float64 reference of each distinct problem once and of the "
-            "whole engine twice, and each candidate's runs, by the arithmetic and bytes of the steps; parts of chains "
-            "that are tried by themselves come on top")
+            "whole engine twice, each candidate's runs, and those of the whole engine, by the arithmetic and bytes of "
+            "the steps; parts of chains that are tried by themselves come on top")
         .end_object();
   }
   w.key("notes").begin_array();

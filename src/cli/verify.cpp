@@ -2,7 +2,6 @@
 // names the first wrong step.
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <map>
 
 #include "base/json.hpp"
@@ -15,6 +14,7 @@
 #include "cli/console/page.hpp"
 #include "cli/console/texts.hpp"
 #include "compile/backends.hpp"
+#include "hf/import.hpp"
 
 namespace peri::cli {
 namespace {
@@ -66,11 +66,14 @@ Result<std::string> peer_model(const Arguments& arguments, const std::string& pa
     return usage("--onnxruntime needs the model that the engine was made of")
         .expecting("--model MODEL.onnx")
         .in_file(path);
-  if (std::filesystem::is_directory(model))
-    return usage("ONNX Runtime runs ONNX files only")
+  if (arguments.has("--text") && hf::is_folder(model) && !arguments.has("--model"))
+    return usage("with --onnxruntime the folder's ONNX file is judged, which takes ids in place of texts")
         .in_file(model)
-        .advise("verify a folder against the float64 reference: leave --onnxruntime out");
-  return model;
+        .advise("give --input NAME=FILE, or verify against the float64 reference: leave --onnxruntime out");
+  auto file = hf::onnx_file_of(model);
+  if (!file.ok())
+    return std::move(file).error().advise("verify a folder against the float64 reference: leave --onnxruntime out");
+  return file;
 }
 
 // The terms of the comparison; contradictions are refused before any work.
@@ -138,7 +141,8 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
   PERI_ASSIGN(judge::VerifyTerms terms, terms_of(arguments, path));
   if (build::is_engine(path)) PERI_TRY(check_engine_flags(arguments, kRunFlags));
   Progress progress(arguments.has("--quiet"));
-  PERI_ASSIGN(const build::Request request, build_request(arguments, path, &progress));
+  const bool by_file = !terms.peer_model.empty() && !build::is_engine(path);  // a folder's pooling is not in it
+  PERI_ASSIGN(const build::Request request, build_request(arguments, by_file ? terms.peer_model : path, &progress));
   const bool against_reference = !terms.steps_only && terms.reference_dir.empty() && terms.peer_model.empty();
   // Answers that part from ONNX Runtime's at roundings are followed in the reference.
   auto subject = build::open_subject(request, terms.bisect || terms.reference_dir.empty(), against_reference);
@@ -338,7 +342,9 @@ const Entry verify_entry{{
         {{"--input", "-i", "NAME=FILE", "an input: .npy, .npz, .pb, .png, .jpg, raw:TYPE:AxBxC:FILE, or random:SEED",
           true},
          {"--onnxruntime", "", "",
-          "compare with ONNX Runtime of the Python that PERI_PYTHON names (else the project's, else python3)"},
+          "compare with ONNX Runtime of the Python that PERI_PYTHON names (else the project's, else python3); of a "
+          "folder, its "
+          "ONNX file"},
          {"--bisect", "", "", "check every step of a run on its actual inputs and name the first outside its bound"},
          {"--steps-only", "", "",
           "--bisect without the outputs: no float64 run of the whole model, for sizes at which that would take hours"},

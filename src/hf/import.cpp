@@ -44,6 +44,14 @@ bool is_folder(const std::string& path) {
   return std::filesystem::is_directory(path, unreadable);
 }
 
+Result<std::string> onnx_file_of(const std::string& model) {
+  if (!is_folder(model)) return model;
+  PERI_ASSIGN(Folder folder, read_folder(model));
+  if (folder.onnx.empty())
+    return usage("ONNX Runtime runs ONNX files, and the folder's model is its weights").in_file(model);
+  return std::move(folder.onnx);
+}
+
 Result<ImportedFolder> import_folder(const std::string& path) {
   PERI_ASSIGN(Folder folder, read_folder(path));
   if (!folder.onnx.empty()) return usage("the folder's model is an ONNX file").in_file(folder.onnx);

@@ -32,6 +32,9 @@ struct ImportedFolder {
 // True if `path` is a folder (of whatever contents).
 bool is_folder(const std::string& path);
 
+// The ONNX file that ONNX Runtime runs in a model's place: itself, or that of a folder.
+Result<std::string> onnx_file_of(const std::string& model);
+
 // What to do where a folder without tokenizer.json has the files of an older tokenizer, which are not read.
 std::optional<Error> unread_vocabulary(const Folder& folder);
 // The same as a note, and as what is told to who asks for texts later.

@@ -29,9 +29,10 @@ class Parser : public TextReader {
       PERI_ASSIGN(g.name, string());
     }
     if (!take('{')) return fail("expected '{'");
+    std::unordered_set<std::string> taken;
     while (!take('}')) {
       if (at_ >= text_.size()) return fail("unexpected end of text");
-      PERI_TRY(statement(g, depth));
+      PERI_TRY(statement(g, depth, &taken));
       if (!take(';') && peek() != '}') return fail("expected ';'");
     }
     return g;
@@ -237,7 +238,8 @@ class Parser : public TextReader {
     return Attr(d);
   }
 
-  Status statement(Graph& g, int depth) {
+  // `taken`: the names of the outputs so far.
+  Status statement(Graph& g, int depth, std::unordered_set<std::string>* taken) {
     if (word("input")) {
       PERI_ASSIGN(const std::string n, name());
       if (g.find(n)) return fail("a name is defined twice");
@@ -260,13 +262,12 @@ class Parser : public TextReader {
       PERI_ASSIGN(const std::string n, name());
       Value* v = g.find(n);
       if (!v) return fail("an output has no source");
-      std::unordered_set<std::string> taken(g.output_names.begin(), g.output_names.end());
       std::string interface_name;
       if (word("as")) {
         PERI_ASSIGN(interface_name, string());
-        if (taken.contains(interface_name)) return fail("an output's name is given twice");
+        if (!taken->insert(interface_name).second) return fail("an output's name is given twice");
       } else {
-        interface_name = unique_name(n, &taken);  // one value may be two outputs
+        interface_name = unique_name(n, taken);  // one value may be two outputs
       }
       g.mark_output(v, interface_name);
       return Ok{};

@@ -153,12 +153,13 @@ struct EngineJudge {
     std::vector<std::vector<int64_t>> dims;
     for (const Tensor& t : inputs) dims.push_back(t.dims());
     const bool lacks = !lacks_memory(engine->program(), e->sizes, true).empty();
-    Status ready = lacks ? Status(Error(ErrorKind::kMemory, "")) : separate->prepare(dims);
-    if (!ready.ok() && ready.error().kind == ErrorKind::kMemory) {
+    const auto no_room = [&] {
       verdict.incomplete = "no memory for separate buffers at " + sizes_text(e->sizes);
       verdict.lasting = false;
       return Ok{};
-    }
+    };
+    Status ready = lacks ? Status(Error(ErrorKind::kMemory, "")) : separate->prepare(dims);
+    if (!ready.ok() && ready.error().kind == ErrorKind::kMemory) return no_room();
     PERI_TRY(std::move(ready));
     separate->poison();
     size_t at = 0;
@@ -166,6 +167,7 @@ struct EngineJudge {
     auto apart = separate->run(inputs);
     separate->set_step_hook({});
     if (!apart.ok() && was_stopped(apart.error(), e->sizes)) return Ok{};
+    if (!apart.ok() && apart.error().kind == ErrorKind::kMemory) return no_room();  // a step's own
     if (!apart.ok()) {
       fault_at(step_of(apart.error(), at), "", apart.error().text(), e->sizes);
       return Status(Ok{});
@@ -300,7 +302,8 @@ struct EngineJudge {
       auto inputs = make_inputs(graph, sizes, terms.seed, integers);
       if (!inputs.ok()) {
         e.limit = inputs.error().text();
-        if (inputs.error().kind == ErrorKind::kMemory) verdict.lasting = false;
+        e.no_memory = inputs.error().kind == ErrorKind::kMemory;
+        if (e.no_memory) verdict.lasting = false;
         break;
       }
       size_t at = 0;

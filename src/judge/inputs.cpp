@@ -125,6 +125,7 @@ std::string random_text(Rng& rng) {
 
 Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding& sizes, uint64_t seed, Integers how) {
   std::vector<Tensor> out;
+  const Told all = how == Integers::kIndices ? told_sizes(graph, sizes) : Told();
   for (const ir::Value* v : graph.inputs) {
     PERI_ASSIGN(const std::vector<int64_t> dims, eval(*v->type.shape, sizes));
     PERI_ASSIGN(Tensor t, Tensor::zeros(v->type.dtype, dims));
@@ -144,8 +145,8 @@ Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding
       const bool numbers = are_numbers(held);
       for (std::string& s : t.mutable_strings()) s = numbers ? std::to_string(rng.below(100)) : random_text(rng);
     } else {
-      if (const auto told = how == Integers::kIndices ? told_size(graph, v, sizes) : std::nullopt) {
-        t.set_i64(0, *told);
+      if (const auto told = all.values.find(v->name); told != all.values.end()) {
+        t.set_i64(0, told->second);
         out.push_back(std::move(t));
         continue;
       }

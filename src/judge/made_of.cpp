@@ -72,6 +72,11 @@ Result<std::optional<ir::Graph>> model_made_of(const plan::Program& program, con
     if (compile::set_interface_types(graph, type).ok() && identity_of(graph) == own)
       return std::optional(std::move(graph));
   }
+  for (const plan::Port& p : program.outputs)
+    if (!std::ranges::count(imported->graph.output_names, p.name))
+      return usage("the engine's output '%s' is none of this model's", p.name.c_str())
+          .advise(
+              "give the model that it was made from; where a folder's pooling makes it, verify the ONNX file itself");
   return another("identity " + other);
 }
 

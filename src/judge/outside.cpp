@@ -25,6 +25,12 @@ void scale_change(const OutputVerdict& o, OutputVerdict* held) {
   if (o.of_change && o.difference.linf > 0) held->of_change = *o.of_change * held->difference.linf / o.difference.linf;
 }
 
+// The flag whose bound an answer is beyond.
+const char* flag_of(const OutputVerdict& o, const Budget& b, DType type) {
+  if (!(o.difference.relative <= b.allowed(type))) return "--max-error";
+  return o.difference.cosine >= b.min_cosine ? "--max-change" : "--min-cosine";
+}
+
 // Output k of run n and what the engine keeps on the way to it, against a model.
 Result<Followed> value_by_value(const Subject& s, const ir::Graph& model, const VerifyTerms& terms, const Runs& r,
                                 size_t n, size_t k, runtime::Session& session) {
@@ -113,9 +119,10 @@ Status weigh_moves(const Subject& s, const VerifyTerms& terms, const Runs& r, si
     if (f.ok() && f->off > 0) *why += "; held value by value, " + f->first;
   }
   *why += format(
-      "; the model's own answer moves by %.3g of its range by one rounding of its inputs and weights: --max-error says "
-      "how far it may be off",
-      *moves);
+      "; the model's own answer moves by %.3g of its range by one rounding of its inputs and weights: %s says how far "
+      "it "
+      "may be off",
+      *moves, flag_of(*o, terms.budget, got.dtype()));
   return Ok{};
 }
 

@@ -147,15 +147,16 @@ Result<std::optional<Tensor>> told_input(const plan::Program& program, size_t in
   const auto graph = graph_of(program, [&](std::string_view text) { return one || has_places(text); });
   if (!graph || graph->inputs.size() != program.inputs.size()) return std::optional<Tensor>();
   const ir::Value* const input = graph->inputs[index];
-  if (const auto told = told_size(*graph, input, dims)) {
+  const Told told = told_sizes(*graph, dims);
+  if (const auto value = told.values.find(input->name); value != told.values.end()) {
     PERI_ASSIGN(const std::vector<int64_t> sizes, eval(port.shape, dims));
     PERI_ASSIGN(Tensor t, Tensor::zeros(port.dtype, sizes));
-    t.set_i64(0, *told);
+    t.set_i64(0, value->second);
     return std::optional(std::move(t));
   }
   // One counts all places, as a caller's do without padding, and others some.
-  const auto count = counted_places(input, dims);
-  if (count && places_fit(*graph, input, dims, 0) && places_fit(*graph, input, dims, *count - 1)) {
+  const auto count = counted_places(input, told);
+  if (count && places_fit(*graph, input, told, 0) && places_fit(*graph, input, told, *count - 1)) {
     PERI_ASSIGN(Tensor t, random_input(port, dims, seed, count));
     if (t.numel() > 0) t.set_i64(0, *count - 1);
     return std::optional(std::move(t));

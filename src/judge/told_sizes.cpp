@@ -2,6 +2,7 @@
 #include "judge/told_sizes.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -56,6 +57,8 @@ class Sizes {
   // Names of dimensions that are as large as `v` says.
   void follow(const ir::Value* v) {
     for (const ir::Node* n : v->users) {
+      if (n->op == "max") grow(*n, v);     // By name: a cache is larger
+      if (n->op == "equal") equal(*n, v);  // By name: no cache is larger
       if (!n->out() || !n->out()->type.shape) continue;
       const ops::OpDef* const op = ops::find(n->op);
       if (n->op == "concat") {  // By name: a list of sizes
@@ -85,10 +88,50 @@ class Sizes {
         if (n->op == "matmul") product(*n);  // By name: its sum
       }
     }
-    return value_;
+    return value_ ? value_ : room_ ? room_ : equal_;
+  }
+
+  // What the names are for that value.
+  void bind(int64_t value, DimBinding* sizes) const {
+    for (const std::string& name : names_) sizes->emplace(name, value);
+    if (room_ == value) sizes->insert(grown_.begin(), grown_.end());
   }
 
  private:
+  // The size that a value of one element is.
+  static const Dim* size_in(const ir::Value* v) {
+    return v && v->producer && v->content && v->content->size() == 1 ? &(*v->content)[0] : nullptr;
+  }
+
+  // Where a cache of `had` places gets those that `v` counts more, there is room for the new ones behind them.
+  void grow(const ir::Node& larger, const ir::Value* v) {
+    const Dim* const had = larger.inputs.size() == 2 ? size_in(larger.in(larger.in(0) == v ? 1 : 0)) : nullptr;
+    for (const ir::Node* n : larger.out()->users) {
+      const Dim* const less =
+          n->op == "sub" && n->in(0) == larger.out() ? size_in(n->in(1)) : nullptr;  // By name: how much
+      if (!had || !less || !(*less == *had)) continue;
+      Sizes more(graph_, bound_);
+      more.follow(n->out());
+      for (const std::string& name : more.names_) find_room(*had, name);
+    }
+  }
+  void find_room(const Dim& had, const std::string& more) {
+    for (const ir::Node* n : graph_.nodes) {
+      if (n->op != "tensor_scatter" || !n->in(0)->type.shape || !n->in(1)->type.shape) continue;  // By name: a cache
+      const Dim *cache = at_axis(*n->in(0), n->i("axis", -2)), *now = at_axis(*n->in(1), n->i("axis", -2));
+      if (!cache || !now || !(*cache == had + Dim::symbol(more))) continue;
+      const auto before = had.eval(bound_), size = now->eval(bound_);
+      if (!before.ok() || !size.ok()) continue;
+      grown_.emplace(more, *size);
+      if (!room_) room_ = *before + *size;
+    }
+  }
+  void equal(const ir::Node& n, const ir::Value* v) {
+    const Dim* const other = size_in(n.in(n.in(0) == v ? 1 : 0));
+    const auto size = other ? other->eval(bound_) : Result<int64_t>(int64_t{0});
+    if (other && size.ok() && !equal_) equal_ = *size;
+  }
+
   // `list` says a shape, in which this place is its.
   void follow_list(const ir::Value* list, size_t place) {
     for (const ir::Node* n : list->users) {
@@ -126,32 +169,23 @@ class Sizes {
   const ir::Graph& graph_;
   const DimBinding& bound_;
   std::set<std::string, std::less<>> names_;
-  std::optional<int64_t> value_;
+  DimBinding grown_;  // by how much
+  std::optional<int64_t> value_, room_, equal_;
 };
 }  // namespace
 
-std::optional<int64_t> told_size(const ir::Graph& graph, const ir::Value* input, const DimBinding& sizes) {
-  if (!is_integer(input->type.dtype) || !input->type.shape || elements_of(*input) != 1) return std::nullopt;
-  Sizes told(graph, sizes);
-  told.follow(input);
-  return told.value();
-}
-
-bool tells_places(const ir::Value* input) {
-  if (!is_integer(input->type.dtype)) return false;
-  std::set<const ir::Value*> seen = {input};
-  for (std::vector<const ir::Value*> work = {input}; !work.empty();) {
-    const ir::Value* const v = work.back();
-    work.pop_back();
-    for (const ir::Node* n : v->users) {
-      const ops::OpDef* const op = ops::find(n->op);
-      if (n->op == "tensor_scatter" && n->in(2) == v) return true;  // By name: it writes to a cache
-      if (!op || !(op->elementwise || op->moves)) continue;
-      for (const ir::Value* out : n->outputs)
-        if (is_integer(out->type.dtype) && seen.insert(out).second) work.push_back(out);
-    }
+Told told_sizes(const ir::Graph& graph, const DimBinding& sizes) {
+  Told out{{}, sizes};
+  for (const ir::Value* input : graph.inputs) {
+    if (!is_integer(input->type.dtype) || !input->type.shape || elements_of(*input) != 1) continue;
+    Sizes told(graph, sizes);
+    told.follow(input);
+    const auto value = told.value();
+    if (!value) continue;
+    out.values.emplace(input->name, *value);
+    told.bind(*value, &out.sizes);
   }
-  return false;
+  return out;
 }
 
 namespace {
@@ -175,37 +209,53 @@ bool compares(const ir::Node& n) {
     if (n.op == relation) return true;  // By name: the relations of order
   return false;
 }
-}  // namespace
 
-std::optional<int64_t> counted_places(const ir::Value* input, const DimBinding& sizes) {
-  if (input->type.dtype != DType::kI32 && input->type.dtype != DType::kI64) return std::nullopt;
-  std::optional<int64_t> least;
+// Each node that reads integers computed from the elements of `input`, element by element, and what it reads.
+void for_each_reader(const ir::Value* input, const std::function<void(const ir::Node&, const ir::Value*)>& visit) {
   std::set<const ir::Value*> seen = {input};
   for (std::vector<const ir::Value*> work = {input}; !work.empty();) {
     const ir::Value* const v = work.back();
     work.pop_back();
     for (const ir::Node* n : v->users) {
+      visit(*n, v);
       const ops::OpDef* const op = ops::find(n->op);
-      if (compares(*n)) {
-        const ir::Value* const other = n->in(n->in(0) == v ? 1 : 0);
-        if (const auto count = count_of(other, sizes)) least = std::min(least.value_or(*count), *count);
-      } else if (op && (op->elementwise || op->moves)) {
-        for (const ir::Value* out : n->outputs)
-          if (is_integer(out->type.dtype) && seen.insert(out).second) work.push_back(out);
-      }
+      if (!op || !(op->elementwise || op->moves)) continue;
+      for (const ir::Value* out : n->outputs)
+        if (is_integer(out->type.dtype) && seen.insert(out).second) work.push_back(out);
     }
   }
+}
+}  // namespace
+
+bool tells_places(const ir::Value* input) {
+  bool out = false;
+  if (is_integer(input->type.dtype))
+    for_each_reader(input, [&](const ir::Node& n, const ir::Value* v) {
+      out = out || (n.op == "tensor_scatter" && n.in(2) == v);  // By name: it writes to a cache
+    });
+  return out;
+}
+
+std::optional<int64_t> counted_places(const ir::Value* input, const Told& told) {
+  std::optional<int64_t> least;
+  if (input->type.dtype == DType::kI32 || input->type.dtype == DType::kI64)
+    for_each_reader(input, [&](const ir::Node& n, const ir::Value* v) {
+      const auto count = compares(n) ? count_of(n.in(n.in(0) == v ? 1 : 0), told.sizes) : std::nullopt;
+      if (count) least = std::min(least.value_or(*count), *count);
+    });
   return least && *least > 0 ? least : std::nullopt;
 }
 
-bool places_fit(const ir::Graph& graph, const ir::Value* input, const DimBinding& sizes, int64_t value) {
+bool places_fit(const ir::Graph& graph, const ir::Value* input, const Told& told, int64_t value) {
   if (!tells_places(input)) return true;
-  auto bound = exec::bind_region(graph, sizes, true);
+  auto bound = exec::bind_region(graph, told.sizes, true);
   if (!bound.ok()) return false;
-  for (ir::Value* v : bound->inputs)
-    if (v->name == input->name)
-      if (const auto count = elements_of(*v); count && *count <= kMaxElements)
-        v->content = std::vector<Dim>(static_cast<size_t>(*count), Dim(value));
+  for (ir::Value* v : bound->inputs) {
+    const auto said = told.values.find(v->name);
+    if (v->name != input->name && said == told.values.end()) continue;
+    if (const auto count = elements_of(*v); count && *count <= kMaxElements)
+      v->content = std::vector<Dim>(static_cast<size_t>(*count), Dim(v->name == input->name ? value : said->second));
+  }
   if (!ops::infer_graph(*bound).ok()) return false;
   return std::all_of(bound->nodes.begin(), bound->nodes.end(), [](const ir::Node* n) {
     if (n->op != "tensor_scatter" || !n->in(2)) return true;  // By name: it writes to a cache

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "exec/region/region_payload.hpp"
 #include "ir/bodies.hpp"
 #include "kernels/weights/narrow.hpp"
 #include "ops/entry.hpp"
@@ -18,9 +19,8 @@ namespace peri::lower {
 bool stands_alone(const ir::Node& n) { return n.inputs.size() > kMaxOperands; }
 
 namespace {
-constexpr size_t kMaxEpilogue = 12;         // kernels are asked about each beginning of a chain
-constexpr int64_t kMaxTextElements = 1024;  // of a list in a region's text: its nodes read it there at every run
-constexpr size_t kMaxGroup = 48;            // and about a group anew with each node that joins it
+constexpr size_t kMaxEpilogue = 12;  // kernels are asked about each beginning of a chain
+constexpr size_t kMaxGroup = 48;     // and about a group anew with each node that joins it
 
 bool is_elementwise(const ir::Node& n) {
   const ops::OpDef* op = ops::find(n.op);
@@ -31,7 +31,7 @@ bool small_constant(const ir::Value* v) {
   if (v->producer && ops::states_sizes(*v->producer)) return true;
   if (!v->constant) return false;
   const int64_t elements = v->constant->numel();
-  if (elements <= kMaxInlineElements || elements > kMaxTextElements) return elements <= kMaxInlineElements;
+  if (elements <= kMaxInlineElements || elements > exec::kMaxTextElements) return elements <= kMaxInlineElements;
   // Strings are no weights, nor are sizes: the region's text holds them.
   return v->constant->dtype() == DType::kString || ops::says_sizes(*v);
 }

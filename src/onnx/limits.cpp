@@ -6,7 +6,7 @@
 namespace peri::onnx {
 
 namespace {
-constexpr size_t kMaxNodeValues = 4096, kMaxPorts = 8192, kMaxNames = 1024;
+constexpr size_t kMaxNodeValues = 16384, kMaxPorts = 8192, kMaxNames = 1024;
 
 Status at_most(size_t limit, size_t found, const char* what, const char* remedy) {
   if (found <= limit) return Ok{};

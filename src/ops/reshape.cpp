@@ -6,11 +6,12 @@
 
 namespace peri::ops {
 namespace {
-// Drops dimensions that stand in both lists, so that what remains divides exactly more often.
+// Drops dimensions that stand in both lists, so that what remains divides exactly more often; 0 as a dimension of that
+// size at hand, which stands for any other.
 void cancel(std::vector<Dim>* a, std::vector<Dim>* b) {
   for (size_t k = 0; k < a->size();) {
     auto it = std::find((*b).begin(), (*b).end(), (*a)[k]);
-    if (it == b->end() || (*a)[k].is_const(0)) {
+    if (it == b->end()) {
       ++k;
       continue;
     }
@@ -36,6 +37,7 @@ Result<Shape> target_of(InferContext& c) {
   PERI_ASSIGN(Shape wanted, shape_from(c, 1, "reshaped"));
   const bool zero_copies = c.node.i("allowzero", 0) == 0;
   int rest = -1;
+  const bool zero = std::any_of(wanted.begin(), wanted.end(), [](const Dim& d) { return d.is_const(0); });
   for (size_t k = 0; k < wanted.size(); ++k) {
     if (wanted[k].is_const(0) && zero_copies) {
       if (k >= c.rank(0)) return invalid("reshape copies axis %zu of an input of rank %zu", k, c.rank(0));
@@ -46,6 +48,8 @@ Result<Shape> target_of(InferContext& c) {
     }
   }
   std::vector<Dim> others = wanted, from = c.shape(0);
+  if (rest >= 0 && zero && !zero_copies)
+    return invalid("reshape cannot infer -1 beside a dimension of 0").advise("write the dimension out");
   if (rest >= 0) {
     others.erase(others.begin() + rest);
     PERI_ASSIGN(wanted[static_cast<size_t>(rest)], rest_of(from, others));

@@ -9,6 +9,7 @@
 #include "ops/reference/parallel.hpp"
 #include "ops/reference/resample.hpp"
 #include "ops/shape/broadcast.hpp"
+#include "ops/shape/content.hpp"
 #include "ops/shape/upgrade.hpp"
 
 namespace peri::ops {
@@ -116,11 +117,13 @@ Status infer_sizes(InferContext& c, const std::vector<int64_t>& axes, Shape& y) 
     numbers = numbers && (*sizes)[k].is_const() && in[static_cast<size_t>(axes[k])] > 0;
     wanted.push_back(numbers ? (*sizes)[k].value() : 0);
   }
+  const auto joined = sizes ? std::vector<std::optional<Dim>>() : joined_elements(*c.node.in(3));
   const double kept = numbers && policy != "stretch" ? kept_scale(policy, axes, in, wanted) : 1;
   for (size_t k = 0; k < axes.size(); ++k) {
     Dim& d = y[static_cast<size_t>(axes[k])];
     if (policy == "stretch") {
-      d = sizes ? (*sizes)[k] : c.fresh("resize");
+      const bool known = joined.size() == axes.size() && joined[k];
+      d = sizes ? (*sizes)[k] : known ? *joined[k] : c.fresh("resize");
     } else {
       d = numbers ? Dim(kept_extent(kept, d.value())) : c.fresh("resize");
       if (d.is_const() && d.value() < 0) return invalid("sizes make the output too large");

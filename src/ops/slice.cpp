@@ -7,18 +7,22 @@
 
 namespace peri::ops {
 namespace {
-// v + (v < 0 ? d : 0), if the sign of v is the same for every binding.
-std::optional<Dim> from_start(const Dim& v, const Dim& d) {
+// v + (v < 0 ? d : 0); none: that is too long an expression.
+std::optional<Dim> from_start(const Dim& v, const Dim& d, bool forwards) {
   if (v.is_const() && v.value() < -(int64_t{1} << 40)) return Dim(-1);  // before any element; v + d could overflow
   if (provably_at_least(v, 0)) return v;
   if (provably_at_least(Dim(0) - v, 1)) return v + d;
-  return std::nullopt;
+  // One or two before the end of a single element are the first, which all that is less than 0 stands for as well.
+  if (const Dim before_end = d - v; forwards && (before_end.is_const(1) || before_end.is_const(2))) return v;
+  const Dim either = v + d * is_less(v, Dim(0));
+  return either.is_poison() ? std::nullopt : std::optional(either);
 }
 
 // Length of one sliced axis; none if it cannot be said before the run.
 std::optional<Dim> sliced_length(const Dim& d, const Dim& start, const Dim& end, int64_t step) {
   const bool to_end = end.is_const() && end.value() >= (int64_t{1} << 31) - 1;  // how exporters write "to the end"
-  const std::optional<Dim> s = from_start(start, d), e = to_end ? std::optional<Dim>(d) : from_start(end, d);
+  const std::optional<Dim> s = from_start(start, d, step > 0),
+                           e = to_end ? std::optional<Dim>(d) : from_start(end, d, step > 0);
   if (!s || !e) return std::nullopt;
   const Dim zero(0);
   if (step > 0) {
@@ -116,7 +120,7 @@ Status infer(InferContext& c) {
     Dim& d = out[static_cast<size_t>(w.axes[k])];
     std::optional<Dim> length;
     if (starts && ends) length = sliced_length(d, (*starts)[k], (*ends)[k], w.steps[k]);
-    d = length ? *length : c.fresh("sliced");
+    d = length && !length->is_poison() ? *length : c.fresh("sliced");
   }
   c.set(0, c.dtype(0), std::move(out));
   return starts ? pass_content(c, *starts, w) : Status(Ok{});

@@ -10,11 +10,11 @@ Result<std::vector<Dim>> part_sizes(InferContext& c, const Dim& length) {
   const size_t parts = c.node.outputs.size();
   std::vector<Dim> sizes;
   if (c.has(1)) {
-    if (static_cast<int64_t>(parts) > kMaxContent)  // of a longer list no element is followed
-      return unsupported("split by a list of many sizes")
+    if (static_cast<int64_t>(parts) > kMaxContent && !c.known(1))  // each would be a size of its own
+      return unsupported("split by a computed list of many sizes")
           .expecting(format("at most %lld", static_cast<long long>(kMaxContent)))
           .but_found(std::to_string(parts))
-          .advise("leave the sizes out where the parts are equal, or split in two steps");
+          .advise("give them as a constant, or split in two steps");
     PERI_ASSIGN(sizes, shape_from(c, 1, "split", static_cast<int64_t>(parts) + 1));
     if (sizes.size() != parts)
       return invalid("split needs one size for each output")

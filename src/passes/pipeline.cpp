@@ -47,6 +47,7 @@ std::span<const std::string_view> order() {
       "fuse_hard_swish",
       "open_quantization",  // element by element, bytes are part of a chain
       "tabulate_bytes",     // what a byte alone decides is looked up
+      "part_operands",      // as many as a kernel reads
       "simplify",
       "eliminate_duplicates",
       "set_precision",  // what is computed and stored in which type

@@ -61,16 +61,16 @@ struct Blocks {
 // Largest first, each into the smallest gap between those placed that are alive with it. `todo` falls by size.
 template <class Together>  // bool(block, block)
 Status place_by_size(const Together& together, const std::vector<size_t>& todo, Blocks* blocks, int64_t* arena_bytes) {
-  std::vector<size_t> placed;
+  std::vector<size_t> placed;  // by place, then by size
+  const auto before = [&](size_t a, size_t b) {
+    return std::pair(blocks->offset[a], blocks->bytes[a]) < std::pair(blocks->offset[b], blocks->bytes[b]);
+  };
   for (size_t k : todo) {
     const int64_t align = blocks->alignment[k];
-    std::vector<std::pair<int64_t, int64_t>> taken;
-    for (size_t q : placed)
-      if (together(k, q)) taken.emplace_back(blocks->offset[q], blocks->offset[q] + blocks->bytes[q]);
-    std::sort(taken.begin(), taken.end());
     int64_t best = -1, best_gap = INT64_MAX, at = 0;
-    for (const auto& [begin, end] : taken) {
-      const int64_t start = round_up(at, align);
+    for (size_t q : placed) {
+      if (!together(k, q)) continue;
+      const int64_t begin = blocks->offset[q], end = begin + blocks->bytes[q], start = round_up(at, align);
       if (begin - start >= blocks->bytes[k] && begin - start < best_gap) {
         best = start;
         best_gap = begin - start;
@@ -80,7 +80,7 @@ Status place_by_size(const Together& together, const std::vector<size_t>& todo, 
     blocks->offset[k] = best >= 0 ? best : round_up(at, align);
     PERI_ASSIGN(const int64_t end, checked_add(blocks->offset[k], blocks->bytes[k], "arena"));
     *arena_bytes = std::max(*arena_bytes, end);
-    placed.push_back(k);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), k, before), k);
   }
   return Ok{};
 }

@@ -15,9 +15,10 @@ std::vector<bool> weights_by_role(const ir::Graph& graph) {
   for (const ir::Value* v : graph.inputs) {
     bool weight = !v->users.empty();
     for (const ir::Node* n : v->users)
-      for (size_t port = 0; port < n->inputs.size(); ++port) {
+      for (size_t port = 0; port < n->inputs.size() && weight; ++port) {
+        if (n->inputs[port] != v) continue;
         const ops::Role role = ops::role_of(*n, port);
-        weight = weight && (n->inputs[port] != v || (role != ops::Role::kData && role != ops::Role::kIndex));
+        weight = role != ops::Role::kData && role != ops::Role::kIndex;
       }
     out.push_back(weight);
   }
@@ -28,21 +29,22 @@ ir::Graph canonical(const ir::Graph& graph) {
   ir::Graph g = graph.clone();
   g.name.clear();
   std::vector<std::pair<ir::Value*, std::string>> names;
-  const auto named = [&](const ir::Value* v) {
-    return std::any_of(names.begin(), names.end(), [&](const auto& n) { return n.first == v; });
+  std::unordered_set<const ir::Value*> named;
+  const auto add = [&](ir::Value* v, const char* stem) {
+    names.emplace_back(v, stem + std::to_string(names.size()));
+    named.insert(v);
   };
-  for (ir::Value* v : g.inputs) names.emplace_back(v, "x" + std::to_string(names.size()));
+  for (ir::Value* v : g.inputs) add(v, "x");
   for (ir::Node* n : g.nodes) {
     n->name.clear();
     n->origins.clear();
     n->touched_by.clear();
     for (ir::Value* v : n->inputs)
-      if (v && !v->producer && !named(v)) names.emplace_back(v, "c" + std::to_string(names.size()));
-    for (ir::Value* v : n->outputs)
-      names.emplace_back(v, (ops::states_sizes(*n) ? "c" : "t") + std::to_string(names.size()));
+      if (v && !v->producer && !named.contains(v)) add(v, "c");
+    for (ir::Value* v : n->outputs) add(v, ops::states_sizes(*n) ? "c" : "t");
   }
   for (ir::Value* v : g.outputs)
-    if (!named(v)) names.emplace_back(v, "c" + std::to_string(names.size()));
+    if (!named.contains(v)) add(v, "c");
   for (size_t k = 0; k < names.size(); ++k) g.rename(names[k].first, "#" + std::to_string(k));
   for (const auto& [v, name] : names) g.rename(v, name);
   std::unordered_set<std::string> taken;

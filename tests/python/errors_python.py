@@ -9,7 +9,7 @@ import onnx
 import peri
 from onnx import TensorProto, helper
 
-from shared import DIGITS, IMAGES, QUICK, Foreign, Package
+from shared import DIGITS, IMAGES, QUICK, SOURCE, Foreign, Package
 
 
 class Closing(Package):
@@ -187,8 +187,8 @@ class Errors(Package):
         self.raises(peri.UsageError, lambda: peri.build(DIGITS, dump_folder="", **QUICK), "dump_folder is an empty path")
         for call in (lambda: peri.build(""), lambda: peri.Engine(""), lambda: peri.inspect(""), lambda: engine.verify(against="")):
             self.raises(peri.UsageError, call, "is an empty path")
-        said = "ONNX Runtime runs ONNX files only; verify a folder against the float64 reference: leave against out"
-        self.raises(peri.UsageError, lambda: engine.verify(against=self.folder), said)
+        said = "ONNX Runtime runs ONNX files, and the folder's model is its weights; verify a folder against the float64 reference: leave against out"
+        self.raises(peri.UsageError, lambda: engine.verify(against=SOURCE / "tests/hf/data/tiny_bert"), said)
         self.assertTrue(peri.inspect(os.fsencode(DIGITS)).runs)
 
     def test_element_types_of_numpy(self):

@@ -77,9 +77,9 @@ class Caches(Typed):
             self.as_onnx_runtime(model, "m.engine", 1, 1, 8, [5], total=8, counted=counted)  # fewer valid than there may be
 
     def test_made_up_lengths_are_those_of_a_run(self):
-        """ONNX Runtime refuses others: below as many keys as there are, and of several tokens behind a past all of them."""
-        for past in (True, False):
-            model = self.save("n.onnx", now=True, past=past)
+        """ONNX Runtime refuses others: below as many keys as there are, and of several tokens behind a past all of them; so it does with another number of keys, which may be an input of its own."""
+        for past, now in ((True, True), (False, True), (True, False), (False, False)):
+            model = self.save("n.onnx", now=now, past=past)
             for dims in ("b=2,s=1", "b=3,s=1,p=8", "b=1,s=4,p=8", "b=1,s=4") if past else ("b=1,s=4", "b=2,s=4", "b=3,s=1"):
                 self.ends(0, "verify", model, "--onnxruntime", "--no-tune", "--dims", dims, "--quiet")
 

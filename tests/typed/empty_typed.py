@@ -4,7 +4,7 @@ import json
 
 import numpy
 import onnx
-from onnx import TensorProto, helper, numpy_helper, reference
+from onnx import TensorProto, helper, numpy_helper, parser, reference
 
 from typed import SOURCE, Typed, main
 
@@ -162,6 +162,22 @@ class Empty(Typed):
             self.assertIn(said, r.stderr.decode().strip().split("\n")[-1])
             self.assertEqual(r.stdout.decode().count("empty: no value"), 2)
             self.assertEqual(json.loads((self.folder / "result.json").read_text())["compared"], elements)
+
+    def test_the_rest_of_no_rows_is_that_of_any(self):
+        """Where ONNX Runtime refuses: what -1 stands for beside n is told by the other sizes. Beside a written 0, nothing tells it."""
+        text = """<ir_version: 8, opset_import: ["" : 17]> g (float[n, 4, 3] x) => (float[a, b] y) <int64[2] copied = {0, -1}, int64[1] rest = {-1}> {
+            s = Shape<start = 0, end = 1>(x) t = Concat<axis = 0>(s, rest) r = Reshape%s y = Neg(r) }"""
+        for name, reshape in (("list", "(x, t)"), ("copied", "(x, copied)"), ("zero", "<allowzero = 1>(x, copied)")):
+            onnx.save(parser.parse_model(text % reshape), self.folder / "rest.onnx")
+            if name == "zero":
+                self.assertIn("reshape cannot infer -1 beside a dimension of 0", self.ends(1, "build", "rest.onnx", "-o", "rest.engine", "--force"))
+                continue
+            self.ends(0, "build", "rest.onnx", "-o", "rest.engine", "--no-cache", "--force", "--dims", "n=0")
+            numpy.save(self.folder / "x.npy", numpy.ones((0, 4, 3), numpy.float32))
+            self.ends(0, "run", "rest.engine", "-i", "x=x.npy", "--output-dir", "out", "--force")
+            self.assertEqual(numpy.load(self.folder / "out/y.npy").shape, (0, 12))
+            for model in ("rest.engine", "rest.onnx"):
+                self.ends(0, "verify", model, "--dims", "n=0", "--quiet", *(("--no-tune",) if model.endswith("x") else ()))
 
     def test_a_loop_of_no_iteration_agrees_with_another_shape_of_nothing(self):
         """ONNX Runtime says no size of what the body never gave: [0,0]."""

@@ -84,7 +84,9 @@ class Flags(Typed):
     def test_each_part_of_a_budget_can_fail(self):
         for flag, value, words in (("--max-error", "1e-9", "of its range, allowed 1e-09"), ("--max-change", "1e-9", "of the change between two seeds, allowed 1e-09"),
                                    ("--max-change", "-0", "two seeds, allowed 0;"), ("--min-cosine", "1", "its cosine is 1 - ")):
-            self.assertIn(words, self.ends(3, "verify", "a.engine", flag, value))
+            said = self.ends(3, "verify", "a.engine", flag, value)
+            self.assertIn(words, said)
+            self.assertRegex(said, f"inputs and weights: {flag} says how far it may be off|^(?!.*says how far)")
         for flag, value in (("--max-error", "1e-3"), ("--max-change", "1e-3"), ("--min-cosine", "0.999")):
             self.ends(0, "verify", "a.engine", flag, value)
         self.assertIn("a finite number of 0 or more, found -1", self.wrong("verify", "a.engine", "--max-error", "-1"))

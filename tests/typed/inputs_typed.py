@@ -185,7 +185,7 @@ class Inputs(Typed):
         unit = pixels.transpose(2, 0, 1)[None].astype(numpy.float64) / 255
         for file in ("p.png", "alpha.png"):
             numpy.testing.assert_allclose(self.given(nchw, "-i", f"x={file}"), unit, atol=1e-6)
-        self.assertIn("8x6, nchw, RGB, (v / 255 - 0,0,0) / 1,1,1", self.said)
+            self.assertIn("8x6, nchw, RGB" + " without its alpha" * (file == "alpha.png") + ", (v / 255 - 0,0,0) / 1,1,1", self.said)
         numpy.testing.assert_array_equal(self.given(nhwc, "-i", "x=p.png"), pixels[None])
         mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
         made = self.given(nchw, "-i", "x=p.png", "--mean", "0.485,0.456,0.406", "--std", "0.229,0.224,0.225")
@@ -220,6 +220,9 @@ class Inputs(Typed):
                 with self.subTest(name=name, gamma=gamma):
                     made = self.given("grey.engine" if name.startswith("g") else "rgb.engine", "-i", "x=n.png")
                     numpy.testing.assert_allclose(made, unit, atol=1e-6)
+                    self.assertIn(f"{'grey, (v' if name.startswith('g') else 'RGB without its alpha, (v' if 'a' in name else 'RGB, (v'} / {65535 if '16' in name else 255} - 0", self.said)
+        said = self.ends(2, "run", "grey.engine", "-i", "x=n.png", "--mean", "1,2,3")
+        self.assertIn("'x': --mean has three numbers, and the input one channel: expected one number, found 1,2,3", said)
 
     def test_a_picture_of_inks_is_refused(self):
         made = jpeg(numpy.zeros((6, 8, 3), numpy.uint8), inks=True)

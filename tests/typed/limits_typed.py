@@ -133,6 +133,20 @@ class Limits(Typed):
                     self.assertNotIn("--dims", said)
         self.assertIn("or build for smaller sizes: --dims NAME=N", self.ends(1, "build", same("open.onnx", "n", 1 << 38), "-o", "a.engine", "--no-cache"))
 
+    def test_an_estimate_of_large_work_counts_few_runs_of_each_candidate_and_those_of_the_whole(self):
+        words = ("--no-verify", "--threads", "2", "--json", "-")
+        estimate = lambda name, *more: json.loads(self.peri("inspect", name, *words, *more).stdout)["build_estimate"]
+
+        def layers(count):
+            made = helper.make_graph([helper.make_node("MatMul", [f"v{k}", "w"], [f"v{k + 1}"]) for k in range(count)], "g", [value("v0", TensorProto.FLOAT, ["n", 1024])],
+                                     [value(f"v{count}", TensorProto.FLOAT, None)], [helper.make_tensor("w", TensorProto.FLOAT, [1024, 1024], np.ones(1 << 20, np.float32).tobytes(), raw=True)])
+            onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / f"{count}.onnx")
+            return f"{count}.onnx"
+
+        self.assertGreater(estimate(layers(100), "--dims", "n=1024")["seconds"], estimate(layers(2), "--dims", "n=1024")["seconds"] + 5)
+        large = estimate(layers(1), "--dims", f"n={1 << 17}")  # 275 Gflop
+        self.assertLess(large["seconds"], 40 * large["candidates"])
+
     def test_an_estimate_obeys_the_budget_of_the_tuning(self):
         seconds = lambda *words: json.loads(self.peri("inspect", DIGITS, "--json", "-", *words).stdout)["build_estimate"]["seconds"]
         self.assertLess(seconds("--budget", "0.001"), seconds() - 0.1)

@@ -3,6 +3,9 @@
 import json
 import resource
 
+import onnx
+import onnx.parser
+
 from typed import DIGITS, Typed, main
 
 
@@ -57,6 +60,16 @@ class Memory(Typed):
             engine.truncate(2 << 30)  # with a hole behind what it is known by
         r = self.peri(*words, preexec_fn=little)
         self.assertEqual(r.returncode, 0, r.stderr)
+
+
+    def test_memory_that_is_short_makes_no_engine_wrong(self):
+        """A step on the reference takes more than its buffers, also where they lie apart: no limit of these takes it for a wrong step."""
+        onnx.save(onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 17]> g (float[n,64] x) => (double[n,64] y) { d = Cast<to = 11>(x) e = Erf(d) f = Erf(e) y = Erf(f) }'), self.folder / "m.onnx")
+        for mib in (60, 80, 120, *range(190, 250, 5)):
+            r = self.peri("build", "m.onnx", "-o", "b.engine", "--no-tune", "--no-cache", "--force", "--quiet", "--dims", "n=40000", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (mib * 1000 << 10,) * 2))
+            said = r.stderr.decode().strip().split("\n")[-1]
+            self.assertIn((r.returncode, "memory" in said or "cannot allocate" in said), ((0, False), (0, True), (1, True)), f"{mib}: {said}")
+            self.assertNotIn("does not run at n=40000: cannot allocate 10240000 bytes; give smaller sizes, or the process more memory; build for", said)
 
 
 if __name__ == "__main__":

@@ -105,6 +105,18 @@ class Folders(Typed):
         self.ends(0, "build", "words", "-o", "w.engine", *QUICK)
         self.assertIn("found words/vocab.txt: the tokenizer is not read from this file", self.ends(2, "run", "w.engine", "--text", "a"))
 
+    def test_onnx_runtime_judges_the_file(self):
+        """Without the folder's pooling, which no ONNX Runtime has."""
+        self.folder_of("pooled")
+        self.assertIn("2 runs against ONNX Runtime", self.ends(0, "verify", "pooled", "--onnxruntime", *QUICK))
+        self.assertIn("pooled: with --onnxruntime the folder's ONNX file is judged, which takes ids in place of texts; give --input", self.ends(2, "verify", "pooled", "--onnxruntime", "--text", "a"))
+        self.ends(0, "build", "pooled", "-o", "p.engine", *QUICK)
+        self.assertIn("pooled/model.onnx: the engine's output 'embedding' is none of this model's; ", self.ends(2, "verify", "p.engine", "--onnxruntime", "--model", "pooled"))
+        self.ends(0, "build", "pooled/model.onnx", "-o", "f.engine", *QUICK)
+        self.ends(0, "verify", "f.engine", "--onnxruntime", "--model", "pooled")
+        tiny_text_model(self.folder / "weights")
+        self.assertIn("weights: ONNX Runtime runs ONNX files, and the folder's model is its weights; verify a folder against the float64 reference", self.ends(2, "verify", "weights", "--onnxruntime"))
+
     def test_several_files_are_named(self):
         for at in ("", "onnx/"):
             folder = self.folder_of("several" + at.strip("/"), at=at + "model.onnx")

@@ -22,6 +22,7 @@ constexpr int64_t kMaxPixels = int64_t{1} << 26;
 struct Pixels {
   int64_t height = 0, width = 0;
   std::vector<float> v = {};
+  bool wide = false, alpha = false;  // as read: of 16 bits; an alpha was left out
 };
 
 Error broken(const char* why) {
@@ -41,7 +42,7 @@ Pixels pixels_of(int64_t width, int64_t height, const std::vector<uint8_t>& rgb)
 
 Result<Pixels> decode_png(std::string_view bytes) {
   PERI_ASSIGN(PngRows read, read_png(bytes, check_size));
-  return Pixels{read.height, read.width, std::move(read.rgb)};
+  return Pixels{read.height, read.width, std::move(read.rgb), read.wide, read.alpha};
 }
 
 Result<Pixels> decode_jpeg(std::string_view bytes) {
@@ -223,9 +224,15 @@ Result<Picture> read_picture(const std::string& file, DType type, const std::vec
   const bool bytes = type == DType::kU8;
   if (!bytes && !is_float(type))
     return usage("a picture cannot be an input of %s", std::string(dtype_name(type)).c_str()).in_file(file);
-  if (bytes && terms.normalised) return usage("--mean and --std are for inputs of floats").in_file(file);
   auto axes = axes_of(sizes, terms.layout);
   if (!axes.ok()) return std::move(axes).error().in_file(file);
+  for (const auto& [flag, v] : {std::pair("--mean", &terms.mean), std::pair("--std", &terms.std)})
+    if (sizes[axes->channels] == 1 && ((*v)[0] != (*v)[1] || (*v)[0] != (*v)[2]))
+      return usage("%s has three numbers, and the input one channel", flag)
+          .in_file(file)
+          .expecting("one number")
+          .but_found(list_text(*v));
+  if (bytes && terms.normalised) return usage("--mean and --std are for inputs of floats").in_file(file);
   PERI_ASSIGN(const Pixels read, decode(file));
   const auto size_of = [&](size_t axis, int64_t own) { return sizes[axis] == -1 ? own : sizes[axis]; };
   Picture out;
@@ -249,8 +256,12 @@ Result<Picture> read_picture(const std::string& file, DType type, const std::vec
       else
         out.tensor.set_f64(place, (v / 255 - terms.mean[at]) / terms.std[at]);
     }
-  out.done += std::string(axes->last() ? ", nhwc, " : ", nchw, ") + (grey ? "grey" : "RGB");
-  out.done += bytes ? ", 0 to 255" : ", (v / 255 - " + list_text(terms.mean) + ") / " + list_text(terms.std);
+  out.done += std::string(axes->last() ? ", nhwc, " : ", nchw, ") + (grey ? "grey" : "RGB") +
+              (read.alpha ? " without its alpha" : "");
+  const auto numbers = [&](const std::array<double, 3>& v) { return grey ? format("%g", v[0]) : list_text(v); };
+  const char* const whole = read.wide ? "65535" : "255";
+  out.done += bytes ? std::string(", 0 to 255") + (read.wide ? " of 65535" : "")
+                    : format(", (v / %s - ", whole) + numbers(terms.mean) + ") / " + numbers(terms.std);
   return out;
 }
 

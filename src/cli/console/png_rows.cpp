@@ -17,6 +17,7 @@ struct Reader {
   std::string_view bytes = {};
   size_t at = 0;
   std::string why = {};
+  bool alpha = false;  // the file has one
   png_structp png = nullptr;
   png_infop info = nullptr;
   std::vector<uint8_t> read = {};
@@ -47,6 +48,7 @@ bool read_head(Reader* r) {
   png_set_benign_errors(r->png, 1);
   png_set_read_fn(r->png, r, take);
   png_read_info(r->png, r->info);
+  r->alpha = (png_get_color_type(r->png, r->info) & PNG_COLOR_MASK_ALPHA) != 0;
   png_set_expand_gray_1_2_4_to_8(r->png);
   png_set_palette_to_rgb(r->png);
   png_set_gray_to_rgb(r->png);
@@ -76,9 +78,10 @@ Result<PngRows> read_png(std::string_view bytes, Status (*fits)(int64_t width, i
   png_set_user_limits(r.png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // `fits` says what is too large
   if (!read_head(&r)) return broken(r.why);
   PngRows out{png_get_image_height(r.png, r.info), png_get_image_width(r.png, r.info)};
+  out.alpha = r.alpha;
   PERI_TRY(fits(out.width, out.height));
   const size_t height = static_cast<size_t>(out.height), numbers = 3 * static_cast<size_t>(out.width);
-  const bool wide = png_get_bit_depth(r.png, r.info) == 16;
+  const bool wide = out.wide = png_get_bit_depth(r.png, r.info) == 16;
   const size_t row = png_get_rowbytes(r.png, r.info);
   if (row != numbers * (wide ? 2 : 1)) return internal_error("a row of a PNG file has another size");
   r.read.resize(height * row);

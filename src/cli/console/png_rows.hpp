@@ -11,7 +11,8 @@ namespace peri::cli {
 
 struct PngRows {
   int64_t height = 0, width = 0;
-  std::vector<float> rgb = {};  // three for each pixel, 0 to 255; of 16 bits with their fractions
+  std::vector<float> rgb = {};       // three for each pixel, 0 to 255; of 16 bits with their fractions
+  bool wide = false, alpha = false;  // of 16 bits; an alpha was left out
 };
 
 // Grey, palettes and few bits become RGB, alpha is removed. `fits` judges the size before memory is taken for it.

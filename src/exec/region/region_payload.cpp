@@ -39,7 +39,7 @@ std::string layout_code(const ir::Layout& layout) {
 
 std::string write_payload(std::string_view kernel, int version, std::string_view config, const ir::Graph& region) {
   return "kernel " + std::string(kernel) + "@" + std::to_string(version) + " {" + std::string(config) + "}\n" +
-         ir::print(region, {1024, false});
+         ir::print(region, {kMaxTextElements, false});
 }
 
 Result<RegionPayload> read_payload_head(std::string_view text) {

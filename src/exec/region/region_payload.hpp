@@ -17,6 +17,8 @@ struct RegionPayload {
   std::string config;
   ir::Graph graph;
 };
+// The most elements of a list that a region's text states: strings, and sizes of parts. Its nodes read it there.
+constexpr int64_t kMaxTextElements = 1 << 20;
 std::string write_payload(std::string_view kernel, int version, std::string_view config, const ir::Graph& region);
 Result<RegionPayload> read_payload(std::string_view text);
 // The first line alone: the graph is not parsed.

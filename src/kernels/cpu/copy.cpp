@@ -35,14 +35,13 @@ class CopyInstance final : public Instance {
     Source from;
     size_t output;
   };
-  explicit CopyInstance(std::vector<Part> parts)
-      : Instance(needs_of_tasks(tasks_of(parts))), parts_(std::move(parts)) {}
+  explicit CopyInstance(std::vector<Part> parts) : Instance(needs_of_tasks(tasks_of(parts))), parts_(std::move(parts)) {
+    for (const Part& p : parts_) ends_.push_back((ends_.empty() ? 0 : ends_.back()) + move::task_count(p.plan));
+  }
   void run_task(int, int64_t task, const Args& args) const override {
-    for (const Part& p : parts_) {
-      const int64_t n = move::task_count(p.plan);
-      if (task < n) return move::run_task(p.plan, p.from.data(args), args.out[p.output], task);
-      task -= n;
-    }
+    const size_t at = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), task) - ends_.begin());
+    const Part& p = parts_[at];
+    move::run_task(p.plan, p.from.data(args), args.out[p.output], at == 0 ? task : task - ends_[at - 1]);
   }
 
  private:
@@ -52,6 +51,7 @@ class CopyInstance final : public Instance {
     return out;
   }
   std::vector<Part> parts_;
+  std::vector<int64_t> ends_;  // of each part's tasks
 };
 
 Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view, const InstantiateContext& c) {

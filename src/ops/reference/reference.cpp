@@ -13,6 +13,7 @@
 #include "ops/reference/elements.hpp"
 #include "ops/reference/size_chain.hpp"
 #include "ops/shape/broadcast.hpp"
+#include "ops/shape/followed.hpp"
 
 namespace peri::ops {
 
@@ -204,7 +205,7 @@ Status concrete_types(const ir::Node& node, const Environment& env, const DimBin
     }
     const RefTensor& t = env.at(v);
     ir::Value* in = scratch->add_input(v->name, ir::Type(t.dtype, Shape(t.dims.begin(), t.dims.end())));
-    if (!t.floating() && t.dtype != DType::kString && t.dims.size() <= 1 && std::ssize(t.i) <= kMaxContent)
+    if (!t.floating() && t.dtype != DType::kString && t.dims.size() <= 1 && std::ssize(t.i) <= most_followed(node))
       in->content = std::vector<Dim>(t.i.begin(), t.i.end());
     ins.push_back(in);
   }

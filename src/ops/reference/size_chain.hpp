@@ -7,9 +7,6 @@
 
 namespace peri::ops {
 
-// Elements of a list or scalar whose values may be sizes.
-constexpr int64_t kMaxContent = 1024;
-
 // The float32 lists and scalars from which an integer of the same is cast. Each is rounded where it is computed, as
 // float32 arithmetic does, also in an exact run: 10 * 0.7 is 7 in float32, and its floor 6 in float64.
 std::unordered_set<const ir::Value*> size_chain(const ir::Graph& graph);

@@ -85,6 +85,23 @@ Shape fresh_shape(InferContext& c, size_t rank, std::string_view stem) {
   return out;
 }
 
+std::vector<std::optional<Dim>> joined_elements(const ir::Value& list) {
+  std::vector<std::optional<Dim>> out;
+  if (!list.producer || list.producer->op != "concat") return out;  // By name: what joins sizes
+  for (const ir::Value* part : list.producer->inputs) {
+    const auto dims = part ? countable(part->type) : std::nullopt;
+    if (!dims || dims->size() != 1) return {};
+    const auto& constant = part->constant;
+    for (size_t k = 0; k < static_cast<size_t>(dims->front()); ++k) {
+      std::optional<Dim> known;
+      if (constant) known = Dim(constant->i64(static_cast<int64_t>(k)));
+      if (!constant && part->content && k < part->content->size()) known = (*part->content)[k];
+      out.push_back(known && !known->is_const(-1) ? known : std::nullopt);  // what -1 stands for follows from all
+    }
+  }
+  return out;
+}
+
 Result<Shape> shape_from(InferContext& c, size_t port, std::string_view stem, int64_t most) {
   if (const std::vector<Dim>* known = c.known(port)) return Shape(*known);
   if (c.rank(port) != 1)
@@ -92,8 +109,12 @@ Result<Shape> shape_from(InferContext& c, size_t port, std::string_view stem, in
   const Dim& count = c.shape(port)[0];
   if (!count.is_const())
     return unsupported("the rank of an output depends on data").advise("export the model with a fixed rank");
+  const auto joined = joined_elements(*c.node.in(port));
   Shape out;
-  for (int64_t k = 0; k < count.value() && k < most; ++k) out.push_back(c.fresh(stem));
+  for (int64_t k = 0; k < count.value() && k < most; ++k) {
+    const bool known = std::ssize(joined) == count.value() && joined[static_cast<size_t>(k)];
+    out.push_back(known ? *joined[static_cast<size_t>(k)] : c.fresh(stem));
+  }
   return out;
 }
 

@@ -3,11 +3,9 @@
 #pragma once
 
 #include "ops/reference/elements.hpp"
+#include "ops/shape/followed.hpp"
 
 namespace peri::ops {
-
-// Largest number of elements of a content.
-constexpr int64_t kMaxContent = 1024;
 
 // Whether a relation between two expressions is the same for every assignment of symbols (>= 1; >= 0 for those that
 // depend on the data).
@@ -90,6 +88,9 @@ bool one_element(const InferContext& c, size_t port);
 std::optional<std::vector<int64_t>> numbers_of(const InferContext& c, size_t port);
 // A shape of `rank` new dimensions, for an op whose axes are known only at run time.
 Shape fresh_shape(InferContext& c, size_t rank, std::string_view stem);
+
+// The elements of a list that a concat joins, as far as they are known beside some that are not; empty: it is none.
+std::vector<std::optional<Dim>> joined_elements(const ir::Value& list);
 
 // Shape given by the content of input `port` (a rank-1 integer tensor). Unknown elements become fresh dimensions named
 // from `stem`; error if even the number of elements is unknown.

@@ -189,7 +189,7 @@ const std::vector<Dim>* InferContext::elements(size_t i) const {
   const ir::Value* v = node.in(i);
   if (!v) return nullptr;
   if (!v->content && v->constant && contains(kInts | kBools, v->constant->dtype()) &&
-      v->constant->numel() <= kMaxContent) {
+      v->constant->numel() <= most_followed(node)) {
     std::vector<Dim> elements;
     for (int64_t k = 0; k < v->constant->numel(); ++k) elements.emplace_back(v->constant->i64(k));
     const_cast<ir::Value*>(v)->content = std::move(elements);  // a cache of what the constant says
