@@ -116,9 +116,19 @@ Status reference(RefCall& call) {
   return fill_radii(call);
 }
 
+// Where the data decide when it ends, more trips than these are a limit, as INT64_MAX is, and say nothing of its work.
+constexpr int64_t kMaxCountedTrips = 1024;
+
+std::optional<int64_t> counted_trips(const ir::Node& node) {
+  const std::optional<int64_t> trips = node.in(0) ? known_element(*node.in(0)) : std::nullopt;
+  if (!trips || *trips <= kMaxCountedTrips) return trips;
+  const std::optional<int64_t> stays = known_element(*ir::bodies_of(node)[0].second->outputs[0]);
+  return stays && *stays != 0 ? trips : std::nullopt;
+}
+
 // Without a known trip count it costs more than anyone pays before the model runs.
 Cost cost(const ir::Node& node) {
-  const std::optional<int64_t> trips = node.in(0) ? known_element(*node.in(0)) : std::nullopt;
+  const std::optional<int64_t> trips = counted_trips(node);
   const Cost c = cost_of_body(*ir::bodies_of(node)[0].second);
   const double times = trips ? static_cast<double>(std::max<int64_t>(*trips, 0)) : HUGE_VAL;
   return {(c.flops + 1) * times, c.bytes_read * times, c.bytes_written * times};

@@ -333,6 +333,20 @@ class Limits(Typed):
             self.assertIn("it runs at its tuned size" if more == ("--no-verify",) else "right at", said)
             self.assertIn("does not run at n=40: ", self.ends(1, *words, "--dims", "n=40"))
 
+    def test_trips_without_a_limit_are_no_work(self):
+        """A while loop is exported with 2^63-1 trips; its condition ends it, and a build and verify run it."""
+        scalar, row = value("i", TensorProto.INT64, []), ["n", 4]
+        nodes = [helper.make_node("MatMul", ["s", "w"], ["u"]), helper.make_node("Less", ["i", "last"], ["more"])]
+        for more, build, verify in (("more", "right at", 0), ("c", "the engine was not run", 1)):
+            body = helper.make_graph([*nodes, helper.make_node("Identity", [more], ["d"]), helper.make_node("Tanh", ["u"], ["t"])], "body",
+                                     [scalar, value("c", TensorProto.BOOL, []), value("s", TensorProto.FLOAT, row)], [value("d", TensorProto.BOOL, []), value("t", TensorProto.FLOAT, row)])
+            held = [helper.make_tensor("trips", TensorProto.INT64, [], [2**63 - 1]), helper.make_tensor("on", TensorProto.BOOL, [], [True]),
+                    helper.make_tensor("last", TensorProto.INT64, [], [3]), helper.make_tensor("w", TensorProto.FLOAT, [4, 4], [0.1] * 16)]
+            graph = helper.make_graph([helper.make_node("Loop", ["trips", "on", "x"], ["y"], body=body)], "g", [value("x", TensorProto.FLOAT, row)], [value("y", TensorProto.FLOAT, row)], held)
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
+            self.assertIn(build, self.ends(0, "build", "m.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--quiet"))
+            self.assertIn("against float64" if verify == 0 else "would take hours", self.ends(verify, "verify", "a.engine", "--quiet"))
+
     def test_smallest_and_largest_shapes_are_limits_of_the_engine(self):
         few = ("--no-tune", "--no-cache", "--no-verify", "--quiet")
         self.ends(0, "build", DIGITS, "-o", "a.engine", "--minShapes=image:2x1x8x8", "--optShapes=image:4x1x8x8", "--maxShapes=image:8x1x8x8", "--lock", "a.lock", *few)
