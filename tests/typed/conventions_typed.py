@@ -35,7 +35,9 @@ OTHERS = {"build": TRTEXEC, "bench": TRTEXEC + """
 -exec_graph_path -dump_config -load_config -progress
 --warmup -w --min-runs --max-runs -M --runs -r --setup -s --reference --reference-name --prepare -p --conclude -C --cleanup -c --parameter-scan -P
 --parameter-step-size -D --parameter-list -L --shell -S -N --ignore-failure --style --sort --time-unit -u --export-asciidoc --export-csv --export-json
---export-markdown --export-orgmode --show-output --output --input --command-name -n""", "verify": """
+--export-markdown --export-orgmode --show-output --output --input --command-name -n
+-o -y -F -Z -z -A -e -P -f -imean -iscale -mlc --minTiming --previewFeature --latency-report-file --request-parameter --input-tensor-format
+--periodic-concurrency-range --num-threads""", "serve": "--repoagent-directory --model-load-retry-count", "verify": """
 --model-type --input-shapes --ignore-fail-code --verbosity --silent --log-format --log-file --trt --trt-legacy --tf --onnxrt --pluginref --gen-script
 --onnx-outputs --onnx-exclude-outputs --shape-inference --no-onnxruntime-shape-inference --external-data-dir --ignore-external-data --fp-to-fp16
 --save-onnx --save-external-data --external-data-size-threshold --no-save-all-tensors-to-one-file --providers --execution-providers --trt-min-shapes
@@ -50,7 +52,7 @@ OTHERS = {"build": TRTEXEC, "bench": TRTEXEC + """
 --save-inputs --save-input-data --warm-up --use-subprocess --save-outputs --save-results --load-outputs --load-results --no-shape-check --rtol --atol
 --validate --fail-fast --top-k --check-error-stat --infinities-compare-equal --error-quantile --save-heatmaps --show-heatmaps
 --save-error-metrics-plot --show-error-metrics-plot --compare --compare-func --compare-func-script --postprocess --postprocess-func""",
-          "inspect": "--show --show-values --display-as --combine-tensor-info --list-unsupported --log-file --silent"}
+          "inspect": "--show --show-values --display-as --display-as-trt --mode --combine-tensor-info --list-unsupported --log-file --silent"}
 
 
 class Conventions(Typed):
@@ -84,7 +86,8 @@ class Conventions(Typed):
                               (("build", "m", "--builderOptimizationLevel", "5"), "--budget SECONDS"), (("build", "m", "--int8"), "no calibration"),
                               (("bench", "m", "--useCudaGraph"), "leave it out"), (("bench", "m", "--dumpProfile"), "--layers"),
                               (("bench", "m", "-nstreams", "1"), "one after another"), (("bench", "m", "--runs", "3"), "--iterations N"),
-                              (("run", "m", "--seed", "3"), "random:SEED"), (("verify", "m", "--save-outputs=x"), "peri run MODEL --output-dir"),
+                              (("bench", "m", "-e", "cpu"), "--backend cpu"), (("bench", "m", "-f", "batch:2"), "--dims NAME=N"), (("bench", "m", "-M"), "memory is planned"),
+                              (("bench", "m", "-P"), "steps of a run follow each other"), (("run", "m", "--seed", "3"), "random:SEED"), (("verify", "m", "--save-outputs=x"), "peri run MODEL --output-dir"),
                               (("bench", "m", "--num_iterations", "3"), "; --iterations N"), (("verify", "m", "--input-shapes", "x:[1]"), "--shapes NAME:AxBxC"), (("run", "m", "--loadInputs=x:y"), "--input NAME=raw:")):
             with self.subTest(words=words):
                 said = self.ends(2, *words)

@@ -115,7 +115,7 @@ constexpr Elsewhere kOfPerfAnalyzer[] = {
     {"--streaming", "leave it out: each request has one answer; -i grpc keeps its connections open"},
     {"--measurement-mode", "leave it out: windows are of a time, -p MS; --request-count N measures N requests"},
     {"--measurement-request-count", "give --request-count N"},
-    {"-f", "give --json FILE"},
+    {"-f", "give --json FILE for a report, --dims NAME=N for a free dimension"},
     {"--verbose-csv", "give --json FILE"},
     {"--profile-export-file", "give --json FILE"},
     {"--collect-metrics", "peri top URL shows the server's metrics"},
