@@ -4,22 +4,15 @@
 #include "kernels/cuda/code/bytes_tiles.hpp"
 #include "kernels/cuda/code/conv_tiles.hpp"
 #include "kernels/cuda/code/dims.hpp"
+#include "kernels/cuda/code/tiles_entry.hpp"
 
 namespace peri::kernels {
-extern const Entry cuda_gemm_bytes_mma_entry;
-
 namespace {
 using cuda::ByteTiles;
 using cuda::Signature;
-constexpr size_t kMaxConfigs = 4;  // for each number of rows below
-constexpr int64_t kHalf = 8;       // bytes that are read at once, or twice as many
+constexpr int64_t kHalf = 8;  // bytes that are read at once, or twice as many
 
-struct Read {
-  cuda::TiledProduct product;
-  Signature signature;
-};
-
-Result<Read> read(const Problem& p) {
+Result<cuda::ReadTiles> read(const Problem& p) {
   PERI_ASSIGN(const cuda::Bytes b, cuda::read_bytes(p.anchor()));
   if (b.conv) return refused("not a matrix product");
   PERI_ASSIGN(const cuda::MatmulDims d, cuda::matmul_dims_of(dims_of(*b.a), dims_of(*b.b)));
@@ -27,7 +20,7 @@ Result<Read> read(const Problem& p) {
   if (d.batches != 1 || d.w.size() != 2) return refused("weights in batches");
   if (d.k % kHalf != 0) return refused("takes depths of multiples of %d", static_cast<int>(kHalf));
   if (b.scaled && d.k > cuda::kMaxByteProducts) return refused("sums of more products");
-  Read r;
+  cuda::ReadTiles r;
   cuda::TiledProduct& out = r.product;
   Signature& s = r.signature;
   out.m = d.m;
@@ -54,32 +47,18 @@ Result<Read> read(const Problem& p) {
   return r;
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
-  PERI_TRY(cuda::check_gpu(target));
-  PERI_TRY(cuda::check_row_major(*p.graph));
-  PERI_ASSIGN(const Read r, read(p));
-  return cuda::tile_offers(cuda::plain_offer(p)[0], r.product, cuda::limits_of(target), kMaxConfigs);
-}
-
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
-                                              const InstantiateContext& context) {
-  PERI_ASSIGN(const int64_t tk, setting(cuda_gemm_bytes_mma_entry.kernel, config, "tk"));
-  PERI_ASSIGN(const int64_t stages, setting(cuda_gemm_bytes_mma_entry.kernel, config, "stages"));
-  PERI_ASSIGN(Read r, read(p));
-  return cuda::tile_instance(r.product, config, tk, stages, cuda::most_elements(p), cuda::limits_of(*context.target),
-                             &r.signature);
-}
 }  // namespace
 
+extern const Entry cuda_gemm_bytes_mma_entry;
 const Entry cuda_gemm_bytes_mma_entry{{
     .name = "cuda_gemm_bytes_mma",
     .version = 1,
     .provider = "peri",
     .executor = "cuda",
     .takes = "products of bytes by weights on a GPU's tensor cores with their epilogue, exact",
-    .offer = offer,
-    .instantiate = instantiate,
-    .needs = needs_from<instantiate>,
+    .offer = cuda::tiled_offer<read>,
+    .instantiate = cuda::tiled_instance<read>,
+    .needs = needs_from<cuda::tiled_instance<read>>,
     .samples =
         {"graph { input x: u8[2,17,48]; const w: i8[48,40] = seeded(40, 1); input z: u8[]; y = matmul_integer(x, w, "
          "z); output y }",

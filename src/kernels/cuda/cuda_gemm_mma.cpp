@@ -5,16 +5,13 @@
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/matrices.hpp"
-#include "kernels/cuda/code/tiles.hpp"
+#include "kernels/cuda/code/tiles_entry.hpp"
 #include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
-extern const Entry cuda_gemm_mma_entry;
-
 namespace {
 using cuda::Signature;
 using cuda::TiledProduct;
-constexpr size_t kMaxConfigs = 4;  // for each number of rows below
 
 // A matrix of a batch: elements [row, column], neighbours along columns unless it is stored the other way round.
 struct Operand {
@@ -167,32 +164,18 @@ Result<Read> read(const Problem& p) {
   return r;
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
-  PERI_TRY(cuda::check_gpu(target));
-  PERI_TRY(cuda::check_row_major(*p.graph));
-  PERI_ASSIGN(const Read r, read(p));
-  return cuda::tile_offers(cuda::plain_offer(p)[0], r.product, cuda::limits_of(target), kMaxConfigs);
-}
-
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
-                                              const InstantiateContext& context) {
-  PERI_ASSIGN(const int64_t tk, setting(cuda_gemm_mma_entry.kernel, config, "tk"));
-  PERI_ASSIGN(const int64_t stages, setting(cuda_gemm_mma_entry.kernel, config, "stages"));
-  PERI_ASSIGN(Read r, read(p));
-  return cuda::tile_instance(r.product, config, tk, stages, cuda::most_elements(p), cuda::limits_of(*context.target),
-                             &r.signature);
-}
 }  // namespace
 
+extern const Entry cuda_gemm_mma_entry;
 const Entry cuda_gemm_mma_entry{{
     .name = "cuda_gemm_mma",
     .version = 1,
     .provider = "peri",
     .executor = "cuda",
     .takes = "matrix products of f16 and bf16 on a GPU's tensor cores with their epilogue, sums in float32",
-    .offer = offer,
-    .instantiate = instantiate,
-    .needs = needs_from<instantiate>,
+    .offer = cuda::tiled_offer<read>,
+    .instantiate = cuda::tiled_instance<read>,
+    .needs = needs_from<cuda::tiled_instance<read>>,
     .samples = {"graph { input x: f16[37,88]; const w: f16[88,72] = seeded(0.1, 1); y = matmul(x, w); output y }",
                 "graph { input x: bf16[21,70]; const w: bf16[33,70] = seeded(0.1, 1); const b: bf16[33] = seeded(0.5, "
                 "2); y = gemm(x, w, b) {transB=1}; z = gelu(y); output z }",

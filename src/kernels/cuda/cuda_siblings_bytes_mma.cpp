@@ -7,21 +7,14 @@
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/siblings.hpp"
+#include "kernels/cuda/code/tiles_entry.hpp"
 #include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
-extern const Entry cuda_siblings_bytes_mma_entry;
-
 namespace {
 using cuda::ByteTiles;
 using cuda::Signature;
-constexpr size_t kMaxConfigs = 4;  // for each number of rows
-constexpr int64_t kHalf = 8;       // bytes that are read at once, or twice as many
-
-struct Read {
-  cuda::TiledProduct product;
-  Signature signature;
-};
+constexpr int64_t kHalf = 8;  // bytes that are read at once, or twice as many
 
 // [..., k] times a constant weight [k, n]: n, and the rest held against what is known of the other products.
 Result<ByteTiles> read_product(const Problem& p, const ir::Value** left, int64_t* columns, cuda::TiledProduct* out) {
@@ -41,10 +34,10 @@ Result<ByteTiles> read_product(const Problem& p, const ir::Value** left, int64_t
   return cuda::read_byte_tiles(p, d.n);
 }
 
-Result<Read> read(const Problem& p) {
+Result<cuda::ReadTiles> read(const Problem& p) {
   const ir::Graph& g = *p.graph;
   PERI_ASSIGN(const std::vector<ir::Graph> parts, cuda::products_alone(g));
-  Read r;
+  cuda::ReadTiles r;
   Signature& s = r.signature;
   cuda::TiledProduct& out = r.product;
   const ir::Value* left = nullptr;
@@ -102,32 +95,18 @@ Result<Read> read(const Problem& p) {
   return r;
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
-  PERI_TRY(cuda::check_gpu(target));
-  PERI_TRY(cuda::check_row_major(*p.graph));
-  PERI_ASSIGN(const Read r, read(p));
-  return cuda::tile_offers(cuda::plain_offer(p)[0], r.product, cuda::limits_of(target), kMaxConfigs);
-}
-
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
-                                              const InstantiateContext& context) {
-  PERI_ASSIGN(const int64_t tk, setting(cuda_siblings_bytes_mma_entry.kernel, config, "tk"));
-  PERI_ASSIGN(const int64_t stages, setting(cuda_siblings_bytes_mma_entry.kernel, config, "stages"));
-  PERI_ASSIGN(Read r, read(p));
-  const int64_t most = std::max(cuda::most_elements(p), r.product.m * r.product.n);
-  return cuda::tile_instance(r.product, config, tk, stages, most, cuda::limits_of(*context.target), &r.signature);
-}
 }  // namespace
 
+extern const Entry cuda_siblings_bytes_mma_entry;
 const Entry cuda_siblings_bytes_mma_entry{{
     .name = "cuda_siblings_bytes_mma",
     .version = 1,
     .provider = "peri",
     .executor = "cuda",
     .takes = "products of bytes of one left side with several weights on a GPU's tensor cores, as one launch, exact",
-    .offer = offer,
-    .instantiate = instantiate,
-    .needs = needs_from<instantiate>,
+    .offer = cuda::tiled_offer<read>,
+    .instantiate = cuda::tiled_instance<read>,
+    .needs = needs_from<cuda::tiled_instance<read>>,
     .samples =
         {"graph { input x: u8[37,88]; const z: u8[] = [9]; const w: i8[88,72] = seeded(40, 1); const u: i8[88,40] = "
          "seeded(40, 2); a = matmul_integer(x, w, z); b = matmul_integer(x, u, z); output a; output b }",

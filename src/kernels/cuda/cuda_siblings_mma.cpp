@@ -5,16 +5,13 @@
 #include "kernels/cuda/code/chain.hpp"
 #include "kernels/cuda/code/dims.hpp"
 #include "kernels/cuda/code/siblings.hpp"
-#include "kernels/cuda/code/tiles.hpp"
+#include "kernels/cuda/code/tiles_entry.hpp"
 #include "kernels/match/epilogue_match.hpp"
 
 namespace peri::kernels {
-extern const Entry cuda_siblings_mma_entry;
-
 namespace {
 using cuda::Signature;
 using cuda::TiledProduct;
-constexpr size_t kMaxConfigs = 4;  // for each number of rows
 
 // Columns are those of the weights side by side; eight neighbours are of one weight.
 constexpr std::string_view kSides = R"(
@@ -72,14 +69,9 @@ Result<int64_t> read_product(const Problem& p, int* left, TiledProduct* out) {
   return columns[1];
 }
 
-struct Read {
-  TiledProduct product;
-  Signature signature;
-};
-
-Result<Read> read(const Problem& p) {
+Result<cuda::ReadTiles> read(const Problem& p) {
   PERI_ASSIGN(const std::vector<ir::Graph> parts, cuda::products_alone(*p.graph));
-  Read r;
+  cuda::ReadTiles r;
   Signature& s = r.signature;
   TiledProduct& out = r.product;
   int left = -1;
@@ -111,32 +103,18 @@ Result<Read> read(const Problem& p) {
   return r;
 }
 
-Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
-  PERI_TRY(cuda::check_gpu(target));
-  PERI_TRY(cuda::check_row_major(*p.graph));
-  PERI_ASSIGN(const Read r, read(p));
-  return cuda::tile_offers(cuda::plain_offer(p)[0], r.product, cuda::limits_of(target), kMaxConfigs);
-}
-
-Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view config,
-                                              const InstantiateContext& context) {
-  PERI_ASSIGN(const int64_t tk, setting(cuda_siblings_mma_entry.kernel, config, "tk"));
-  PERI_ASSIGN(const int64_t stages, setting(cuda_siblings_mma_entry.kernel, config, "stages"));
-  PERI_ASSIGN(Read r, read(p));
-  const int64_t most = std::max(cuda::most_elements(p), r.product.m * r.product.n);
-  return cuda::tile_instance(r.product, config, tk, stages, most, cuda::limits_of(*context.target), &r.signature);
-}
 }  // namespace
 
+extern const Entry cuda_siblings_mma_entry;
 const Entry cuda_siblings_mma_entry{{
     .name = "cuda_siblings_mma",
     .version = 1,
     .provider = "peri",
     .executor = "cuda",
     .takes = "products of one left side with several weights of f16 and bf16 on a GPU's tensor cores, as one launch",
-    .offer = offer,
-    .instantiate = instantiate,
-    .needs = needs_from<instantiate>,
+    .offer = cuda::tiled_offer<read>,
+    .instantiate = cuda::tiled_instance<read>,
+    .needs = needs_from<cuda::tiled_instance<read>>,
     .samples = {"graph { input x: f16[37,88]; const w: f16[88,72] = seeded(0.1, 1); const u: f16[88,40] = seeded(0.1, "
                 "2); a = matmul(x, w); b = matmul(x, u); output a; output b }",
                 "graph { input x: bf16[3,21,64]; const w: bf16[64,64] = seeded(0.1, 1); const u: bf16[64,64] = "

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/cuda/code/cluster.hpp"
+#include "kernels/cuda/code/tiles_entry.hpp"
 #include "kernels/cuda/code/tiles_text.hpp"
 
 namespace peri::kernels::cuda {
@@ -176,6 +177,14 @@ const std::vector<Tunable>& tile_tunables() {
   static const std::vector<Tunable> kAll = {{"tk", "depth of a step of a tile", {64, 32, 16}},
                                             {"stages", "steps under way in shared memory", {3, 4, 2}}};
   return kAll;
+}
+
+Result<TileSettings> tile_settings(std::string_view config) {
+  static const Kernel kTunables = {.tunables = tile_tunables()};
+  TileSettings out;
+  PERI_ASSIGN(out.tk, setting(kTunables, config, "tk"));
+  PERI_ASSIGN(out.stages, setting(kTunables, config, "stages"));
+  return out;
 }
 
 Result<std::unique_ptr<Instance>> tile_instance(const TiledProduct& p, std::string_view config, int64_t tk,
