@@ -166,8 +166,9 @@ bool is_run_once(double flops, double predicted_ms) {
 }
 
 namespace {
-// One run at the tuned size, whose answers nobody judges: that it can be run is known at least.
-Status run_once(const compile::Compilation& compilation, const runtime::EngineOptions& engines, Built* out) {
+// One run at the tuned size, whose answers nobody judges: that it can be run is known at least. `must`: that there is
+// no memory for it is an error.
+Status run_once(const compile::Compilation& compilation, const runtime::EngineOptions& engines, bool must, Built* out) {
   const DimBinding& sizes = compilation.tuned_for();
   if (1 + engines.devices.size() < out->compiled.program.devices.size()) {
     out->unjudged_run = "such a build does not open its device";
@@ -181,6 +182,7 @@ Status run_once(const compile::Compilation& compilation, const runtime::EngineOp
     return Ok{};
   }
   if (std::string lack = judge::lacks_memory(out->compiled.program, sizes, false); !lack.empty()) {
+    if (must) return no_memory(sizes, lack);
     out->unjudged_run = std::move(lack);
     return Ok{};
   }
@@ -193,6 +195,8 @@ Status run_once(const compile::Compilation& compilation, const runtime::EngineOp
   Status ran = Ok{};
   for (const judge::Integers integers : {judge::Integers::kIndices, judge::Integers::kZero, judge::Integers::kOne}) {
     const auto inputs = judge::make_inputs(compilation.graph(), sizes, kRunSeed, integers);
+    if (!inputs.ok() && must && inputs.error().kind == ErrorKind::kMemory)
+      return no_memory(sizes, inputs.error().text());
     if (!inputs.ok()) break;
     const auto outputs = session->run(*inputs);
     ran = outputs.ok() ? Status(Ok{}) : Status(outputs.error());
@@ -204,6 +208,11 @@ Status run_once(const compile::Compilation& compilation, const runtime::EngineOp
     out->unjudged_run = "";
     return Ok{};
   }
+  // How far a loop grows follows from the values that it is given, here made up.
+  const auto& steps = out->compiled.program.steps;
+  const bool loops = std::any_of(steps.begin(), steps.end(), [](const plan::Step& s) { return !s.bodies.empty(); });
+  if (!ran.ok() && must && !loops && ran.error().kind == ErrorKind::kMemory)
+    return no_memory(sizes, ran.error().text());
   const bool blameless = is_steered(compilation.graph()) && judge::possible(compilation.graph(), sizes);
   if (ran.ok() || ran.error().kind == ErrorKind::kMemory || blameless) {
     out->unjudged_run = ran.ok() ? "no inputs could be made" : ran.error().text();
@@ -264,7 +273,7 @@ Result<Built> choose_and_judge(compile::Compilation* compilation, const Options&
     if (options.compile.progress) options.compile.progress(0, 0, "the whole engine");
     if (!options.judge) {
       if (compilation->options().tune.measure) PERI_TRY(open_devices(out.compiled.program, &engines));
-      PERI_TRY(run_once(*compilation, engines, &out));
+      PERI_TRY(run_once(*compilation, engines, false, &out));
       return out;
     }
     if (auto verdict = known.find(out.compiled)) {
@@ -281,7 +290,7 @@ Result<Built> choose_and_judge(compile::Compilation* compilation, const Options&
       const double flops = judge::flops_at(compilation->graph(), sizes);
       const bool short_of_memory = !is_judged_at(out.verdict, sizes) && !out.verdict.lasting && !(stop && stop());
       if ((flops > judge::kMaxRunFlops && std::isfinite(flops)) || short_of_memory)  // beyond what is judged
-        PERI_TRY(run_once(*compilation, engines, &out));
+        PERI_TRY(run_once(*compilation, engines, true, &out));
       known.keep(out.verdict);
       if (const std::string trouble = known.trouble(); !trouble.empty() && trouble != out.compiled.tuned.cache_trouble)
         out.compiled.notes.push_back(trouble);
