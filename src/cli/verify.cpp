@@ -141,7 +141,8 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
   PERI_ASSIGN(judge::VerifyTerms terms, terms_of(arguments, path));
   if (build::is_engine(path)) PERI_TRY(check_engine_flags(arguments, kRunFlags));
   Progress progress(arguments.has("--quiet"));
-  const bool by_file = !terms.peer_model.empty() && !build::is_engine(path);  // a folder's pooling is not in it
+  // Of a folder its ONNX file, in which its pooling is not.
+  const bool by_file = !terms.peer_model.empty() && hf::is_folder(path) && !arguments.has("--model");
   PERI_ASSIGN(const build::Request request, build_request(arguments, by_file ? terms.peer_model : path, &progress));
   const bool against_reference = !terms.steps_only && terms.reference_dir.empty() && terms.peer_model.empty();
   // Answers that part from ONNX Runtime's at roundings are followed in the reference.
