@@ -221,23 +221,25 @@ Status run_once(const compile::Compilation& compilation, const runtime::EngineOp
   return does_not_run(sizes, ran.error().text());
 }
 
-// Values that a step makes in memory of their own, and that no plan holds at these sizes: known before anything is
-// tried. What is element-wise or moves may be part of a step.
+// Values that lie in memory of their own, inputs and what steps make, and that no plan holds at these sizes: known
+// before anything is tried. What is element-wise or moves may be part of a step.
+Status check_value(const ir::Value& v, const DimBinding& sizes) {
+  const auto dims = v.type.shape ? eval(*v.type.shape, sizes) : Result<std::vector<int64_t>>(invalid("unknown"));
+  if (!dims.ok()) return Ok{};
+  double bytes = dtype_bits(v.type.dtype) / 8.0;
+  for (const int64_t d : *dims) bytes *= static_cast<double>(d);
+  if (bytes <= static_cast<double>(plan::kMaxBufferBytes)) return Ok{};
+  return Error(ErrorKind::kMemory, "a value would take " + bytes_text(bytes))
+      .at_node(v.name)
+      .expecting("at most " + bytes_text(static_cast<double>(plan::kMaxBufferBytes)))
+      .advise(sizes.empty() ? "make it smaller in the model, whose sizes are fixed" : "give smaller sizes");
+}
 Status check_values(const ir::Graph& graph, const DimBinding& sizes) {
+  for (const ir::Value* v : graph.inputs) PERI_TRY(check_value(*v, sizes));
   for (const ir::Node* n : graph.nodes) {
     const ops::OpDef* const op = ops::find(n->op);
     if (!op || op->elementwise || op->moves || ops::control_of(*n) != ops::Control::kNone) continue;
-    for (const ir::Value* v : n->outputs) {
-      const auto dims = v->type.shape ? eval(*v->type.shape, sizes) : Result<std::vector<int64_t>>(invalid("unknown"));
-      if (!dims.ok()) continue;
-      double bytes = dtype_bits(v->type.dtype) / 8.0;
-      for (const int64_t d : *dims) bytes *= static_cast<double>(d);
-      if (bytes <= static_cast<double>(plan::kMaxBufferBytes)) continue;
-      return Error(ErrorKind::kMemory, "a value would take " + bytes_text(bytes))
-          .at_node(v->name)
-          .expecting("at most " + bytes_text(static_cast<double>(plan::kMaxBufferBytes)))
-          .advise(sizes.empty() ? "make it smaller in the model, whose sizes are fixed" : "give smaller sizes");
-    }
+    for (const ir::Value* v : n->outputs) PERI_TRY(check_value(*v, sizes));
   }
   return Ok{};
 }
