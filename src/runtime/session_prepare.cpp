@@ -108,7 +108,9 @@ Status Session::State::plan_memory(BoundShape* s) const {
   s->shift.assign(p.buffers.size(), 0);
   for (size_t k = 0; k < p.buffers.size(); ++k) {
     const plan::Buffer& b = p.buffers[k];
-    if (b.alias_of >= 0 && !s->taking[k] && s->arena_plan.bytes[k] != plan::kUnbound) {
+    // One of known size in memory that data size is placed with that (place()).
+    if (b.alias_of >= 0 && !s->taking[k] && s->arena_plan.bytes[k] != plan::kUnbound &&
+        sizes().table.bound(sizes().buffers[k].alias_offset, s->values)) {
       PERI_ASSIGN(s->shift[k], sizes().table.eval(sizes().buffers[k].alias_offset, s->values));
     }
     if (b.kind == plan::BufferKind::kState && b.alias_of < 0 && b.dtype != DType::kString) {

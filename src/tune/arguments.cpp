@@ -78,6 +78,16 @@ int64_t index_range(const ir::Graph& region, const ir::Value* v) {
   return end == 0 ? 8 : end;
 }
 
+// Quantised numbers have all values of their type: of 0 to 7 alone signed and unsigned bytes are the same.
+bool is_quantised(const ir::Graph& region, const ir::Value* v) {
+  constexpr std::string_view kOps[] = {"qlinear_matmul", "qlinear_conv", "matmul_integer",   "conv_integer",
+                                       "from_bytes",     "byte_table",   "dequantize_linear"};
+  if ((v->type.dtype != DType::kU8 && v->type.dtype != DType::kI8) || index_end(region, v) != 0) return false;
+  return std::any_of(region.nodes.begin(), region.nodes.end(), [&](const ir::Node* n) {
+    return std::find(std::begin(kOps), std::end(kOps), n->op) != std::end(kOps);
+  });
+}
+
 // Where an input holds regions: the ends of their index and places.
 std::vector<int64_t> region_ends(const ir::Value& v, const DimBinding& sizes) {
   for (const ir::Node* n : v.users)
@@ -125,8 +135,10 @@ void fill(const ir::Graph& region, const ir::Value* v, uint64_t seed, Tensor* t)
   } else if (type == DType::kBool) {
     for (int64_t k = 0; k < t->numel(); ++k) t->set_i64(k, mixed(seed, k) & 1);
   } else if (type != DType::kString) {
-    const uint64_t range = static_cast<uint64_t>(std::min<int64_t>(index_range(region, v), UINT32_MAX));
-    for (int64_t k = 0; k < t->numel(); ++k) t->set_i64(k, static_cast<int64_t>(mixed(seed, k) * range >> 32));
+    const bool whole = is_quantised(region, v);
+    const auto range = static_cast<uint64_t>(whole ? 256 : std::min<int64_t>(index_range(region, v), UINT32_MAX));
+    const int64_t least = whole && type == DType::kI8 ? -128 : 0;
+    for (int64_t k = 0; k < t->numel(); ++k) t->set_i64(k, least + static_cast<int64_t>(mixed(seed, k) * range >> 32));
   }
 }
 }  // namespace

@@ -49,6 +49,8 @@ constexpr Stated kStated[] = {
     {"cuda_conv", "sm_90a", 64},
     {"cuda_attention_products", "sm_90a", 64},
     {"cuda_conv_transpose_product", "sm_90a", 64},
+    // Addresses of 32 keys' values beside the sums of 64 columns.
+    {"cuda_attention_bytes", "sm_90a", 64},
     {"cuda_gemm", "sm_80", 64},
     {"cuda_conv", "sm_80", 64},
     {"cuda_attention_products", "sm_80", 64},

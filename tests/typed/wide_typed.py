@@ -89,6 +89,16 @@ class Wide(Typed):
             self.assertIn("'x': a value would take 363.8 TiB: expected at most 4.0 TiB; give smaller sizes", self.ends(1, *words, *sizes))
         self.assertFalse((self.folder / "a.engine").exists())
 
+    def test_a_reshape_of_what_the_data_size_to_a_known_shape(self):
+        """Its place hangs on a size that is known in the run only; numbers that do not fit each other are told as that."""
+        self.save("g (float[b,t,4] x, int64[1] n) => (float[b,12] y) { zero = Constant<value_ints = [0]>() one = Constant<value_ints = [1]>() "
+                  "to = Constant<value_ints = [0,12]>() q = Slice(x, zero, n, one) y = Reshape(q, to) }")
+        x = numpy.arange(40, dtype=numpy.float32).reshape(2, 5, 4)
+        numpy.testing.assert_array_equal(self.answer(x=x, n=numpy.array([3])), x[:, :3].reshape(2, 12))
+        numpy.save(self.folder / "x.npy", x)
+        numpy.save(self.folder / "n.npy", numpy.array([2]))
+        self.assertIn("a reshape changes the number of elements: expected 16, found 24", self.ends(1, "run", "a.engine", "-i", "x=x.npy", "-i", "n=n.npy"))
+
     def test_a_slope_broadcasts_both_ways(self):
         x = numpy.arange(-3, 3, dtype=numpy.float32).reshape(2, 3)
         for given, slope in ((x, numpy.full((2, 1, 3), 0.5)), (x[:1], numpy.arange(6).reshape(2, 3)), (x[:, :1], numpy.array([[1, 2, 3]]))):

@@ -75,8 +75,9 @@ Result<cuda::ReadTiles> read(const Problem& p) {
   const auto function = [](const char* head, const std::string& body) {
     return std::string("PERI_DEVICE ") + head + ", PERI_PARAMETERS) {\n" + body + "}\n";
   };
+  const int64_t depth = (out.k * 2 + 15) / 16 * 8;  // of a column, in pairs
   out.functions =
-      format("#define PERI_DEPTH %lld\n", static_cast<long long>((out.k * 2 + 15) / 16 * 8)) + cuda::byte_rows_text(x) +
+      format("#define PERI_DEPTH %lld\n", static_cast<long long>(depth)) + cuda::byte_rows_text(x) +
       cuda::nothing_held_text() + std::string(cuda::byte_structs()) + columns_text +
       function("const unsigned short* peri_column_at(const PERI_INDEX n", lines) +
       "struct peri_b_line { const unsigned short* at; bool there; };\n"
