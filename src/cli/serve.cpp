@@ -267,7 +267,7 @@ void wait_for_signal(const serve::Repository& repository, serve::Observer* obser
 Outcome outcome_of(const serve::Repository& repository, double seconds) {
   const uint64_t answered = repository.answered();
   Outcome out;
-  out.summary = counted(static_cast<int64_t>(answered), "inference") + format(" in %.1f s", seconds);
+  out.summary = counted(static_cast<int64_t>(answered), "request") + format(" in %.1f s", seconds);
   JsonWriter w;
   out.json = w.begin_object().field("inferences", answered).field("seconds", seconds).end_object().take();
   return out;

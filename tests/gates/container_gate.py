@@ -68,7 +68,7 @@ def serve(root, words, user, environment):
     finally:
         server.kill()
     assert ready and len(answer["outputs"][0]["data"]) == 10, answer
-    assert server.returncode == 0 and re.search(r"PASSED serve: 1 inference ", said), said
+    assert server.returncode == 0 and re.search(r"PASSED serve: 1 request ", said), said
 
 
 def main():

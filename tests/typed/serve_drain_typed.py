@@ -93,7 +93,7 @@ class Drain(Served):
         self.assertEqual([busy.got.get(timeout=120).infer_response.id for _ in range(3)], ["10", "11", "12"])
         self.assertEqual(busy.end.get(timeout=120), "UNAVAILABLE: the server takes no more calls")
         self.assertEqual(self.server.wait(120), 0, "long before --exit-timeout-secs")
-        self.assertIn("PASSED serve: 5 inferences", self.log.read_text())
+        self.assertIn("PASSED serve: 5 requests", self.log.read_text())
 
     def test_a_stream_that_goes_on(self):
         """Asks again with each answer: what was taken is answered, and then it is ended, too."""

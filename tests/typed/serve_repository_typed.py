@@ -201,7 +201,7 @@ class Repository(Served):
         for body in ([], 3, {"ready": 3}):
             self.assertEqual(self.ask("POST", "/v2/repository/index", json.dumps(body))[0], 400, body)
         self.assertEqual(self.value(), 3.0, "what was refused has changed nothing")
-        self.assertIn("PASSED serve: 5 inferences", self.stop(), "of versions that are no more too")
+        self.assertIn("PASSED serve: 5 requests", self.stop(), "of versions that are no more too")
 
     def test_a_configuration_of_a_load(self):
         """As Triton's clients send it: it holds until the next load, names no files, and what is wrong changes nothing."""
@@ -392,7 +392,7 @@ class Repository(Served):
         self.put("add")
         self.serve()
         self.assertEqual(self.value(), 1.0)
-        self.assertIn("PASSED serve: 1 inference ", self.stop())
+        self.assertIn("PASSED serve: 1 request ", self.stop())
 
 
 assert HEAD

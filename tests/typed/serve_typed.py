@@ -230,7 +230,7 @@ class Protocol(Served):
             self.assertIn(b"# TYPE peri_progress_total counter\n", said)
             self.assertIn(b"# TYPE nv_inference_count counter\n", said)
             self.assertNotIn(b" unknown\n", said)
-        self.assertIn("PASSED serve: 2 inferences", self.stop())
+        self.assertIn("PASSED serve: 2 requests", self.stop())
         self.assertFalse((self.folder / "s").exists())
         rows = [json.loads(line) for line in (self.folder / "access.log").read_text().splitlines()]
         self.assertIn((200, "add"), [(r["status"], r.get("model")) for r in rows])

@@ -289,7 +289,7 @@ class Watch(Served):
 
     def test_drain_answers_what_was_taken(self):
         asking, said = self.batch_that_waits()
-        self.assertIn("PASSED serve: 3 inferences", self.stop())
+        self.assertIn("PASSED serve: 3 requests", self.stop())
         for t in asking:
             t.join()
         self.assertEqual(said, [200] * 3)
@@ -326,7 +326,7 @@ class Watch(Served):
             self.assertTrue(said.startswith(b"HTTP/1.1 200"), said[:100])
             s.close()
         self.assertEqual(self.server.wait(120), 0)
-        self.assertIn("PASSED serve: 30 inferences", self.log.read_text())
+        self.assertIn("PASSED serve: 30 requests", self.log.read_text())
 
 
 if __name__ == "__main__":

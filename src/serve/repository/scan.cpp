@@ -1,6 +1,8 @@
 // Folders are listed by name, so that results do not depend on the file system's order.
 #include "serve/repository/scan.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -42,7 +44,8 @@ static Result<std::vector<fs::path>> entries_of(const fs::path& folder) {
   return out;
 }
 
-// Hashes name, size and time of a file; for a folder, of its contents.
+// Hashes name, size and times of a file; for a folder, of its contents. The time of the last change of any kind tells a
+// file that was put in place of another with its time of writing.
 static void add_stamp(const fs::path& path, int depth, Hasher* h) {
   std::error_code ec;
   h->add(path.filename().string());
@@ -53,9 +56,10 @@ static void add_stamp(const fs::path& path, int depth, Hasher* h) {
         if (!p.filename().string().starts_with(kTuningPrefix)) add_stamp(p, depth + 1, h);
     return;
   }
-  h->add_i64(static_cast<int64_t>(fs::file_size(path, ec)));
-  const auto when = fs::last_write_time(path, ec);
-  h->add_i64(ec ? 0 : when.time_since_epoch().count());
+  struct stat at = {};
+  if (::stat(path.c_str(), &at) != 0) return;
+  h->add_i64(at.st_size).add_i64(static_cast<int64_t>(at.st_ino));
+  for (const timespec& when : {at.st_mtim, at.st_ctim}) h->add_i64(when.tv_sec).add_i64(when.tv_nsec);
 }
 
 static uint64_t stamp_of(const fs::path& path) {
