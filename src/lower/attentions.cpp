@@ -9,6 +9,9 @@ constexpr size_t kMaxChain = 3;  // regions of element-wise nodes between a prod
 
 bool begins_with(const Region& r, std::string_view op) { return r.nodes.front()->op == op; }
 bool is_product(const Region& r) { return begins_with(r, "qlinear_matmul"); }
+bool reads(const ir::Node& n, const ir::Value* v) {
+  return std::find(n.inputs.begin(), n.inputs.end(), v) != n.inputs.end();
+}
 bool is_transpose(const Region& r) { return begins_with(r, "transpose") && r.nodes.size() == 1; }
 
 struct Cut {
@@ -58,8 +61,9 @@ std::vector<std::vector<size_t>> attentions(std::span<const Region* const> regio
     std::vector<size_t> group = {softmax};
     for (const auto* side : {&*scores, &*values}) {
       group.insert(group.end(), side->begin(), side->end());
+      const ir::Node* const product = regions[side->back()]->nodes.front();  // and no mask of its chain
       for (const size_t k : cut.read_by[side->back()])
-        if (is_transpose(*regions[k])) group.push_back(k);
+        if (is_transpose(*regions[k]) && reads(*product, regions[k]->outputs[0])) group.push_back(k);
     }
     if (const auto behind = reader_of[values->back()]; behind && is_transpose(*regions[*behind]))
       group.push_back(*behind);

@@ -58,6 +58,28 @@ TEST(Attentions, EndWhereAnotherReads) {
   }
 }
 
+// A mask that is transposed is read by the chain, and stays a value of its own.
+TEST(Attentions, LeaveTheTransposeOfAMask) {
+  auto g = ir::parse_graph(
+      "graph { input q: u8[2,3,5,16]; input k: u8[2,3,16,7]; input v: u8[2,3,7,16]; input m: f32[7,5]; const s: f32[] "
+      "= "
+      "[0.02]; const z: u8[] = [119]; t = transpose(m) {perm=[1, 0]}; d = qlinear_matmul(q, s, z, k, s, z, s, z); f = "
+      "from_bytes(d, s, z); h = add(f, t); p = softmax(h); r = to_bytes(p, s, z); u = qlinear_matmul(r, s, z, v, s, z, "
+      "s, z); output u }");
+  ASSERT_TRUE(g.ok()) << g.error().text();
+  ASSERT_TRUE(ops::infer_graph(*g).ok());
+  const std::vector<Region> cut = cut_regions(*g, [](const Region&) { return true; });
+  std::vector<const Region*> regions;
+  std::vector<std::optional<size_t>> readers(cut.size());
+  for (const Region& r : cut) regions.push_back(&r);
+  for (size_t k = 0; k < cut.size(); ++k)
+    for (size_t other = 0; other < cut.size(); ++other)
+      if (std::count(cut[other].inputs.begin(), cut[other].inputs.end(), cut[k].outputs[0])) readers[k] = other;
+  const auto found = attentions(regions, readers);
+  ASSERT_EQ(found.size(), 1u);
+  for (const size_t k : found[0]) EXPECT_NE(cut[k].nodes.front()->op, "transpose");
+}
+
 TEST(Attentions, OfNoProductsAreNone) {
   auto g = ir::parse_graph("graph { input x: f32[2,5]; a = relu(x); b = softmax(a); y = exp(b); output y }");
   ASSERT_TRUE(g.ok() && ops::infer_graph(*g).ok());

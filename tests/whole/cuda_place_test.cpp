@@ -99,6 +99,19 @@ TEST(CudaPlace, AnAttentionOfBytesIsTwoLaunches) {
   EXPECT_TRUE(plan::check_program(l->program, 1 << 20).ok());
 }
 
+TEST(CudaPlace, AnAttentionOfBytesReadsItsMaskAsItLies) {
+  const auto l = lowered(
+      "graph { input q: u8[batch,3,24,16]; input k: u8[batch,3,16,24]; input v: u8[batch,3,24,16]; input m: "
+      "f32[24,24]; "
+      "const s: f32[] = [0.02]; const z: u8[] = [119]; t = transpose(m) {perm=[1, 0]}; k2 = transpose(k) {perm=[0, 1, "
+      "3, "
+      "2]}; k3 = transpose(k2) {perm=[0, 1, 3, 2]}; d = qlinear_matmul(q, s, z, k3, s, z, s, z); f = from_bytes(d, s, "
+      "z); h = add(f, t); p = softmax(h); r = to_bytes(p, s, z); u = qlinear_matmul(r, s, z, v, s, z, s, z); output u "
+      "}");
+  ASSERT_TRUE(l.ok()) << l.error().text();
+  EXPECT_TRUE(plan::check_program(l->program, 1 << 20).ok());
+}
+
 TEST(CudaPlace, EveryTypeStaysThere) {
   const auto whole = lowered(
       "graph { input i: i64[batch,6]; const t: bf16[40,16] = seeded(0.5, 1); const w: bf16[16,16] = seeded(0.3, 2); "

@@ -21,7 +21,7 @@ using cuda::Bytes;
 using cuda::KernelLaunch;
 using cuda::Signature;
 constexpr int64_t kRows = 16;       // queries of a block
-constexpr int64_t kMaxHeld = 2;     // chunks of which a warp keeps the scores in registers
+constexpr int64_t kMaxHeld = 2;     // chunks of which a warp keeps the scores in shared memory; more were not measured
 constexpr int64_t kMaxDepth = 128;  // of a head: its sums are held in registers
 // How many warps of a block share the keys, and how many of them a warp processes at once.
 struct Way {
@@ -214,7 +214,7 @@ const Entry cuda_attention_bytes_entry{{
     .instantiate = instantiate,
     .needs = needs_from<instantiate>,
     .samples =
-        {// The plain form, whose largest scores differ from warp to warp; one of the ways does not keep so many.
+        {// The plain form, of more keys than any way keeps the scores of.
          "graph { input q: u8[1,20,2,64]; input k: u8[1,530,2,64]; input v: i8[1,2,530,64]; const s: f32[] = [0.02]; "
          "const z: u8[] = [119]; const w: u8[] = [60]; const i: i8[] = [11]; const t: f32[] = [0.7]; const x: f32[] = "
          "[0.03]; const g: f32[] = [0.0004]; const n: u8[] = [0]; const o: f32[] = [0.004]; a = transpose(q) {perm=[0, "
@@ -230,7 +230,7 @@ const Entry cuda_attention_bytes_entry{{
          "{perm=[0, 2, 1, 3]}; d = qlinear_matmul(a, s, z, b, s, w, t, z); e = byte_table(d, l); f = from_bytes(e, x, "
          "o); h = add(f, m); i = to_bytes(h, x, o); j = from_bytes(i, x, o); p = softmax(j); r = to_bytes(p, g, n); u "
          "= qlinear_matmul(r, g, n, c, s, o, s, z); y = transpose(u) {perm=[0, 2, 1, 3]}; output y }",
-         // Signed probabilities, whose zero point takes sums of values; more keys than some ways keep the scores of.
+         // Signed probabilities, whose zero point takes sums of values.
          "graph { input q: i8[2,5,48]; input k: i8[2,600,48]; input v: i8[2,600,16]; const s: f32[] = [0.02]; const "
          "z: i8[] = [-3]; const w: i8[] = [-40]; const t: f32[] = [0.8]; const x: f32[] = [0.05]; const g: f32[] = "
          "[0.0001]; const n: i8[] = [-128]; const o: f32[] = [0.004]; c = transpose(k) {perm=[0, 2, 1]}; d = "

@@ -108,11 +108,17 @@ Result<ByteAttention> match_byte_attention(const Problem& p) {
     first = out.table->out();
   }
   if (!within(first, before) || !within(out.softmax->out(), between)) return refused(kNone);
+  // A transpose of anything else, such as a mask, is none of ours.
+  const auto turns = [&](const ir::Node* n) {
+    const ir::Value* y = n->out();
+    return n->op == "transpose" && (y == out.scores->in(kLeft) || y == out.scores->in(kRight) ||
+                                    y == out.values->in(kRight) || n->in(0) == out.values->out());
+  };
   size_t others = out.table ? 4 : 3;
   for (const ir::Node* n : g.nodes) {
     if (before.contains(n)) out.before.push_back(n);
     if (between.contains(n)) out.between.push_back(n);
-    if (n->op == "transpose" || ops::states_sizes(*n)) ++others;
+    if (turns(n) || ops::states_sizes(*n)) ++others;
   }
   const size_t counted = out.before.size() + out.between.size() + others;
   if (counted != g.nodes.size()) return refused(kNone);
