@@ -96,7 +96,7 @@ namespace {
 // The floor of a step is that of what it runs on: a device's was told when the step was timed there.
 void take_least(const Explanation& e, ExplainedStep* step) {
   const auto runs = static_cast<double>(step->runs.value_or(1));
-  if (step->of_engine && step->assumed_size > 0) return;  // what is known of its work is that of another size
+  if (step->of_engine && !step->assumed_sizes.empty()) return;  // what is known of its work is that of another size
   step->device = proof_word(*step->step, "device");
   if (step->device.empty() && step->evidence.statistic == tune::kChainStatistic) step->device = "a device";
   if (step->device.empty()) {
@@ -113,13 +113,16 @@ void take_least(const Explanation& e, ExplainedStep* step) {
 Status take_time(const Json& s, ExplainedStep* step) {
   if (!step->in_body) step->runs = 1;
   if (step->evidence.timed()) step->ms = step->evidence.time_ms;
-  PERI_ASSIGN(step->assumed_size, s.get_int("assumed_size", 0));
+  if (const Json* assumed = s.find("assumed_sizes"))
+    for (const auto& [name, size] : assumed->members()) {
+      PERI_ASSIGN(step->assumed_sizes[name], assumed->get_int(name));
+    }
   const Json* in_run = s.find("in_run");
   if (!in_run) return Ok{};
   PERI_ASSIGN(const int64_t runs, in_run->get_int("runs"));
   PERI_ASSIGN(const double ms, in_run->get_double("ms"));
   step->runs = runs;
-  step->of_engine = !step->evidence.timed() || step->assumed_size > 0;
+  step->of_engine = !step->evidence.timed() || !step->assumed_sizes.empty();
   step->ms = step->of_engine ? ms : step->evidence.time_ms * static_cast<double>(runs);
   return Ok{};
 }
@@ -158,8 +161,8 @@ Result<Explanation> explain(const Json& proof, bool compare) {
   for (const ExplainedStep& step : out.steps) {
     const bool reference = proof_word(*step.step, "chosen") == "reference";
     out.reference += reference;
-    out.slow +=
-        reference && is_slow(step.timed() ? std::optional(step.ms) : std::nullopt, out.ms, step.work, step.in_body);
+    out.slow += reference && is_slow(step.timed() ? std::optional(step.ms) : std::nullopt, out.ms, step.work,
+                                     step.in_body || !step.assumed_sizes.empty());
     if (out.timed && !step.timed()) continue;
     out.floor += step.floor.value_or(0);
     out.floorless += !step.floor;

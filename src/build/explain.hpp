@@ -18,7 +18,7 @@ struct ExplainedStep {
   std::string device;               // "": the host
   bool in_body = false;             // of a loop or a branch
   bool of_engine = false;           // `ms` is of runs of the engine, not of the step alone
-  int64_t assumed_size = 0;         // that of the dimensions that the data decide in the evidence; 0: there are none
+  DimBinding assumed_sizes;         // those of the dimensions that the data decide in the evidence
   std::optional<int64_t> runs;      // of the step in one run of the engine; none: in a body, and not counted
   double ms = -1;                   // of these runs together, or of one that nobody counted; negative: no time
   std::optional<double> floor;      // ms at the ceilings of its processor, of the same runs; none: unknown

@@ -21,7 +21,7 @@ constexpr int kMaxRuns = 10;
 constexpr uint64_t kBenchSeed = 1;
 
 // Not where it is that of an assumed size.
-bool has_own_time(const lower::StepReport& s) { return s.evidence.timed() && s.assumed_size == 0; }
+bool has_own_time(const lower::StepReport& s) { return s.evidence.timed() && s.assumed_sizes.empty(); }
 
 // Steps in bodies, and those of the host that no trial timed.
 bool are_wanted(const std::vector<lower::StepReport>& steps) {

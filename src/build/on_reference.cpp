@@ -13,7 +13,7 @@ void take(const std::vector<lower::StepReport>& steps, double run_ms, bool in_bo
   for (const lower::StepReport& s : steps) {
     if (s.chosen == "reference") {
       const std::optional<double> ms = s.in_run ? std::optional(s.in_run->ms) : std::nullopt;
-      const bool slow = is_slow(ms, run_ms, s.work, in_body);
+      const bool slow = is_slow(ms, run_ms, s.work, in_body || !s.assumed_sizes.empty());
       (slow ? out->slow : out->quick).push_back(&s);
       if (!slow) out->quick_ms += ms.value_or(0);
     }
@@ -22,9 +22,9 @@ void take(const std::vector<lower::StepReport>& steps, double run_ms, bool in_bo
 }
 }  // namespace
 
-bool is_slow(std::optional<double> ms, double run_ms, const tune::RegionWork& work, bool in_body) {
+bool is_slow(std::optional<double> ms, double run_ms, const tune::RegionWork& work, bool unbounded) {
   if (ms && run_ms > 0) return *ms >= kMinSlowShare * run_ms;
-  return in_body || work.flops > kMaxQuickFlops || work.bytes > kMaxQuickBytes;
+  return unbounded || work.flops > kMaxQuickFlops || work.bytes > kMaxQuickBytes;
 }
 
 OnReference on_reference(const compile::Compiled& compiled) {

@@ -9,8 +9,9 @@
 namespace peri::build {
 
 // Whether a step on the reference is slow: it takes a measurable share of a run of `run_ms`, `ms` of it; or, if nothing
-// timed it, has more work than a few elements, or is in a body, which may run it often.
-bool is_slow(std::optional<double> ms, double run_ms, const tune::RegionWork& work, bool in_body);
+// timed it, has more work than a few elements, or nothing bounds it: it is in a body, which may run it often, or the
+// data decide its sizes.
+bool is_slow(std::optional<double> ms, double run_ms, const tune::RegionWork& work, bool unbounded);
 
 struct OnReference {
   std::vector<const lower::StepReport*> slow, quick;

@@ -155,7 +155,7 @@ std::string verified_when(const lower::StepReport& s, const Grounds& grounds) {
 }
 
 std::string measured_when(const lower::StepReport& s, int64_t begun) {
-  if ((!s.evidence.timed() || s.assumed_size > 0) && s.in_run) return "in runs of the engine";
+  if ((!s.evidence.timed() || !s.assumed_sizes.empty()) && s.in_run) return "in runs of the engine";
   return done_when(s.evidence.timed(), s.evidence, begun);
 }
 
@@ -207,7 +207,11 @@ void write_step(JsonWriter& w, const lower::StepReport& s, const Grounds& ground
   w.field("verified", verified_when(s, grounds)).field("measured", measured_when(s, grounds.begun)).key("evidence");
   tune::write_evidence(w, s.evidence);
   if (!s.fallback.empty()) w.field("fallback", s.fallback);
-  if (s.assumed_size > 0) w.field("assumed_size", s.assumed_size);
+  if (!s.assumed_sizes.empty()) {
+    w.key("assumed_sizes").begin_object();
+    for (const auto& [name, size] : s.assumed_sizes) w.field(name, size);
+    w.end_object();
+  }
   if (s.in_run) w.key("in_run").begin_object().field("runs", s.in_run->runs).field("ms", s.in_run->ms).end_object();
   w.key("work");
   tune::write_work(w, s.work);

@@ -213,7 +213,9 @@ Status try_lowering(const Request& request, Survey* f) {
   }
   f->weights = std::max<int64_t>(f->weights, static_cast<int64_t>(compiled->weights.size()));
   for (const auto& [name, value] : compiled->program.tuned_for) f->dims[name] = value;
-  PERI_ASSIGN(const plan::ArenaPlan arena, plan::plan_arena(compiled->program, f->dims));
+  DimBinding sizes = f->dims;  // and what the data decide, as assumed
+  sizes.insert(compiled->program.assumed.begin(), compiled->program.assumed.end());
+  PERI_ASSIGN(const plan::ArenaPlan arena, plan::plan_arena(compiled->program, sizes));
   f->arena_bytes = arena.arena_bytes;
   for (const int64_t bytes : arena.device_bytes) f->arena_bytes += bytes;
   f->lacks = judge::lacks_memory(compilation->graph(), f->dims);  // as a build says it

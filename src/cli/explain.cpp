@@ -11,6 +11,7 @@
 #include "cli/console/measured.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
+#include "judge/engine.hpp"
 
 namespace peri::cli {
 namespace {
@@ -37,15 +38,15 @@ void print_row(const Page& page, const build::ExplainedStep& r, double total, bo
   const auto runs = static_cast<double>(r.runs.value_or(1));
   const std::string times = !r.in_body ? "" : !r.runs ? " once" : format(" x %lld", static_cast<long long>(*r.runs));
   const bool other_size =
-      r.assumed_size > 0 && r.of_engine;  // the work is known of that size, and the time of the real
+      !r.assumed_sizes.empty() && r.of_engine;  // the work is known of that size, and the time of the real
   const std::string mflop = other_size ? "-" : format("%.2f", runs * r.work.flops / 1e6),
                     mb = other_size ? "-" : format("%.2f", runs * r.work.bytes / 1e6);
   page.line("%9s %6s %9s %9s %6s %9s %9s  %s  [%s]%s", ms.c_str(), part.c_str(), floor.c_str(), peak.c_str(),
             share.c_str(), mflop.c_str(), mb.c_str(), build::proof_word(s, "name").c_str(),
             build::proof_word(s, "chosen").c_str(), times.c_str());
-  if (r.assumed_size > 0 && !r.of_engine)
-    page.line("            %s an assumed size: %lld, for what the data decide",
-              r.timed() ? "timed at" : "all this is of", static_cast<long long>(r.assumed_size));
+  if (!r.assumed_sizes.empty() && !r.of_engine)
+    page.line("            %s assumed sizes, for what the data decide: %s", r.timed() ? "timed at" : "all this is of",
+              judge::sizes_text(r.assumed_sizes).c_str());
   if (!r.evidence.untimed.empty()) page.line("            no time: %s", r.evidence.untimed.c_str());
   if (!full) return;
   page.line("            from %s", joined(s, "origins", 6).c_str());

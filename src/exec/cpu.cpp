@@ -132,8 +132,11 @@ class Packing {
 DimBinding tuned_sizes(const runtime::PrepareContext& c) {
   DimBinding tuned;
   for (const std::string& dim : c.dims) {
-    const auto at = c.program->tuned_for.find(dim);
-    tuned.emplace(dim, at == c.program->tuned_for.end() ? kAssumedSize : at->second);
+    const plan::Program& p = *c.program;
+    const auto at = p.tuned_for.find(dim), by_data = p.assumed.find(dim);
+    tuned.emplace(dim, by_data != p.assumed.end() ? by_data->second
+                       : at != p.tuned_for.end()  ? at->second
+                                                  : kAssumedSize);
   }
   for (const auto& [name, size] : tuned)
     if (size < 1) return {};

@@ -150,6 +150,11 @@ Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding
         out.push_back(std::move(t));
         continue;
       }
+      if (const auto told = all.largest.find(v->name); told != all.largest.end()) {
+        fill_lengths(told->second, rng.below(INT64_MAX), &t);
+        out.push_back(std::move(t));
+        continue;
+      }
       const std::optional<int64_t> rows = v->type.dtype == DType::kBool ? std::nullopt : indexed_rows(v, sizes);
       for (int64_t k = 0; k < t.numel(); ++k) t.set_i64(k, integer(rng, how, rows));
     }

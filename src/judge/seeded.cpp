@@ -154,6 +154,12 @@ Result<std::optional<Tensor>> told_input(const plan::Program& program, size_t in
     t.set_i64(0, value->second);
     return std::optional(std::move(t));
   }
+  if (const auto largest = told.largest.find(input->name); largest != told.largest.end()) {
+    PERI_ASSIGN(const std::vector<int64_t> sizes, eval(port.shape, dims));
+    PERI_ASSIGN(Tensor t, Tensor::zeros(port.dtype, sizes));
+    fill_lengths(largest->second, seed, &t);
+    return std::optional(std::move(t));
+  }
   // One counts all places, as a caller's do without padding, and others some.
   const auto count = counted_places(input, told);
   if (count && places_fit(*graph, input, told, 0) && places_fit(*graph, input, told, *count - 1)) {

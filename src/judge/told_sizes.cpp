@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/rng.hpp"
 #include "exec/region/region_payload.hpp"
 #include "ops/entry.hpp"
 
@@ -75,6 +76,16 @@ class Sizes {
       } else {
         follow_list(v, 0);
       }
+    }
+  }
+
+  // The same of the largest element of `v`.
+  void follow_largest(const ir::Value* v) {
+    for (const ir::Node* n : v->users) {
+      if (!n->out() || !n->out()->type.shape || n->in(0) != v) continue;
+      const ops::OpDef* const op = ops::find(n->op);
+      if (n->op == "reduce_max" && elements_of(*n->out()) == 1) follow(n->out());  // By name: the largest
+      if ((op && op->moves) || n->op == "cast") follow_largest(n->out());          // By name: as another integer
     }
   }
 
@@ -177,15 +188,23 @@ class Sizes {
 Told told_sizes(const ir::Graph& graph, const DimBinding& sizes) {
   Told out{{}, sizes};
   for (const ir::Value* input : graph.inputs) {
-    if (!is_integer(input->type.dtype) || !input->type.shape || elements_of(*input) != 1) continue;
+    if (!is_integer(input->type.dtype) || !input->type.shape) continue;
+    const bool one = elements_of(*input) == 1;
     Sizes told(graph, sizes);
-    told.follow(input);
+    if (one) told.follow(input);
+    told.follow_largest(input);
     const auto value = told.value();
     if (!value) continue;
-    out.values.emplace(input->name, *value);
+    (one ? out.values : out.largest).emplace(input->name, *value);
     told.bind(*value, &out.sizes);
   }
   return out;
+}
+
+void fill_lengths(int64_t largest, uint64_t seed, Tensor* lengths) {
+  Rng rng(seed);
+  for (int64_t k = 0; k < lengths->numel(); ++k)
+    lengths->set_i64(k, k == 0 ? largest : 1 + rng.below(std::max<int64_t>(1, largest)));
 }
 
 namespace {
@@ -268,6 +287,7 @@ bool places_fit(const ir::Graph& graph, const ir::Value* input, const Told& told
 }
 
 bool has_places(std::string_view text) {
+  if (text.find("= reduce_max(") != text.npos) return true;
   if (text.find("= range(") != text.npos)
     for (const std::string_view relation : {"= less", "= greater"})
       if (text.find(relation) != text.npos) return true;

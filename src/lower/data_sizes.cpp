@@ -19,15 +19,21 @@ Options with_data_sizes(const ir::Graph& graph, const Backend& backend, Options 
     options.tuned_for.emplace(s, exec::kAssumedSize);
     for (DimBinding& also : options.also) also.emplace(s, exec::kAssumedSize);
   }
+  if (symbols.empty()) return options;
+  fit_data_sizes(graph, &options.tuned_for);
+  for (DimBinding& also : options.also) fit_data_sizes(graph, &also);
   return options;
 }
 
-bool has_data_size(const std::vector<ir::Value*>& values) {
+std::set<std::string> data_dims(const std::vector<ir::Value*>& values) {
   std::set<std::string> symbols;
   for (const ir::Value* v : values)
     for (const Dim& d : *v->type.shape) d.collect_symbols(symbols);
-  return std::any_of(symbols.begin(), symbols.end(), [](const std::string& s) { return s.starts_with(kDataDim); });
+  std::erase_if(symbols, [](const std::string& s) { return !s.starts_with(kDataDim); });
+  return symbols;
 }
+
+bool has_data_size(const std::vector<ir::Value*>& values) { return !data_dims(values).empty(); }
 
 bool sized_by_data(const Region& region, const plan::Step& step, const ir::Graph& g, const Backend& backend,
                    std::string_view provider) {
@@ -36,9 +42,7 @@ bool sized_by_data(const Region& region, const plan::Step& step, const ir::Graph
   if (!place.device.empty() && !place.own_only) return false;  // steps without a kernel go there, too
   if (ops::states_sizes(*region.nodes.front())) return true;   // a few numbers: no definition is needed for them
   const bool selects = exec::selection_of(g) != nullptr;
-  if (step.binds.empty() && !has_data_size(region.outputs) &&
-      !((place.own_only || selects) && has_data_size(region.inputs)))
-    return false;
+  if (step.binds.empty() && !has_data_size(region.outputs) && !has_data_size(region.inputs)) return false;
   const auto whole_bytes = [](const ir::Value* v) {
     return v->type.dtype != DType::kString && dtype_bits(v->type.dtype) % 8 == 0 && !stored_narrow(v);
   };

@@ -6,10 +6,19 @@
 
 namespace peri::lower {
 
-// The options with a size for each data-dependent dimension of the graph: the steps that depend on it are chosen at
-// that size and run at every size. Not for devices, whose steps cannot depend on sizes that the host does not know in
-// advance.
+// The options with a size for each data-dependent dimension of the graph (fit_data_sizes): the steps that depend on it
+// are chosen at that size and run at every size. Not for devices, whose steps cannot depend on sizes that the host does
+// not know in advance.
 Options with_data_sizes(const ir::Graph& graph, const Backend& backend, Options options);
+
+// Changes the sizes of data-dependent dimensions in `dims` until each node can have them, as far as one value helps: a
+// mask of as many columns as the longest length says gets those of the values that it masks. REQUIRES: `dims` has a
+// size for every dimension of the graph.
+void fit_data_sizes(const ir::Graph& graph, DimBinding* dims);
+// Those of them alone: plan::Program::assumed.
+std::map<std::string, int64_t> assumed_sizes(const DimBinding& dims);
+// The data-dependent dimensions of these values.
+std::set<std::string> data_dims(const std::vector<ir::Value*>& values);
 
 // Whether a dimension of one of them is known only while the model runs.
 bool has_data_size(const std::vector<ir::Value*>& values);

@@ -146,7 +146,10 @@ struct Emitter {
           report.touched_by.push_back(t);
     }
     report.key = region_key(r);
-    if (has_data_size(r.inputs) || has_data_size(r.outputs)) report.assumed_size = exec::kAssumedSize;
+    for (const auto* values : {&r.inputs, &r.outputs})
+      for (const std::string& name : data_dims(*values))
+        if (const auto at = options.tuned_for.find(name); at != options.tuned_for.end())
+          report.assumed_sizes.emplace(name, at->second);
     const auto concrete = exec::bind_region(region_graph(r), options.tuned_for, true);
     report.chosen = "reference";
     if (!c.reference)
@@ -349,6 +352,7 @@ Result<Lowered> lower_part(const ir::Graph& original, const Backend& backend, tu
   const Options options = with_data_sizes(graph, backend, given);
   std::vector<DimBinding> also = options.also;
   also.push_back(other_dims(graph, options.tuned_for));
+  fit_data_sizes(graph, &also.back());
   std::erase(also, options.tuned_for);  // a model of fixed sizes has no others
   plan::LockReader& lock = whole->lock;
   Emitter e{graph, backend, tuner, options, {}, {}, {}, {}, {}, *whole};
@@ -366,6 +370,7 @@ Result<Lowered> lower_part(const ir::Graph& original, const Backend& backend, tu
   e.out.conversion_ms = cover.conversion_ms;
   e.out.on_host = host_regions(terms, cover);
   for (const auto& [name, value] : given.tuned_for) e.out.program.tuned_for[name] = value;
+  e.out.program.assumed = assumed_sizes(options.tuned_for);
   dims_table(graph, &e.out.program);
   PERI_TRY(e.interface_ports());
   for (size_t k = 0; k < cover.regions.size(); ++k) {

@@ -36,8 +36,8 @@ struct StepReport {
   std::vector<std::pair<std::string, tune::Evidence>> others;  // id, and the evidence about it
   std::vector<std::pair<std::string, std::string>> refusals;   // kernel, reason
   tune::RegionWork work;                                       // at the tuned dims, by the chosen candidate's algorithm
-  int64_t assumed_size = 0;          // that the tuner took for each dimension that the data decide; 0: it has none
-  std::optional<InRun> in_run = {};  // none: the engine was not run for it
+  DimBinding assumed_sizes = {};                     // that the tuner took for the dimensions that the data decide
+  std::optional<InRun> in_run = {};                  // none: the engine was not run for it
   std::vector<std::vector<StepReport>> bodies = {};  // of an if or a loop, which are lowered as graphs of their own
 };
 // All reports, each before those of its bodies.

@@ -84,7 +84,7 @@ Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
       out.push_back(table(fb::CreateTuned, b, std::tuple{b.CreateString(dim), value}));
     return list.empty() ? Offset<flatbuffers::Vector<Offset<fb::Tuned>>>() : b.CreateVector(out);
   };
-  const auto at_least = sizes(p.at_least), at_most = sizes(p.at_most);
+  const auto at_least = sizes(p.at_least), at_most = sizes(p.at_most), assumed = sizes(p.assumed);
   const auto name = b.CreateString(p.name), builder = b.CreateString(p.builder), backend = b.CreateString(p.backend);
   const auto dims = b.CreateVectorOfStrings(p.dims);
   const auto tuned_v = b.CreateVector(tuned);
@@ -98,7 +98,7 @@ Offset<fb::Program> encode(FlatBufferBuilder& b, const Program& p) {
   const auto precision =
       p.precision == DType::kF32 ? Offset<flatbuffers::String>() : b.CreateString(std::string(dtype_name(p.precision)));
   return fb::CreateProgram(b, name, builder, backend, dims, tuned_v, buffers_v, steps_v, inputs_v, outputs_v, weights_v,
-                           sections_v, devices_v, blobs_v, precision, at_least, at_most);
+                           sections_v, devices_v, blobs_v, precision, at_least, at_most, assumed);
 }
 
 // Reads fields within a budget: tables and strings of a FlatBuffer may be shared, so that a small file could expand
@@ -242,7 +242,8 @@ Result<Program> decode(Reader& r, const fb::Program& f, int depth) {
     p.tuned_for[r.text(t.dim())] = t.value();
     return Status(Ok{});
   }));
-  for (const auto& [list, sizes] : {std::pair{f.at_least(), &p.at_least}, std::pair{f.at_most(), &p.at_most}})
+  for (const auto& [list, sizes] :
+       {std::pair{f.at_least(), &p.at_least}, std::pair{f.at_most(), &p.at_most}, std::pair{f.assumed(), &p.assumed}})
     PERI_TRY(r.each(list, [&, to = sizes](const fb::Tuned& t) -> Status {
       (*to)[r.text(t.dim())] = t.value();
       return Status(Ok{});

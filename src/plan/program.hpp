@@ -107,6 +107,8 @@ struct Program {
   std::vector<std::string> devices = {std::string(kHostDevice)};  // kinds: "host" first, then each other kind once
   std::vector<std::string> dims;             // named dimensions; bound by inputs or by a step's `binds`
   std::map<std::string, int64_t> tuned_for;  // the binding at which candidates were timed
+  std::map<std::string, int64_t> assumed =
+      {};  // the same of dimensions that the data decide, for which no run is asked
   // Limits of dimensions of the inputs: a run outside them is refused. A dimension without a limit may have any size.
   std::map<std::string, int64_t> at_least = {}, at_most = {};
   std::vector<Buffer> buffers;

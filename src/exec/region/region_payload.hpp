@@ -32,8 +32,8 @@ Status check_arguments(const ir::Graph& region, const plan::Program& program, co
 // The dimensions named in a region's values, contents or attributes: those that an instance of it may depend on.
 std::vector<std::string> dims_of(const ir::Graph& region);
 
-// The size assumed for a data-dependent dimension: any number, but the same in all runs, since choices and the format
-// of packed weights depend on it.
+// The size assumed for a data-dependent dimension that meets no other (Program::assumed has all): any number, but the
+// same in all runs, since choices and the format of packed weights depend on it.
 constexpr int64_t kAssumedSize = 64;
 
 // For executors whose results never share the memory of an argument (plan::Step::shares).

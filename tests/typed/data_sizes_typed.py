@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Sizes that the data decide, where they meet another size: kernels run there, at sizes that a build takes for them."""
+import json
+
+import numpy
+import onnx
+import onnxruntime
+from onnx import numpy_helper, parser
+
+from typed import Typed, main
+
+MASK = """z = Constant <value_int = 0> () one = Constant <value_int = 1> () last = Constant <value_ints = [-1]> () longest = ReduceMax <keepdims = 0> (length)
+ place = Range (z, longest, one) column = Unsqueeze (length, last) real = Less (place, column)"""
+# name: inputs, nodes, weights; the sizes of a second run
+MODELS = {
+    "lengths beside what they mask": ("float[b,t,32] x, int64[b] length", MASK + " r = Cast <to = 1> (real) m = Unsqueeze (r, last) y = Mul (x, m)", {}),
+    "lengths in an attention": (
+        "float[b,t,32] x, int64[b] length",
+        MASK + """ no = Not (real) f = Cast <to = 1> (no) low = Constant <value_float = -10000.0> () a = Mul (f, low) middle = Constant <value_ints = [1]> () m = Unsqueeze (a, middle)
+        k = Transpose <perm = [0, 2, 1]> (x) s = MatMul (x, k) u = Add (s, m) p = Softmax (u) y = MatMul (p, x)""",
+        {},
+    ),
+    "a table of positions": ("float[b,t,32] x, int64[b] length", MASK + " zero = Constant <value_ints = [0]> () to = Unsqueeze (longest, zero) p = Slice (table, zero, to, zero) y = Add (x, p)", {"table": (200, 32)}),
+    "the inner size of a product": ("float[b,512] x, int64[1] n", "zero = Constant <value_ints = [0]> () axis = Constant <value_ints = [1]> () c = Slice (x, zero, n, axis) y = MatMul (c, w)", {"w": (512, 8)}),
+    "an inner size that is a product": (
+        "float[b,3,h,w] x, int64[2] crop",
+        "zero = Constant <value_ints = [0, 0]> () axes = Constant <value_ints = [2, 3]> () c = Slice (x, zero, crop, axes) f = Flatten (c) y = MatMul (f, w)",
+        {"w": (3 * 12 * 10, 8)},
+    ),
+}
+
+
+class DataSizes(Typed):
+    def model(self, name):
+        inputs, nodes, weights = MODELS[name]
+        model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g ({inputs}) => (float[?] y) {{ {nodes} }}')
+        del model.graph.output[0].type.tensor_type.shape.dim[:]
+        model.graph.output[0].type.tensor_type.ClearField("shape")
+        rng = numpy.random.default_rng(3)
+        model.graph.initializer.extend(numpy_helper.from_array(rng.normal(size=shape).astype(numpy.float32), w) for w, shape in weights.items())
+        onnx.save(model, self.folder / "m.onnx")
+
+    def answer(self, **given):
+        for name, x in given.items():
+            numpy.save(self.folder / f"{name}.npy", x)
+        self.ends(0, "run", "a.engine", *[w for name in given for w in ("-i", f"{name}={name}.npy")], "--output-dir", "out")
+        theirs = onnxruntime.InferenceSession(self.folder / "m.onnx").run(None, given)[0]
+        numpy.testing.assert_allclose(numpy.load(self.folder / "out/y.npy"), theirs, rtol=1e-4, atol=1e-4)
+
+    def test_no_float_step_is_left_on_the_reference(self):
+        for name in MODELS:
+            with self.subTest(name):
+                self.model(name)
+                sizes = ("--dims", "b=2,h=20,w=20") if "crop" in MODELS[name][0] else ("--dims", "b=2")
+                self.ends(0, "build", "m.onnx", "-o", "a.engine", "--json", "a.json", "--quiet", "--force", *sizes)
+                said = json.loads((self.folder / "a.json").read_text())
+                self.assertEqual((said["reference_steps"], said["slow_steps"]), (0, 0))
+
+    def test_answers_are_those_of_onnx_runtime_at_other_sizes(self):
+        rng = numpy.random.default_rng(5)
+        x = lambda *shape: rng.normal(size=shape).astype(numpy.float32)
+        for name in list(MODELS)[:3]:
+            self.model(name)
+            self.ends(0, "build", "m.onnx", "-o", "a.engine", "--quiet", "--force", "--no-tune")
+            for t, length in ((128, [128, 7]), (9, [3, 9, 1]), (1, [1]), (7, [1, 1])):
+                with self.subTest(name, t=t, length=length):
+                    self.answer(x=x(len(length), t, 32), length=numpy.array(length))
+        self.model("an inner size that is a product")
+        self.ends(0, "build", "m.onnx", "-o", "a.engine", "--quiet", "--force", "--no-tune", "--dims", "b=2,h=20,w=20")
+        for crop in ((12, 10), (10, 12), (20, 6)):
+            with self.subTest(crop=crop):
+                self.answer(x=x(3, 3, 20, 20), crop=numpy.array(crop))
+
+    def test_made_up_lengths_fit_what_they_mask(self):
+        self.model("lengths beside what they mask")
+        self.ends(0, "build", "m.onnx", "-o", "a.engine", "--quiet")
+        for words in (("bench", "a.engine", "--duration", "0.1"), ("verify", "a.engine"), ("verify", "m.onnx", "--onnxruntime"), ("verify", "a.engine", "--dims", "b=4,t=31")):
+            with self.subTest(words):
+                self.assertIn("PASSED", self.ends(0, *words))
+
+    def test_the_assumed_sizes_are_stated(self):
+        self.model("lengths beside what they mask")
+        self.ends(0, "build", "m.onnx", "-o", "a.engine", "--quiet", "--dims", "b=2,t=50")
+        steps = json.loads((self.folder / "a.engine.proof").read_text())["steps"]
+        [mask] = [s for s in steps if s["name"] == "y"]
+        self.assertEqual(list(mask["assumed_sizes"].values()), [50])
+
+    def test_memory_counts_them(self):
+        self.model("lengths beside what they mask")
+        self.ends(0, "inspect", "m.onnx", "--json", "i.json", "--quiet", "--dims", "b=4,t=1000")
+        self.assertGreater(json.loads((self.folder / "i.json").read_text())["arena_bytes"], 4 * 1000 * 32 * 4)
+
+
+if __name__ == "__main__":
+    main()
