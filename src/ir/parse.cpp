@@ -57,7 +57,12 @@ class Parser : public TextReader {
  private:
   size_t matching_bracket() const {
     if (at_ >= text_.size() || text_[at_] != '[') return std::string_view::npos;
-    return text_.find(']', at_);
+    size_t end = text_.find_first_of("]`", at_);
+    while (end != std::string_view::npos && text_[end] == '`') {  // a name in it, which may hold brackets
+      end = text_.find('`', end + 1);
+      if (end != std::string_view::npos) end = text_.find_first_of("]`", end + 1);
+    }
+    return end;
   }
   Status layout(Type* t) {
     ++at_;

@@ -20,17 +20,27 @@ Options with_data_sizes(const ir::Graph& graph, const Backend& backend, Options 
     for (DimBinding& also : options.also) also.emplace(s, exec::kAssumedSize);
   }
   if (symbols.empty()) return options;
-  fit_data_sizes(graph, &options.tuned_for);
-  for (DimBinding& also : options.also) fit_data_sizes(graph, &also);
+  options.tuned_for = fit_data_sizes(graph, std::move(options.tuned_for));
+  for (DimBinding& also : options.also) also = fit_data_sizes(graph, std::move(also));
   return options;
 }
 
+namespace {
 std::set<std::string> data_dims(const std::vector<ir::Value*>& values) {
   std::set<std::string> symbols;
   for (const ir::Value* v : values)
     for (const Dim& d : *v->type.shape) d.collect_symbols(symbols);
   std::erase_if(symbols, [](const std::string& s) { return !s.starts_with(kDataDim); });
   return symbols;
+}
+}  // namespace
+
+DimBinding assumed_sizes(const DimBinding& dims, const Region& region) {
+  DimBinding out;
+  for (const auto* values : {&region.inputs, &region.outputs})
+    for (const std::string& name : data_dims(*values))
+      if (const auto at = dims.find(name); at != dims.end()) out.insert(*at);
+  return out;
 }
 
 bool has_data_size(const std::vector<ir::Value*>& values) { return !data_dims(values).empty(); }

@@ -11,14 +11,13 @@ namespace peri::lower {
 // not know in advance.
 Options with_data_sizes(const ir::Graph& graph, const Backend& backend, Options options);
 
-// Changes the sizes of data-dependent dimensions in `dims` until each node can have them, as far as one value helps: a
-// mask of as many columns as the longest length says gets those of the values that it masks. REQUIRES: `dims` has a
-// size for every dimension of the graph.
-void fit_data_sizes(const ir::Graph& graph, DimBinding* dims);
-// Those of them alone: plan::Program::assumed.
+// `dims` with sizes of data-dependent dimensions that each node can have, as far as one value helps: a mask of as many
+// columns as the longest length says gets those of the values that it masks. REQUIRES: `dims` has a size for every
+// dimension of the graph.
+DimBinding fit_data_sizes(const ir::Graph& graph, DimBinding dims);
+// Those of them alone, plan::Program::assumed; of what a region reads and makes.
 std::map<std::string, int64_t> assumed_sizes(const DimBinding& dims);
-// The data-dependent dimensions of these values.
-std::set<std::string> data_dims(const std::vector<ir::Value*>& values);
+DimBinding assumed_sizes(const DimBinding& dims, const Region& region);
 
 // Whether a dimension of one of them is known only while the model runs.
 bool has_data_size(const std::vector<ir::Value*>& values);

@@ -179,7 +179,10 @@ class Fit {
 };
 }  // namespace
 
-void fit_data_sizes(const ir::Graph& graph, DimBinding* dims) { Fit(graph, dims).run(); }
+DimBinding fit_data_sizes(const ir::Graph& graph, DimBinding dims) {
+  Fit(graph, &dims).run();
+  return dims;
+}
 
 std::map<std::string, int64_t> assumed_sizes(const DimBinding& dims) {
   std::map<std::string, int64_t> out;

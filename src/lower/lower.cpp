@@ -146,10 +146,7 @@ struct Emitter {
           report.touched_by.push_back(t);
     }
     report.key = region_key(r);
-    for (const auto* values : {&r.inputs, &r.outputs})
-      for (const std::string& name : data_dims(*values))
-        if (const auto at = options.tuned_for.find(name); at != options.tuned_for.end())
-          report.assumed_sizes.emplace(name, at->second);
+    report.assumed_sizes = assumed_sizes(options.tuned_for, r);
     const auto concrete = exec::bind_region(region_graph(r), options.tuned_for, true);
     report.chosen = "reference";
     if (!c.reference)
@@ -305,15 +302,13 @@ struct Emitter {
   }
 };
 
-void dims_table(const ir::Graph& graph, plan::Program* program) {
+void dims_table(const ir::Graph& graph, const DimBinding& dims, plan::Program* program) {
   std::set<std::string> symbols;
-  for (const auto& v : graph.values()) {
-    if (v->type.shape)
-      for (const Dim& d : *v->type.shape) d.collect_symbols(symbols);
-    if (v->content)
-      for (const Dim& d : *v->content) d.collect_symbols(symbols);
-  }
+  for (const auto& v : graph.values())
+    for (const std::optional<std::vector<Dim>>* list : {&v->type.shape, &v->content})
+      for (const Dim& d : list->value_or(std::vector<Dim>())) d.collect_symbols(symbols);
   program->dims.assign(symbols.begin(), symbols.end());
+  program->assumed = assumed_sizes(dims);
 }
 
 // Reports go with their steps; a copy has one of its own.
@@ -351,8 +346,7 @@ Result<Lowered> lower_part(const ir::Graph& original, const Backend& backend, tu
   graph.erase_dead();
   const Options options = with_data_sizes(graph, backend, given);
   std::vector<DimBinding> also = options.also;
-  also.push_back(other_dims(graph, options.tuned_for));
-  fit_data_sizes(graph, &also.back());
+  also.push_back(fit_data_sizes(graph, other_dims(graph, options.tuned_for)));
   std::erase(also, options.tuned_for);  // a model of fixed sizes has no others
   plan::LockReader& lock = whole->lock;
   Emitter e{graph, backend, tuner, options, {}, {}, {}, {}, {}, *whole};
@@ -370,8 +364,7 @@ Result<Lowered> lower_part(const ir::Graph& original, const Backend& backend, tu
   e.out.conversion_ms = cover.conversion_ms;
   e.out.on_host = host_regions(terms, cover);
   for (const auto& [name, value] : given.tuned_for) e.out.program.tuned_for[name] = value;
-  e.out.program.assumed = assumed_sizes(options.tuned_for);
-  dims_table(graph, &e.out.program);
+  dims_table(graph, options.tuned_for, &e.out.program);
   PERI_TRY(e.interface_ports());
   for (size_t k = 0; k < cover.regions.size(); ++k) {
     Status emitted = contained([&] { return e.emit_region(cover.regions[k], cover.choices[k]); });

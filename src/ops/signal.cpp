@@ -2,13 +2,13 @@
 // is an axis of two elements, a real one an axis of one.
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "ops/reference/cost.hpp"
 #include "ops/reference/dense.hpp"
 #include "ops/reference/elements.hpp"
 #include "ops/reference/norm.hpp"
 #include "ops/reference/parallel.hpp"
+#include "ops/reference/spectrum.hpp"
 #include "ops/shape/content.hpp"
 #include "ops/shape/indices.hpp"
 #include "ops/shape/upgrade.hpp"
@@ -34,49 +34,18 @@ Dim bins_of(const Dim& n, bool onesided) { return onesided ? floordiv(n, Dim(2))
 
 bool is_complex_axis(const Dim& d) { return !d.is_const() || d.is_const(1) || d.is_const(2); }
 
-// e^(sign * 2 pi i k / n), with k brought below n first, so that it errs as little for a late k as for an early one.
-struct Turns {
-  int64_t n;
-  double sign;
-  std::vector<double> cosines, sines;
-  Turns(int64_t n, bool inverse) : n(n), sign(inverse ? 1 : -1) {
-    for (int64_t k = 0; k < n; ++k) {
-      const double angle = sign * 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
-      // At quarters of a turn one of the two is exactly zero: pi as a number is not.
-      cosines.push_back(4 * k % n == 0 && 4 * k / n % 2 == 1 ? 0 : std::cos(angle));
-      sines.push_back(2 * k % n == 0 ? 0 : std::sin(angle));
+// `count` elements `step` apart, each complex or real, times a window: real and imaginary parts.
+struct Line {
+  std::vector<Near> re, im;
+  Line(const RefTensor& x, int64_t first, int64_t step, int64_t count, bool complex,
+       const RefTensor* window = nullptr) {
+    for (int64_t k = 0; k < count; ++k) {
+      const Near w = element(window, k, 1);
+      re.push_back(times(w, element(&x, first + k * step, 0)));
+      im.push_back(complex ? times(w, element(&x, first + k * step + 1, 0)) : Near{});
     }
   }
 };
-
-// y[bin] of `count` elements `step` apart, each complex or real, times a window: real and imaginary part to out[0] and
-// out[1]. Elements beyond are zero.
-struct Line {
-  const RefTensor* x;
-  int64_t first, step, count;
-  bool complex;
-  const RefTensor* window = nullptr;
-};
-void transform(const RefCall& call, const Line& line, const Turns& turns, int64_t bin, double scale, Near* out) {
-  ProductSum re, im;
-  double magnitude = 0;
-  for (int64_t k = 0; k < line.count; ++k) {
-    const int64_t at = line.first + k * line.step;
-    const size_t turn = static_cast<size_t>(k % turns.n * bin % turns.n);
-    const double c = turns.cosines[turn], s = turns.sines[turn];
-    const Near w = element(line.window, k, 1);
-    const Near a = times(w, element(line.x, at, 0)), b = line.complex ? times(w, element(line.x, at + 1, 0)) : Near{};
-    re.add(a.v, a.r, c, 0);
-    re.add(b.v, b.r, -s, 0);
-    im.add(a.v, a.r, s, 0);
-    im.add(b.v, b.r, c, 0);
-    magnitude += std::fabs(a.v) + std::fabs(b.v);
-  }
-  // Factors err, and a fast transform errs at every element by its share of all.
-  const double own = call.u == 0 ? 0 : call.u * 8 * magnitude + sum_radius(call.u, line.count, magnitude);
-  out[0] = {re.value * scale, std::fabs(scale) * (re.radius(call.u, 2 * line.count) + own)};
-  out[1] = {im.value * scale, std::fabs(scale) * (im.radius(call.u, 2 * line.count) + own)};
-}
 
 // ---- DFT -----------------------------------------------------------------------------------------------------------
 Status upgrade_dft(ir::Graph& graph, ir::Node& node, int opset) {
@@ -141,22 +110,17 @@ Near mirrored(const RefTensor& x, int64_t first, int64_t step, int64_t held, int
 
 void real_signal(RefCall& call, int64_t n, int64_t inner, int64_t held) {
   const RefTensor& x = *call.in[0];
-  const Turns turns(n, true);
-  parallel_for(call.threads, call.out[0].numel(), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      const int64_t in = p % inner, bin = p / inner % n, first = (p / inner / n * held * inner + in) * 2;
-      ProductSum sum;
-      double magnitude = 0;
+  const Spectrum spectrum(n, true);
+  parallel_for(call.threads, call.out[0].numel() / n, [&](int64_t begin, int64_t end) {
+    for (int64_t line = begin; line < end; ++line) {
+      const int64_t in = line % inner, outer = line / inner, first = (outer * held * inner + in) * 2;
+      std::vector<Near> re, im;
       for (int64_t k = 0; k < n; ++k) {
-        const size_t turn = static_cast<size_t>(k * bin % n);
-        const Near re = mirrored(x, first, inner * 2, held, k, n, 0), im = mirrored(x, first, inner * 2, held, k, n, 1);
-        sum.add(re.v, re.r, turns.cosines[turn], 0);
-        sum.add(im.v, im.r, -turns.sines[turn], 0);
-        magnitude += std::fabs(re.v) + std::fabs(im.v);
+        re.push_back(mirrored(x, first, inner * 2, held, k, n, 0));
+        im.push_back(mirrored(x, first, inner * 2, held, k, n, 1));
       }
-      const double own = call.u == 0 ? 0 : call.u * 8 * magnitude + sum_radius(call.u, n, magnitude);
-      const double scale = 1 / static_cast<double>(n);
-      store(call.out[0], p, {sum.value * scale, scale * (sum.radius(call.u, 2 * n) + own)});
+      const std::vector<Near> y = spectrum.of(call, re, im, n, 1 / static_cast<double>(n));
+      for (int64_t k = 0; k < n; ++k) store(call.out[0], (outer * n + k) * inner + in, y[static_cast<size_t>(2 * k)]);
     }
   });
 }
@@ -183,16 +147,15 @@ Status dft(RefCall& call) {
     return Ok{};
   }
   const bool inverse = call.node.i("inverse") != 0, complex = x.dims.back() == 2;
-  const Turns turns(n, inverse);
+  const Spectrum spectrum(n, inverse);
   const int64_t inner = span_of(x.dims, a + 1, x.dims.size() - 1), width = x.dims.back(), bins = y.dims[a];
-  parallel_for(call.threads, y.numel() / 2, [&](int64_t begin, int64_t end) {
+  parallel_for(call.threads, y.numel() / 2 / bins, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
-      const int64_t in = p % inner, bin = p / inner % bins, out = p / inner / bins;
-      const Line line{&x, (out * x.dims[a] * inner + in) * width, inner * width, std::min(n, x.dims[a]), complex};
-      Near value[2];
-      transform(call, line, turns, bin, inverse ? 1 / static_cast<double>(n) : 1, value);
-      store(y, 2 * p, value[0]);
-      store(y, 2 * p + 1, value[1]);
+      const int64_t in = p % inner, outer = p / inner;
+      const Line line(x, (outer * x.dims[a] * inner + in) * width, inner * width, std::min(n, x.dims[a]), complex);
+      const auto made = spectrum.of(call, line.re, line.im, bins, inverse ? 1 / static_cast<double>(n) : 1);
+      for (int64_t k = 0; k < 2 * bins; ++k)
+        store(y, ((outer * bins + k / 2) * inner + in) * 2 + k % 2, made[static_cast<size_t>(k)]);
     }
   });
   return Ok{};
@@ -253,15 +216,13 @@ Status stft(RefCall& call) {
   if (dims != y.dims) PERI_TRY(resize(y, dims));
   if (y.numel() == 0) return Ok{};
   const int64_t frames = y.dims[1], bins = y.dims[2];
-  const Turns turns(frame, false);
-  parallel_for(call.threads, y.numel() / 2, [&](int64_t begin, int64_t end) {
+  const Spectrum spectrum(frame, false);
+  parallel_for(call.threads, y.numel() / 2 / bins, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
-      const int64_t bin = p % bins, at = p / bins % frames, image = p / bins / frames;
-      const Line line{&x, (image * x.dims[1] + at * step) * width, width, frame, width == 2, window};
-      Near value[2];
-      transform(call, line, turns, bin, 1, value);
-      store(y, 2 * p, value[0]);
-      store(y, 2 * p + 1, value[1]);
+      const int64_t at = p % frames, image = p / frames;
+      const Line line(x, (image * x.dims[1] + at * step) * width, width, frame, width == 2, window);
+      const std::vector<Near> made = spectrum.of(call, line.re, line.im, bins, 1);
+      for (int64_t k = 0; k < 2 * bins; ++k) store(y, 2 * p * bins + k, made[static_cast<size_t>(k)]);
     }
   });
   return Ok{};
@@ -340,6 +301,8 @@ const Entry signal_entry{{
      .cost = cost,
      .samples =
          {"graph { input x: f32[2,7,1]; y = dft(x); output y }",
+          "graph { input x: f32[1,128,2]; y = dft(x); output y }",
+          "graph { input x: f32[1,67,1]; y = dft(x) {onesided=1}; output y }",
           "graph { input x: f32[2,6,3,2]; const n: i64[] = [8]; const a: i64[] = [1]; y = dft(x, n, a) {inverse=1}; "
           "output y }",
           "graph { input x: f32[1,10,1]; const n: i64[] = [6]; y = dft(x, n) {onesided=1}; output y }",

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kText = R"(graph "net" {
   input x: f32[batch,3,224,224];
-  input ids: i64[batch,`my sequence`];
+  input ids: i64[batch,`my sequence`,2*`x.shape[0]` + `a, b`];
   const w: f32[2,2] = [1.5, -2.0, inf, 1e-05];
   const b: i64[3] = [1, -2, 3];
   const e: f32[0] = [];

@@ -5,6 +5,8 @@ import shlex
 import unicodedata
 
 import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 from typed import Typed, main
 
@@ -72,6 +74,20 @@ class Names(Typed):
         file = json.loads((self.folder / "out/outputs.json").read_text())[name]
         self.assertEqual(numpy.load(self.folder / "out" / file).tolist(), [[2, 2, 2, 2]])
         self.ends(0, "verify", "long.engine", "-i", "x=x.npy", "--reference-dir", "out")
+
+    def test_dimensions_named_in_any_way(self):
+        """What a name holds ends no shape and no list of dimensions, wherever an engine writes it down."""
+        value = helper.make_tensor_value_info
+        for name in ("x.shape[0]", "inputs[0]_dim0", "]", "a]b[c", "{n}", "a;b", "(n,m)", "1 + n", 'a"b', "n@1", "::", "$", "=n"):
+            with self.subTest(name):
+                nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Relu", ["m"], ["r"]), helper.make_node("Transpose", ["r"], ["y"], perm=[1, 0])]
+                graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, [name, 4])], [value("y", TensorProto.FLOAT, [4, name])], [numpy_helper.from_array(numpy.eye(4, dtype=numpy.float32), "w")])
+                onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
+                self.ends(0, "build", "m.onnx", "-o", "m.engine", "--no-tune", "--force", "--quiet")
+                x = numpy.random.default_rng(1).normal(size=(3, 4)).astype(numpy.float32)
+                numpy.save(self.folder / "x.npy", x)
+                self.ends(0, "run", "m.engine", "-i", "x=x.npy", "--output-dir", "named")
+                numpy.testing.assert_array_equal(numpy.load(self.folder / "named/y.npy"), numpy.maximum(x, 0).T)
 
     def test_bytes_that_are_no_text(self):
         model = self.model("a.onnx", node="@@@@@@")
