@@ -1,147 +1,13 @@
 // Pass open_products: einsums, and products with factors, transposed sides or an added matrix, become the matmul that
 // kernels know and the ops around it.
-#include <algorithm>
-#include <cctype>
-#include <optional>
-#include <string>
-
 #include "passes/entry.hpp"
-#include "passes/rewrite/rewrite.hpp"
+#include "passes/rewrite/einsum.hpp"
 
 namespace peri::passes {
 namespace {
 
-// The terms of an equation of plain letters, the result's last; none where one is named twice in a term.
-std::optional<std::vector<std::string>> terms_of(const ir::Node& n) {
-  std::vector<std::string> terms = {""};
-  std::string text;
-  for (const char c : n.s("equation"))
-    if (c != ' ') text += c;
-  const size_t arrow = text.find("->");
-  if (arrow == std::string::npos) return std::nullopt;
-  for (const char c : text.substr(0, arrow)) {
-    if (c == ',')
-      terms.emplace_back();
-    else if (std::isalpha(static_cast<unsigned char>(c)) && terms.back().find(c) == std::string::npos)
-      terms.back() += c;
-    else
-      return std::nullopt;
-  }
-  terms.push_back(text.substr(arrow + 2));
-  if (terms.size() != n.inputs.size() + 1 || terms.back().find('.') != std::string::npos) return std::nullopt;
-  for (size_t k = 0; k < n.inputs.size(); ++k)
-    if (!n.inputs[k] || !n.inputs[k]->type.known() || n.inputs[k]->type.rank() != terms[k].size()) return std::nullopt;
-  return terms;
-}
-
-bool has(const std::string& term, char c) { return term.find(c) != std::string::npos; }
-Dim extent(const ir::Value* v, const std::string& term, char c) { return (*v->type.shape)[term.find(c)]; }
-
-// Letters of `of` for which the rest holds.
-template <class F>
-std::string those(const std::string& of, F f) {
-  std::string out;
-  for (const char c : of)
-    if (f(c)) out += c;
-  return out;
-}
-
-// `v`, whose axes are those of `term`, with its axes as `wanted` names them.
-Result<ir::Value*> arranged(Rewriter& w, ir::Value* v, const std::string& term, const std::string& wanted) {
-  std::vector<int64_t> perm;
-  for (const char c : wanted) perm.push_back(static_cast<int64_t>(term.find(c)));
-  if (std::is_sorted(perm.begin(), perm.end())) return v;
-  return w.transpose(v, perm, v);
-}
-
-// The same with a one where `wanted` names an axis that it has not.
-Result<ir::Value*> aligned(Rewriter& w, ir::Value* v, const std::string& term, const std::string& wanted) {
-  const std::string own = those(wanted, [&](char c) { return has(term, c); });
-  Shape to;
-  for (const char c : wanted) to.push_back(has(term, c) ? extent(v, term, c) : Dim(1));
-  PERI_ASSIGN(ir::Value * moved, arranged(w, v, term, own));
-  return w.reshape(moved, to, v);
-}
-
-struct Letters {
-  std::string batch, rows, columns, summed;  // of both, of the left, of the right; of both and not of the result
-};
-
-Result<ir::Value*> sum_last(Rewriter& w, ir::Value* v, size_t count, const ir::Value* like) {
-  if (count == 0) return v;
-  std::vector<int64_t> axes;
-  for (size_t k = 0; k < count; ++k) axes.push_back(static_cast<int64_t>(v->type.rank() - count + k));
-  return w.make("reduce_sum", {v, w.ints(axes, like->name)}, {{"keepdims", int64_t{0}}}, like);
-}
-
-// Axes in groups, each group one axis.
-Shape grouped(const ir::Value* v, const std::string& term, const std::string& batch, const std::string& first,
-              const std::string& second) {
-  Shape out;
-  for (const char c : batch) out.push_back(extent(v, term, c));
-  for (const std::string* group : {&first, &second}) {
-    Dim d(1);
-    for (const char c : *group) d = d * extent(v, term, c);
-    out.push_back(d);
-  }
-  return out;
-}
-
-Result<ir::Value*> product(Rewriter& w, const ir::Node& n, const std::vector<std::string>& terms, const Letters& l) {
-  ir::Value *a = n.in(0), *b = n.in(1);
-  const std::string made = l.batch + l.rows + l.columns;
-  if (l.summed.empty() || (l.rows.empty() && l.columns.empty())) {  // element by element
-    const std::string all = terms[2] + l.summed;
-    PERI_ASSIGN(ir::Value * left, aligned(w, a, terms[0], all));
-    PERI_ASSIGN(ir::Value * right, aligned(w, b, terms[1], all));
-    PERI_ASSIGN(ir::Value * y, w.make("mul", {left, right}, {}, n.out()));
-    return sum_last(w, y, l.summed.size(), n.out());
-  }
-  Shape y_shape;
-  for (const char c : made)
-    y_shape.push_back(extent(has(terms[0], c) ? a : b, has(terms[0], c) ? terms[0] : terms[1], c));
-  PERI_ASSIGN(ir::Value * left, arranged(w, a, terms[0], l.batch + l.rows + l.summed));
-  PERI_ASSIGN(ir::Value * right, arranged(w, b, terms[1], l.batch + l.summed + l.columns));
-  PERI_ASSIGN(left, w.reshape(left, grouped(a, terms[0], l.batch, l.rows, l.summed), a));
-  PERI_ASSIGN(right, w.reshape(right, grouped(b, terms[1], l.batch, l.summed, l.columns), b));
-  PERI_ASSIGN(ir::Value * y, w.make("matmul", {left, right}, {}, n.out()));
-  PERI_ASSIGN(y, w.reshape(y, y_shape, n.out()));
-  return arranged(w, y, made, terms[2]);
-}
-
-// Types that a matmul has; of these the floats that tiled products take, with a row to add.
-bool multiplies(DType t) {
-  return is_float(t) || t == DType::kI32 || t == DType::kI64 || t == DType::kU32 || t == DType::kU64;
-}
+// Of the types that a matmul has the floats that tiled products take, with a row to add.
 bool has_tiles(DType t) { return is_float(t) && t != DType::kF64; }
-
-Result<bool> open_einsum(Rewriter& w, ir::Node* n) {
-  const auto terms = terms_of(*n);
-  if (!terms || !multiplies(n->out()->type.dtype) || n->inputs.size() > 2) return false;
-  for (const ir::Value* v : n->inputs)
-    if (!w.sized_by_inputs(*v->type.shape)) return false;
-  const std::string &a = (*terms)[0], &y = terms->back();
-  w.standing_for({n});
-  ir::Value* made = nullptr;
-  if (n->inputs.size() == 1) {
-    const std::string summed = those(a, [&](char c) { return !has(y, c); });
-    PERI_ASSIGN(made, arranged(w, n->in(0), a, y + summed));
-    PERI_ASSIGN(made, sum_last(w, made, summed.size(), n->out()));
-  } else {
-    const std::string& b = (*terms)[1];
-    for (const char c : a + b) {
-      if (has(a, c) && has(b, c) ? !(extent(n->in(0), a, c) == extent(n->in(1), b, c)) : !has(y, c)) return false;
-    }
-    const Letters l = {those(y, [&](char c) { return has(a, c) && has(b, c); }),
-                       those(y, [&](char c) { return has(a, c) && !has(b, c); }),
-                       those(y, [&](char c) { return !has(a, c) && has(b, c); }),
-                       those(a, [&](char c) { return has(b, c) && !has(y, c); })};
-    PERI_ASSIGN(made, product(w, *n, *terms, l));
-  }
-  if (made == n->in(0)) return false;
-  w.replace(n->out(), made);
-  return true;
-}
 
 // A gemm that no kernel takes as it stands.
 Result<bool> open_gemm(Rewriter& w, ir::Node* n) {
@@ -189,10 +55,11 @@ extern const Entry open_products_entry;
 const Entry open_products_entry{{
     .name = "open_products",
     .contract =
-        "No einsum of one or two operands is left whose terms name plain letters once each and agree in their extents, "
-        "no float gemm with a transposed left side, with factors or with more than a row to add, and none of float64 "
-        "or "
-        "of integers without factors: they are transposes, reshapes, matmul, mul, reduce_sum and add. It stands before "
+        "No einsum is left whose terms name each letter once and agree in their extents or are 1 there: one of more "
+        "than two operands is products of two, those first that multiply least. None is left of "
+        "float gemms with a transposed left side, with factors or with more than a row to add, and of those of float64 "
+        "or of integers without factors. They are transposes, reshapes, matmul, mul, reduce_sum and add. It stands "
+        "before "
         "the passes that look for matmul.",
     .follows = {"fold_constants"},
     .run = run,
@@ -206,6 +73,20 @@ const Entry open_products_entry{{
           "graph { input a: f32[3,5]; input b: f32[5,3]; y = einsum(a, b) {equation=\"ij,ji->i\"}; output y }",
           "graph { input a: f32[3,5]; input b: f32[5,3]; const x: i64[1] = [1]; t = transpose(b) {perm=[1, 0]}; "
           "m = mul(a, t); y = reduce_sum(m, x) {keepdims=0}; output y }"},
+         {"axes under an ellipsis, one of them broadcast, and a sum of one side alone",
+          "graph { input a: f32[n,3,4,5]; input b: f32[1,5,6,2]; y = einsum(a, b) {equation=\"...ij,...jkl->...ik\"}; "
+          "output y }",
+          "graph { input a: f32[n,3,4,5]; input b: f32[1,5,6,2]; const x: i64[1] = [3]; const d: i64[2] = [5, 6]; "
+          "const e: "
+          "i64[2] = [-1, 5]; const f: i64[4] = [-1, 3, 4, 6]; s = reduce_sum(b, x) {keepdims=0}; r = reshape(s, d); l "
+          "= "
+          "reshape(a, e); p = matmul(l, r); y = reshape(p, f); output y }"},
+         {"of three operands the cheaper two first",
+          "graph { input a: f32[4,30,2]; input b: f32[2,50]; input c: f32[50,20]; y = einsum(a, b, c) "
+          "{equation=\"bij,jk,kl->bil\"}; output y }",
+          "graph { input a: f32[4,30,2]; input b: f32[2,50]; input c: f32[50,20]; const d: i64[2] = [120, 2]; const "
+          "e: i64[3] = [4, 30, 20]; p = matmul(b, c); l = reshape(a, d); q = matmul(l, p); y = reshape(q, e); output y "
+          "}"},
          {"integers",
           "graph { input a: i64[3,5]; input b: i64[5,4]; y = einsum(a, b) {equation=\"ij,jk->ik\"}; output y }",
           "graph { input a: i64[3,5]; input b: i64[5,4]; y = matmul(a, b); output y }"},

@@ -1,0 +1,16 @@
+// Sums over named axes as matrix products.
+#pragma once
+
+#include "passes/rewrite/rewrite.hpp"
+
+namespace peri::passes {
+
+// Types that a matmul has.
+bool multiplies(DType t);
+
+// An einsum as transposes, reshapes, matmul, mul and reduce_sum: of more than two operands the two first whose product
+// multiplies least, and so on. False: a term names a letter twice, extents differ otherwise than as one that is 1, or a
+// size is known in the run only.
+Result<bool> open_einsum(Rewriter& w, ir::Node* n);
+
+}  // namespace peri::passes
