@@ -227,6 +227,8 @@ Status try_lowering(const Request& request, Survey* f) {
   f->slow_steps = std::ssize(of.slow);
   f->reference_steps = f->slow_steps + std::ssize(of.quick);
   f->prepare_seconds = compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds;
+  if (compiled->program.devices.size() < 2)
+    f->build_memory = memory_of_build(*compilation, *compiled, measures || verifies, verifies, threads);
   f->build_seconds = f->prepare_seconds + work_seconds(*compiled, threads, measures, verifies, request.budget);
   return Ok{};
 }
@@ -312,6 +314,11 @@ std::string survey_json(const Survey& f) {
         .field("seconds", f.build_seconds)
         .field("problems", f.problems)
         .field("candidates", f.candidates);
+    if (f.build_memory.peak() > 0)
+      w.field("peak_bytes", static_cast<int64_t>(f.build_memory.peak()))
+          .field("first_peak_bytes", static_cast<int64_t>(f.build_memory.first))
+          .field("trying_bytes", static_cast<int64_t>(f.build_memory.trying))
+          .field("judging_bytes", static_cast<int64_t>(f.build_memory.judging));
     w.field("basis",
             "import, passes and cover as just measured; the float64 reference of each distinct problem once and of the "
             "whole engine twice, each candidate's runs, and those of the whole engine, by the arithmetic and bytes of "

@@ -112,16 +112,15 @@ std::string lacks_memory(const plan::Program& program, const DimBinding& sizes, 
   return lacks_memory(bytes, "a run takes");
 }
 
-std::string lacks_memory_to_judge(const plan::Program& program, const DimBinding& sizes) {
+Result<double> bytes_to_judge(const plan::Program& program, const DimBinding& sizes) {
   // Of 32 bits, by what is read and written: its contents row-major, in float64, with radii, and what compares them.
   constexpr double kRead = 5, kWritten = 11, kWeight = 2;
-  const auto arena = plan::plan_arena(program, sizes);
-  if (!arena.ok()) return "";  // the run says why
+  PERI_ASSIGN(const plan::ArenaPlan arena, plan::plan_arena(program, sizes));
   const auto bytes_of = [&](int32_t b) {
     const auto k = static_cast<size_t>(b);
-    return b < 0 || arena->bytes[k] == plan::kUnbound ? 0.0 : static_cast<double>(arena->bytes[k]);
+    return b < 0 || arena.bytes[k] == plan::kUnbound ? 0.0 : static_cast<double>(arena.bytes[k]);
   };
-  double bytes = static_cast<double>(arena->arena_bytes), largest = 0;
+  double bytes = static_cast<double>(arena.arena_bytes), largest = 0;
   for (size_t k = 0; k < program.buffers.size(); ++k) {
     const plan::BufferKind kind = program.buffers[k].kind;
     if (kind == plan::BufferKind::kWeight) continue;
@@ -135,7 +134,12 @@ std::string lacks_memory_to_judge(const plan::Program& program, const DimBinding
     for (const int32_t b : s.writes) own += kWritten * bytes_of(b);
     largest = std::max(largest, own);
   }
-  return lacks_memory(bytes + largest, "to judge it takes");
+  return bytes + largest;
+}
+
+std::string lacks_memory_to_judge(const plan::Program& program, const DimBinding& sizes) {
+  const auto bytes = bytes_to_judge(program, sizes);
+  return bytes.ok() ? lacks_memory(*bytes, "to judge it takes") : "";  // the run says why
 }
 
 }  // namespace peri::judge
