@@ -42,6 +42,21 @@ class Memory(Typed):
         told = json.loads(self.peri("replay", line, "--json", "-", "--quiet", preexec_fn=little).stdout)
         self.assertTrue(told["candidates"] and all(c["untried"] for c in told["candidates"]), told)
 
+    def test_a_library_that_does_not_look_whether_it_got_memory_ends_no_replay(self):
+        """Its candidates are tried in a worker, as a build's are; where the worker died, memory was short and the candidate is not wrong."""
+        line = "conv x=f32[1,64,56,56] w=f32[64,64,3,3]"
+        for mib in range(160, 561, 40):
+            r = self.peri("replay", line, "--provider", "onednn", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20)))
+            last = r.stderr.decode().strip().split("\n")[-1]
+            self.assertIn(r.returncode, (0, 1), f"{mib}: {last}")
+            self.assertIn(" 0 rejected", last)
+        self.environment["PERI_WORKER"] = "/bin/false"
+        r = self.peri("replay", line)
+        self.assertIn(b"note: candidates were tried in this process, which a crash would end: ", r.stderr)
+        self.assertEqual(r.returncode, 0)
+        self.environment["PERI_WORKER"] = ""
+        self.assertNotIn(b"note:", self.peri("replay", line).stderr)
+
     def test_a_library_that_memory_is_too_short_for_makes_no_candidate_wrong(self):
         def little():  # less than the library's own segments need
             resource.setrlimit(resource.RLIMIT_AS, (80_000 << 10, 80_000 << 10))
