@@ -60,14 +60,23 @@ Error cancelled(const Request& request) {
 }
 
 // What an engine that is not whole lacks.
-std::string unproven_text(const compile::Compiled& compiled) {
-  const auto steps = lower::all_reports(compiled.steps);
-  const auto unproven = std::count_if(steps.begin(), steps.end(), [](const lower::StepReport* s) {
-    return s->chosen != "reference" && s->chosen != "sized" && s->bodies.empty() && s->evidence.max_error < 0;
-  });
-  const std::string all = all_steps_text(std::ssize(steps), body_steps(compiled));
-  if (unproven == 0) return "interrupted: the best so far, none of " + all + " left unverified";
-  return format("interrupted: the best so far, %td of %s neither verified nor measured", unproven, all.c_str());
+std::string unproven_text(const Built& built, bool verifies) {
+  const StepsDone done = steps_done(built);
+  const std::string all = all_steps_text(done.steps, done.in_bodies);
+  if (!verifies)
+    return format("interrupted: the best so far; %lld of %s measured, and nothing is verified",
+                  static_cast<long long>(done.measured), all.c_str());
+  const auto sizes = std::count_if(built.verdict.sizes.begin(), built.verdict.sizes.end(),
+                                   [](const judge::SizeEvidence& e) { return e.limit.empty(); });
+  const bool whole = sizes > 0 && built.verdict.incomplete.empty();
+  const std::string engine = whole       ? "the engine as a whole is"
+                             : sizes > 0 ? "the engine as a whole is at " + counted(sizes, "size") + " only"
+                                         : "the engine as a whole is not";
+  const int64_t open = done.steps - done.verified;
+  if (open > 0)
+    return format("interrupted: the best so far; %lld of %s %s not verified individually, %s",
+                  static_cast<long long>(open), all.c_str(), open == 1 ? "is" : "are", engine.c_str());
+  return "interrupted: the best so far; all of " + all + " verified individually, " + engine;
 }
 
 // The limit of the engine's loops: what was given, else the lock's. 0: none.
@@ -99,7 +108,7 @@ Result<Made> make(const Request& request) {
   out.stopped = is_stopped(request);
   if (out.stopped) {
     compile::Compiled& compiled = out.built.compiled;
-    compiled.notes.push_back(unproven_text(compiled));
+    compiled.notes.push_back(unproven_text(out.built, out.options.tune.verify));
     compiled.program.sections.push_back({std::string(kInterruptedSection), compiled.notes.back()});
   }
   return out;
