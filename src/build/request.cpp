@@ -249,6 +249,18 @@ std::string made_up(const judge::SizeEvidence& e) {
   const bool own = e.no_memory || e.limit.find("--") != std::string::npos;  // it has a remedy
   return own ? "" : "; the inputs are made up: peri verify ENGINE --input NAME=FILE judges it on your own";
 }
+
+// Where the engine ran on integers of one value alone, as of padding: "; at sequence=256 ...".
+std::string of_constants(const std::vector<judge::SizeEvidence>& sizes) {
+  const auto is_constant = [](const judge::SizeEvidence& e) { return e.integers >= 0; };
+  const auto first = std::find_if(sizes.begin(), sizes.end(), is_constant);
+  if (first == sizes.end()) return "";
+  const auto more = std::count_if(first + 1, sizes.end(), is_constant);
+  return "; at " + judge::sizes_text(first->sizes) + (more > 0 ? format(" and %td more", more) : "") +
+         format(" only with made-up integers that are all %lld: others end with ",
+                static_cast<long long>(first->integers)) +
+         first->others;
+}
 }  // namespace
 
 std::string Made::verdict() const {
@@ -274,7 +286,11 @@ std::string Made::verdict() const {
   if (built.verdict.earlier) text += " by an earlier build";
   if (by_definition > 0) text += format(", %lld right by definition", static_cast<long long>(by_definition));
   if (!built.refused.empty()) text += ", " + counted(std::ssize(built.refused), "choice") + " refused by it";
-  return text;
+  const auto& tuned_for = built.compiled.program.tuned_for;
+  for (const judge::SizeEvidence& e : built.verdict.sizes)
+    if (!e.limit.empty() && e.sizes == DimBinding(tuned_for.begin(), tuned_for.end()))
+      text += "; not run" + at + ": " + e.limit + made_up(e);
+  return text + of_constants(built.verdict.sizes);
 }
 
 // The proof is written before the engine takes its name: where the disk has no room for both, what stood there stays.
