@@ -101,6 +101,11 @@ Result<Made> make(const Request& request) {
     out.built.compiled.notes.push_back(
         "there is no timing cache, since neither XDG_CACHE_HOME nor HOME names a folder; the build goes on without it: "
         "set PERI_CACHE to a folder, or to nothing if none is wanted");
+  if (const int cpus = usable_cpus(); out.options.tune.threads > cpus)
+    out.built.compiled.notes.push_back(
+        format("%d threads are more than the %s that this process may use: they wait for each other, candidates "
+               "take long to try, and their times are of use for such runs alone",
+               out.options.tune.threads, counted(cpus, "CPU").c_str()));
   if (std::string none = unused_limit(request.max_iterations, out.built.compiled.program); !none.empty())
     out.built.compiled.notes.push_back(std::move(none));
   plan::set_iterations(&out.built.compiled.program, limit);

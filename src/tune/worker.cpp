@@ -196,12 +196,17 @@ struct RemoteJudge::State {
     PERI_ASSIGN(const Death d, replace(io_error("closed"), patience_s));
     return send_text(process.socket.get(), text);
   }
-  // Asks for one answer. A worker that others killed meanwhile gets a second try. Errors: no worker could be had.
-  Result<Said> answer(const std::string& text) {
+  // Asks for one answer. A worker that others killed meanwhile gets a second try. Errors: no worker could be had;
+  // kCancelled where `stop` said so first, and the next question starts another.
+  Result<Said> answer(const std::string& text, const std::function<bool()>& stop_asked = {}) {
     for (int tries = 0;; ++tries) {
       PERI_TRY(ask(text));
-      auto said = receive(process.socket.get(), patience_s);
-      while (said.ok() && said->find("goes_on")) said = receive(process.socket.get(), patience_s);
+      auto said = receive(process.socket.get(), patience_s, stop_asked);
+      while (said.ok() && said->find("goes_on")) said = receive(process.socket.get(), patience_s, stop_asked);
+      if (!said.ok() && stop_asked && stop_asked()) {
+        stop();
+        return Error(ErrorKind::kCancelled, "the build was stopped");
+      }
       if (said.ok()) return Said{*std::move(said), {}};
       PERI_ASSIGN(Death d, replace(said.error(), patience_s));
       if (!d.killed || tries > 0) return Said{std::nullopt, std::move(d)};
@@ -323,8 +328,8 @@ Status RemoteJudge::foresee_samples(const kernels::Kernel& kernel) {
   return state_->ask(one_field("samples_ahead", kernel.name));
 }
 
-Result<SampleVerdict> RemoteJudge::samples(const kernels::Kernel& kernel) {
-  PERI_ASSIGN(const Said said, state_->answer(one_field("samples", kernel.name)));
+Result<SampleVerdict> RemoteJudge::samples(const kernels::Kernel& kernel, const std::function<bool()>& stop) {
+  PERI_ASSIGN(const Said said, state_->answer(one_field("samples", kernel.name), stop));
   if (said.json) return read_samples(*said.json);
   return SampleVerdict{0, said.death.told() + " on a sample", said.death.ours};
 }
