@@ -239,6 +239,11 @@ void write_ports(JsonWriter& w, std::string_view key, const std::vector<onnx::Po
   w.end_array();
 }
 
+// Sizes that nobody gave are no reason to say nothing of the model.
+bool is_at_guessed_sizes(const Request& request) {
+  return request.dims.empty() && request.at_hand.empty() && request.min_dims.empty() && request.max_dims.empty();
+}
+
 }  // namespace
 
 int64_t Survey::unsupported_kinds() const {
@@ -260,8 +265,12 @@ Result<Survey> survey(const Request& request) {
                              static_cast<long long>(kMaxTried)));
     return f;
   }
-  if (Status lowered = try_lowering(request, &f); !lowered.ok())
-    return std::move(lowered).error().in_file(request.model);
+  if (Status lowered = try_lowering(request, &f); !lowered.ok()) {
+    if (lowered.error().kind != ErrorKind::kUsage || !is_at_guessed_sizes(request))
+      return std::move(lowered).error().in_file(request.model);
+    f.notes.push_back("memory and build time are not estimated, and a build is refused, at sizes that nobody gave: " +
+                      lowered.error().text());
+  }
   return f;
 }
 
