@@ -154,6 +154,7 @@ class Limits(Typed):
         self.assertGreater(estimate(layers(100), "--dims", "n=1024")["seconds"], estimate(layers(2), "--dims", "n=1024")["seconds"] + 5)
         large = estimate(layers(1), "--dims", f"n={1 << 17}")  # 275 Gflop
         self.assertLess(large["seconds"], 40 * large["candidates"])
+        self.assertGreater(estimate(layers(1), "--dims", "n=1024", "--provider", "reference")["seconds"], 10)  # runs of the slow step, of 2 Gflop each
 
     def test_an_estimate_obeys_the_budget_of_the_tuning(self):
         seconds = lambda *words: json.loads(self.peri("inspect", DIGITS, "--json", "-", *words).stdout)["build_estimate"]["seconds"]
