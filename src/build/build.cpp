@@ -318,6 +318,17 @@ Result<Built> choose_and_judge(compile::Compilation* compilation, const Options&
   return cannot(*out.verdict.fault, "please report it");
 }
 
+// What the plan of every cover would say at the end is said before anything is tried.
+compile::Options refusing(const Options& options) {
+  compile::Options out = options.compile;
+  if (options.judge)
+    out.affords = [](const DimBinding& sizes, double bytes) -> Status {
+      const std::string lack = judge::lacks_memory(bytes, "a run takes at least");
+      return lack.empty() ? Status(Ok{}) : no_memory(sizes, lack);
+    };
+  return out;
+}
+
 Result<Built> build_it(compile::Compilation* compilation, const Options& options) {
   runtime::EngineOptions engines = engine_options(options.executors, options.compile.tune.threads);
   engines.max_iterations = options.max_iterations;
@@ -330,7 +341,7 @@ Result<Built> build_it(compile::Compilation* compilation, const Options& options
 
 Result<Built> build_engine(const Options& options) {
   const int64_t start = now_ns();
-  PERI_ASSIGN(const auto compilation, compile::Compilation::start(options.compile));
+  PERI_ASSIGN(const auto compilation, compile::Compilation::start(refusing(options)));
   PERI_ASSIGN(Built out, contained([&] { return build_it(compilation.get(), options); }));
   out.seconds = seconds_since(start);
   return out;
@@ -338,7 +349,7 @@ Result<Built> build_engine(const Options& options) {
 
 Result<Built> build_engine(const Options& options, compile::Imported model) {
   const int64_t start = now_ns();
-  PERI_ASSIGN(const auto compilation, compile::Compilation::start(options.compile, std::move(model)));
+  PERI_ASSIGN(const auto compilation, compile::Compilation::start(refusing(options), std::move(model)));
   PERI_ASSIGN(Built out, contained([&] { return build_it(compilation.get(), options); }));
   out.seconds = out.compiled.import_seconds + seconds_since(start);
   return out;

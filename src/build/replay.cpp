@@ -20,6 +20,7 @@
 #include "exec/entry.hpp"
 #include "tune/cache.hpp"
 #include "tune/rejection.hpp"
+#include "tune/worker.hpp"
 
 namespace peri::build {
 
@@ -286,9 +287,12 @@ Result<Replay> replay(const ReplayRequest& request) {
   options.seed = out.seed;
   options.budget_ms = request.budget_ms;
   options.stop = request.stop;
+  options.worker = tune::worker_program();
   tune::Tuner tuner(options);
   out.candidates = tuner.candidates(out.problem.graph, out.problem.weights);
   out.notes = compile::notes_of(*backend, true);
+  if (const tune::Tuner::Stats done = tuner.stats(); !done.worker && !options.worker.empty())
+    out.notes.push_back("candidates were tried in this process, which a crash would end: " + done.worker_trouble);
   return out;
 }
 

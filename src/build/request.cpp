@@ -60,14 +60,23 @@ Error cancelled(const Request& request) {
 }
 
 // What an engine that is not whole lacks.
-std::string unproven_text(const compile::Compiled& compiled) {
-  const auto steps = lower::all_reports(compiled.steps);
-  const auto unproven = std::count_if(steps.begin(), steps.end(), [](const lower::StepReport* s) {
-    return s->chosen != "reference" && s->chosen != "sized" && s->bodies.empty() && s->evidence.max_error < 0;
-  });
-  const std::string all = all_steps_text(std::ssize(steps), body_steps(compiled));
-  if (unproven == 0) return "interrupted: the best so far, none of " + all + " left unverified";
-  return format("interrupted: the best so far, %td of %s neither verified nor measured", unproven, all.c_str());
+std::string unproven_text(const Built& built, bool verifies) {
+  const StepsDone done = steps_done(built);
+  const std::string all = all_steps_text(done.steps, done.in_bodies);
+  if (!verifies)
+    return format("interrupted: the best so far; %lld of %s measured, and nothing is verified",
+                  static_cast<long long>(done.measured), all.c_str());
+  const auto sizes = std::count_if(built.verdict.sizes.begin(), built.verdict.sizes.end(),
+                                   [](const judge::SizeEvidence& e) { return e.limit.empty(); });
+  const bool whole = sizes > 0 && built.verdict.incomplete.empty();
+  const std::string engine = whole       ? "the engine as a whole is"
+                             : sizes > 0 ? "the engine as a whole is at " + counted(sizes, "size") + " only"
+                                         : "the engine as a whole is not";
+  const int64_t open = done.steps - done.verified;
+  if (open > 0)
+    return format("interrupted: the best so far; %lld of %s %s not verified individually, %s",
+                  static_cast<long long>(open), all.c_str(), open == 1 ? "is" : "are", engine.c_str());
+  return "interrupted: the best so far; all of " + all + " verified individually, " + engine;
 }
 
 // The limit of the engine's loops: what was given, else the lock's. 0: none.
@@ -92,6 +101,11 @@ Result<Made> make(const Request& request) {
     out.built.compiled.notes.push_back(
         "there is no timing cache, since neither XDG_CACHE_HOME nor HOME names a folder; the build goes on without it: "
         "set PERI_CACHE to a folder, or to nothing if none is wanted");
+  if (const int cpus = usable_cpus(); out.options.tune.threads > cpus)
+    out.built.compiled.notes.push_back(
+        format("%d threads are more than the %s that this process may use: they wait for each other, candidates "
+               "take long to try, and their times are of use for such runs alone",
+               out.options.tune.threads, counted(cpus, "CPU").c_str()));
   if (std::string none = unused_limit(request.max_iterations, out.built.compiled.program); !none.empty())
     out.built.compiled.notes.push_back(std::move(none));
   plan::set_iterations(&out.built.compiled.program, limit);
@@ -99,7 +113,7 @@ Result<Made> make(const Request& request) {
   out.stopped = is_stopped(request);
   if (out.stopped) {
     compile::Compiled& compiled = out.built.compiled;
-    compiled.notes.push_back(unproven_text(compiled));
+    compiled.notes.push_back(unproven_text(out.built, out.options.tune.verify));
     compiled.program.sections.push_back({std::string(kInterruptedSection), compiled.notes.back()});
   }
   return out;
@@ -240,6 +254,18 @@ std::string made_up(const judge::SizeEvidence& e) {
   const bool own = e.no_memory || e.limit.find("--") != std::string::npos;  // it has a remedy
   return own ? "" : "; the inputs are made up: peri verify ENGINE --input NAME=FILE judges it on your own";
 }
+
+// Where the engine ran on integers of one value alone, as of padding: "; at sequence=256 ...".
+std::string of_constants(const std::vector<judge::SizeEvidence>& sizes) {
+  const auto is_constant = [](const judge::SizeEvidence& e) { return e.integers >= 0; };
+  const auto first = std::find_if(sizes.begin(), sizes.end(), is_constant);
+  if (first == sizes.end()) return "";
+  const auto more = std::count_if(first + 1, sizes.end(), is_constant);
+  return "; at " + judge::sizes_text(first->sizes) + (more > 0 ? format(" and %td more", more) : "") +
+         format(" only with made-up integers that are all %lld: others end with ",
+                static_cast<long long>(first->integers)) +
+         first->others;
+}
 }  // namespace
 
 std::string Made::verdict() const {
@@ -265,7 +291,11 @@ std::string Made::verdict() const {
   if (built.verdict.earlier) text += " by an earlier build";
   if (by_definition > 0) text += format(", %lld right by definition", static_cast<long long>(by_definition));
   if (!built.refused.empty()) text += ", " + counted(std::ssize(built.refused), "choice") + " refused by it";
-  return text;
+  const auto& tuned_for = built.compiled.program.tuned_for;
+  for (const judge::SizeEvidence& e : built.verdict.sizes)
+    if (!e.limit.empty() && e.sizes == DimBinding(tuned_for.begin(), tuned_for.end()))
+      text += "; not run" + at + ": " + e.limit + made_up(e);
+  return text + of_constants(built.verdict.sizes);
 }
 
 // The proof is written before the engine takes its name: where the disk has no room for both, what stood there stays.

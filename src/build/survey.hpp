@@ -2,6 +2,7 @@
 // at once, and for a model that runs, its memory and the least time to build it.
 #pragma once
 
+#include "build/build_memory.hpp"
 #include "build/request.hpp"
 #include "onnx/import.hpp"
 
@@ -25,6 +26,7 @@ struct Survey {
   int64_t steps = 0, body_steps = 0;            // of a run; in bodies of loops and branches
   int64_t reference_steps = 0, slow_steps = 0;  // of both: on the reference; those of more than a few elements
   double prepare_seconds = 0, build_seconds = 0;
+  BuildMemory build_memory;  // 0: not known, of a build for a device
 
   int64_t unsupported_kinds() const;  // operators
   int64_t unsupported_nodes() const;

@@ -8,6 +8,7 @@
 #include "build/bench.hpp"
 #include "cli/console/endpoint.hpp"
 #include "cli/console/histogram.hpp"
+#include "cli/console/made_up.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
 #include "cli/console/texts.hpp"
@@ -192,13 +193,13 @@ Result<Outcome> run(const Arguments& arguments) {
     subject.path = arguments.positional[0];
     subject.check_files = [&opened] { return opened.file->check(); };
   }
-  auto measured = build::bench_engine(subject, terms);
-  if (!measured.ok()) {
-    Error e = measured.error();
-    const bool made_up = terms.input_words.empty() && e.kind == ErrorKind::kInvalid && e.remedy.empty();
-    return made_up ? std::move(e).advise("the inputs are made up: give your own with --input NAME=FILE") : e;
-  }
-  const bench::Record record = std::move(*measured);
+  const auto measure = [&](std::optional<int64_t> integers) {
+    build::BenchTerms with = terms;
+    with.inputs = with_integers(integers, std::move(with.inputs));
+    return build::bench_engine(subject, with);
+  };
+  PERI_ASSIGN(const bench::Record record,
+              with_made_up<bench::Record>(arguments, has_integers(opened.engine->program()), measure));
   progress.clear();
   note_untuned(arguments, opened, record.dims);
   note_cut(arguments, record, terms);

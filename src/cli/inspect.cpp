@@ -81,6 +81,10 @@ void print_model(const Page& page, const build::Survey& f) {
     if (!f.lacks.empty()) page.line("  not here: %s; a build refuses it unless --no-verify", f.lacks.c_str());
     for (const std::string& line : f.device_memory)
       page.line("  of it on %s; plus workspaces of kernels", line.c_str());
+    if (const build::BuildMemory& m = f.build_memory; m.peak() > 0)
+      page.line("  memory of a build: about %s (%s while candidates are tried, %s while the engine is judged)%s",
+                bytes_text(m.peak()).c_str(), bytes_text(m.trying).c_str(), bytes_text(m.judging).c_str(),
+                m.first > m.peak() ? ("; of this machine's first about " + bytes_text(m.first)).c_str() : "");
     page.line(
         "  build: about %s for %s of %s or more, where this machine has built before; its first build tests each "
         "kernel "

@@ -10,6 +10,7 @@
 #include "base/thread_pool.hpp"
 #include "build/subject.hpp"
 #include "cli/console/columns.hpp"
+#include "cli/console/made_up.hpp"
 #include "cli/console/model.hpp"
 #include "cli/console/page.hpp"
 #include "cli/console/texts.hpp"
@@ -167,7 +168,14 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
   } else if (!arguments.has("--input")) {
     PERI_ASSIGN(terms.sizes, program_dims(arguments, program));
   }
-  auto verified = judge::verify(*subject, terms);
+  const auto made = terms.inputs;
+  auto verified = with_made_up<judge::Verification>(arguments, has_integers(program), [&](std::optional<int64_t> all) {
+    terms.inputs = [&made, all](uint64_t seed) -> Result<std::vector<Tensor>> {
+      PERI_ASSIGN(std::vector<Tensor> inputs, made(seed));
+      return with_integers(all, std::move(inputs));
+    };
+    return judge::verify(*subject, terms);
+  });
   progress.clear();
   if (!verified.ok()) return with_files(std::move(verified).error());
   const judge::Verification& v = *verified;

@@ -304,7 +304,7 @@ Result<Compiled> Compilation::State::lower(const lower::RefusedChoices& refused,
   PERI_ASSIGN(auto lowered, lower::lower_graph(imported.graph, *backend, *tuner,
                                                {at_least_one(sizes.tuned_for), at_least_one(sizes.bounds),
                                                 options.lock ? &*options.lock : nullptr, refused,
-                                                silent ? nullptr : options.progress}));
+                                                silent ? nullptr : options.progress, options.affords}));
   tune_seconds += seconds_since(start);
   out.tune_seconds = tune_seconds;
   if (imported.check_files) PERI_TRY(imported.check_files());

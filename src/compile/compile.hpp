@@ -42,6 +42,7 @@ struct Options {
   // Called with the imported model, with inputs of the types that a run will use, before any work on it; null: all are
   // built.
   std::function<Status(const ir::Graph& imported)> admits = {};
+  std::function<Status(const DimBinding& sizes, double bytes)> affords = {};  // as in lower::Options
 };
 
 // The graph as imported, before any pass, with its companions.

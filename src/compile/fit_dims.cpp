@@ -44,11 +44,15 @@ void add_attributes(const ir::Node& node, Numbers* out) {
   }
 }
 
-// What the error names comes first, the largest before: of "64 or 1" it is 64.
-Numbers numbers_of(const ir::Node& node, const Error& error) {
+// What the error names comes first, the largest before: of "64 or 1" it is 64. Then what two sizes are together, as a
+// past and what is new, whose total has a name of its own.
+Numbers numbers_of(const ir::Node& node, const Error& error, const DimBinding& sizes) {
   Numbers out;
   for (const std::string* text : {&error.expected, &error.found, &error.message}) out.add(*text);
   std::sort(out.list.begin(), out.list.end(), std::greater<>());
+  for (const auto& one : sizes)
+    for (const auto& other : sizes)
+      if (one.first < other.first) out.add(one.second + other.second);
   for (const ir::Value* v : node.inputs) {
     if (!v || !v->type.shape) continue;
     for (const Dim& d : *v->type.shape)
@@ -137,7 +141,7 @@ class Search {
     if (too_large(graph_, sizes)) return false;
     tried_ += static_cast<int64_t>(graph_.nodes.size());
     const Status s = check_(sizes);
-    return s.ok() || place(s.error()) > at;
+    return s.ok() || (at < graph_.nodes.size() && place(s.error()) > at);
   }
 
   // An error that states the shape of an input, "expected [2,18,3], found [1,128,3]", is taken at its word.
@@ -170,7 +174,12 @@ class Search {
   bool better(size_t at, const Error& error, DimBinding* sizes) {
     if (as_told(at, error, sizes)) return true;
     const std::vector<std::string> names = names_of(*graph_.nodes[at], *sizes, fixed_);
-    const Numbers numbers = numbers_of(*graph_.nodes[at], error);
+    const Numbers numbers = numbers_of(*graph_.nodes[at], error, *sizes);
+    // A size at which all agrees, before one with which this node would do; it may be one that the node does not name.
+    std::vector<std::string> all = names;
+    for (const auto& [name, size] : *sizes)
+      if (!fixed_.contains(name) && std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
+    if (change(graph_.nodes.size(), all, 0, 1, numbers, sizes)) return true;
     for (size_t together = 1; together <= std::min(kMaxTogether, names.size()); ++together)
       if (change(at, names, 0, together, numbers, sizes)) return true;
     return false;

@@ -299,6 +299,7 @@ struct EngineJudge {
     }
     for (const Integers integers : {Integers::kIndices, Integers::kZero, Integers::kOne}) {
       e.limit.clear();
+      e.integers = integers == Integers::kIndices ? -1 : integers == Integers::kOne;
       auto inputs = make_inputs(graph, sizes, terms.seed, integers);
       if (!inputs.ok()) {
         e.limit = inputs.error().text();
@@ -314,6 +315,9 @@ struct EngineJudge {
       if (!run.ok() && was_stopped(run.error(), sizes)) return Ok{};
       if (!run.ok()) {
         if (explain_failure(run.error(), at, *inputs, flops, sizes, &e)) break;
+        Error why = std::move(run).error();
+        why.remedy.clear();
+        if (e.others.empty()) e.others = why.text();
         continue;
       }
       take_steps(*run, &e);
@@ -321,6 +325,10 @@ struct EngineJudge {
       if (!verdict.fault) PERI_TRY(compare_whole(*inputs, *run, flops, &e));
       if (terms.stop && !verdict.incomplete.empty() && terms.stop()) return Ok{};  // half judged is not judged
       break;
+    }
+    if (!e.limit.empty()) {
+      e.others.clear();
+      e.integers = -1;
     }
     verdict.sizes.push_back(std::move(e));
     return Ok{};

@@ -36,6 +36,9 @@ struct SizeEvidence {
   std::string whole_because;  // why not, which outputs were skipped, or which were held against rounded weights
   bool no_memory = false;     // `limit` is due to this machine's memory
   std::string limit;          // why the model itself cannot run at this size; the members above are then unset
+  // The integers of the inputs that were made up: -1: as they come; 0 or 1: all are, since others end with `others`.
+  int64_t integers = -1;
+  std::string others = {};
 };
 
 // "batch=1,sequence=128".

@@ -10,7 +10,7 @@ namespace peri::judge {
 namespace {
 bool within_bounds(const SizeEvidence& e) {
   return e.same_bits && e.worst_step >= 0 && e.worst_step <= 1 && (e.whole == -1 || (e.whole >= 0 && e.whole <= 1)) &&
-         e.steps_judged >= 0 && e.steps_by_definition >= 0 && e.positions >= 0;
+         e.integers >= -1 && e.integers <= 1 && e.steps_judged >= 0 && e.steps_by_definition >= 0 && e.positions >= 0;
 }
 }  // namespace
 
@@ -31,6 +31,8 @@ std::string verdict_text(const EngineVerdict& v) {
     for (const auto& [name, value] : e.sizes) w.begin_array().value(name).value(value).end_array();
     w.end_array()
         .field("limit", e.limit)
+        .field("integers", e.integers)
+        .field("others", e.others)
         .field("steps_judged", e.steps_judged)
         .field("steps_by_definition", e.steps_by_definition)
         .field("positions", e.positions)
@@ -63,6 +65,8 @@ Result<SizeEvidence> read_size(const Json& json) {
   SizeEvidence e;
   PERI_ASSIGN(e.sizes, read_dims(json));
   PERI_ASSIGN(const std::string_view limit, json.get_string("limit"));
+  PERI_ASSIGN(e.integers, json.get_int("integers"));
+  PERI_ASSIGN(const std::string_view others, json.get_string("others"));
   PERI_ASSIGN(e.steps_judged, json.get_int("steps_judged"));
   PERI_ASSIGN(e.steps_by_definition, json.get_int("steps_by_definition"));
   PERI_ASSIGN(e.positions, json.get_int("positions"));
@@ -72,6 +76,7 @@ Result<SizeEvidence> read_size(const Json& json) {
   PERI_ASSIGN(e.followed, json.get_int("followed"));
   PERI_ASSIGN(const std::string_view because, json.get_string("whole_because"));
   e.limit = limit;
+  e.others = others;
   e.whole_because = because;
   return e;
 }

@@ -3,6 +3,7 @@
 #include "judge/outside.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "judge/budget.hpp"
 #include "judge/followed.hpp"
@@ -126,6 +127,30 @@ Status weigh_moves(const Subject& s, const VerifyTerms& terms, const Runs& r, si
   return Ok{};
 }
 
+namespace {
+// The step that an answer is rounded to, which is bytes read as numbers: the largest of its scales. 0: it is none.
+double step_of(const ir::Value* answer) {
+  const ir::Node* n = answer->producer;
+  for (const ops::OpDef* op = n ? ops::find(n->op) : nullptr; op && (op->view || op->moves) && n->inputs.size() == 1;
+       op = n ? ops::find(n->op) : nullptr)
+    n = n->in(0)->producer;
+  // By name: its second argument is the size of a step.
+  if (!n || n->op != "dequantize_linear" || !n->in(1) || !n->in(1)->constant) return 0;
+  double step = 0;
+  for (int64_t k = 0; k < n->in(1)->constant->numel(); ++k)
+    step = std::max(step, std::fabs(n->in(1)->constant->f64(k)));
+  return step;
+}
+
+// Whether two answers part by a step at fewer than half of their elements, as they do where a value lies close to the
+// middle of two bytes, and mean much the same: what reads the model otherwise parts at most of them.
+bool parts_by_a_step(const ir::Value* answer, const Difference& d) {
+  constexpr double kMaxShare = 0.5, kMinCosine = 0.99, kRounding = 1e-3;
+  const double step = step_of(answer);
+  return step > 0 && d.linf <= step * (1 + kRounding) && d.l0 <= kMaxShare && d.cosine >= kMinCosine;
+}
+}  // namespace
+
 Status ask_reference(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
                      const Budget& budget, References& references, OutputVerdict* o, std::string* why) {
   if (terms.peer_model.empty() || k >= s.reference.outputs.size() || !affordable(s, r.inputs[n]).ok()) return Ok{};
@@ -158,8 +183,8 @@ Status ask_reference(const Subject& s, const VerifyTerms& terms, const Runs& r, 
   if (by_weights.ok() && std::isfinite(by_weights->relative)) o->stored_moves = by_weights->relative;
   // An engine's own weights are all that is known of it where the model's are not.
   const bool known = references.parts() || !is_narrow(s.engine->program().precision);
-  o->peer_is_off =
-      known && is_float(type) && beyond[0].empty() && !beyond[1].empty() && cosine >= peer_budget().min_cosine;
+  const bool alike = cosine >= peer_budget().min_cosine || parts_by_a_step(s.reference.outputs[k], o->difference);
+  o->peer_is_off = known && is_float(type) && beyond[0].empty() && !beyond[1].empty() && alike;
   // Two right answers may lie on either side of the exact one.
   const bool both_right = is_float(type) && beyond[0].empty() && beyond[1].empty();
   o->inside = (o->peer_is_off || both_right) && !kept_budget(terms.budget, !terms.peer_model.empty(), *o, type);

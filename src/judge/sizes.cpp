@@ -77,15 +77,13 @@ std::vector<DimBinding> sizes_to_judge(const ir::Graph& graph, const DimBinding&
   return out;
 }
 
-namespace {
-std::string lacking(double bytes, const char* what = "a run") {
+std::string lacks_memory(double bytes, const char* what) {
   // What is that small is run on any machine; the rest of what is free is for the process and its neighbours.
   constexpr double kSmallBytes = 256 << 20, kShareOfFree = 0.8;
   const auto free = static_cast<double>(device::host_memory().available_bytes);
   if (bytes <= kSmallBytes || free <= 0 || bytes <= kShareOfFree * free) return "";
-  return format("%s takes %.1f GiB of memory, and %.1f are free", what, bytes / (1 << 30), free / (1 << 30));
+  return format("%s %.1f GiB of memory, and %.1f are free", what, bytes / (1 << 30), free / (1 << 30));
 }
-}  // namespace
 
 std::string lacks_memory(const ir::Graph& graph, const DimBinding& sizes) {
   double bytes = 0;
@@ -98,7 +96,7 @@ std::string lacks_memory(const ir::Graph& graph, const DimBinding& sizes) {
       for (const int64_t d : *dims) size *= static_cast<double>(d);
       bytes += size;
     }
-  return lacking(bytes);
+  return lacks_memory(bytes, "a run takes");
 }
 
 std::string lacks_memory(const plan::Program& program, const DimBinding& sizes, bool separate) {
@@ -111,19 +109,18 @@ std::string lacks_memory(const plan::Program& program, const DimBinding& sizes, 
     if (separate || kind == plan::BufferKind::kInput || kind == plan::BufferKind::kOutput)
       bytes += static_cast<double>(arena->bytes[k]);
   }
-  return lacking(bytes);
+  return lacks_memory(bytes, "a run takes");
 }
 
-std::string lacks_memory_to_judge(const plan::Program& program, const DimBinding& sizes) {
+Result<double> bytes_to_judge(const plan::Program& program, const DimBinding& sizes) {
   // Of 32 bits, by what is read and written: its contents row-major, in float64, with radii, and what compares them.
   constexpr double kRead = 5, kWritten = 11, kWeight = 2;
-  const auto arena = plan::plan_arena(program, sizes);
-  if (!arena.ok()) return "";  // the run says why
+  PERI_ASSIGN(const plan::ArenaPlan arena, plan::plan_arena(program, sizes));
   const auto bytes_of = [&](int32_t b) {
     const auto k = static_cast<size_t>(b);
-    return b < 0 || arena->bytes[k] == plan::kUnbound ? 0.0 : static_cast<double>(arena->bytes[k]);
+    return b < 0 || arena.bytes[k] == plan::kUnbound ? 0.0 : static_cast<double>(arena.bytes[k]);
   };
-  double bytes = static_cast<double>(arena->arena_bytes), largest = 0;
+  double bytes = static_cast<double>(arena.arena_bytes), largest = 0;
   for (size_t k = 0; k < program.buffers.size(); ++k) {
     const plan::BufferKind kind = program.buffers[k].kind;
     if (kind == plan::BufferKind::kWeight) continue;
@@ -137,7 +134,12 @@ std::string lacks_memory_to_judge(const plan::Program& program, const DimBinding
     for (const int32_t b : s.writes) own += kWritten * bytes_of(b);
     largest = std::max(largest, own);
   }
-  return lacking(bytes + largest, "to judge it");
+  return bytes + largest;
+}
+
+std::string lacks_memory_to_judge(const plan::Program& program, const DimBinding& sizes) {
+  const auto bytes = bytes_to_judge(program, sizes);
+  return bytes.ok() ? lacks_memory(*bytes, "to judge it takes") : "";  // the run says why
 }
 
 }  // namespace peri::judge

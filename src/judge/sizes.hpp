@@ -20,8 +20,12 @@ bool possible(const ir::Graph& graph, const DimBinding& sizes);
 // Why a judged run at these sizes is not started: it would write to more memory than is free. "": it can be.
 // `separate`: with every buffer in separate memory.
 std::string lacks_memory(const plan::Program& program, const DimBinding& sizes, bool separate);
-// Why what such a run gives is not judged, though it can be run: every buffer separately besides, and the float64
-// reference of the largest step. "": it can be.
+// The same of a number of bytes. `what`: the words before them, "a run takes".
+std::string lacks_memory(double bytes, const char* what);
+// What judging such a run takes: its memory, every buffer separately besides, and the float64 reference of the largest
+// step. An error where a size is open.
+Result<double> bytes_to_judge(const plan::Program& program, const DimBinding& sizes);
+// Why what such a run gives is not judged, though it can be run. "": it can be.
 std::string lacks_memory_to_judge(const plan::Program& program, const DimBinding& sizes);
 // The same as the first for the inputs and outputs alone, before there is a program.
 std::string lacks_memory(const ir::Graph& graph, const DimBinding& sizes);

@@ -12,6 +12,7 @@
 #include "lower/control.hpp"
 #include "lower/data_sizes.hpp"
 #include "lower/described.hpp"
+#include "lower/least_bytes.hpp"
 #include "lower/sides.hpp"
 #include "ops/entry.hpp"
 #include "problem/problem.hpp"
@@ -310,32 +311,6 @@ void dims_table(const ir::Graph& graph, const DimBinding& dims, plan::Program* p
   program->dims.assign(symbols.begin(), symbols.end());
   program->assumed = assumed_sizes(dims);
 }
-
-// Reports go with their steps; a copy has one of its own.
-Status place_lowered(const Placement& placement, Lowered* out) {
-  const std::vector<size_t> origin = place_steps(placement, &out->program);
-  std::vector<StepReport> reports = std::exchange(out->steps, {});
-  for (size_t k = 0; k < origin.size(); ++k) {
-    if (origin[k] != kNoStep) {
-      out->steps.push_back(std::move(reports[origin[k]]));
-      continue;
-    }
-    StepReport copy;
-    copy.name = out->program.steps[k].name;
-    copy.conversion = true;
-    copy.chosen = plan::kCopyExecutor;
-    out->steps.push_back(std::move(copy));
-  }
-  for (size_t k = 0; k < origin.size(); ++k)
-    if (const uint32_t device = out->program.steps[k].device; device != plan::kHost)
-      out->steps[k].device = out->program.devices[device];
-  for (const plan::Step& s : out->program.steps)
-    if (placement.own_only && s.device == plan::kHost && s.executor == placement.executor)
-      return unsupported("its memory is shared with steps of the host, which device '%s' cannot do",
-                         placement.device.c_str())
-          .at_node(s.name);
-  return Ok{};
-}
 }  // namespace
 
 Result<Lowered> lower_part(const ir::Graph& original, const Backend& backend, tune::Tuner& tuner, const Options& given,
@@ -357,6 +332,8 @@ Result<Lowered> lower_part(const ir::Graph& original, const Backend& backend, tu
   const PartProgress progress = [&](size_t done, size_t total, const Region& r) {
     if (options.progress) options.progress(done, total, r.nodes[0]->op + " " + r.nodes[0]->name);
   };
+  if (options.affords && backend.placement.device.empty())
+    PERI_TRY(options.affords(given.tuned_for, least_bytes(graph, parts, given.tuned_for)));
   PERI_ASSIGN(const Cover cover, choose_cover(terms, std::move(parts), &lock, progress));
   e.out.program.name = graph.name;
   e.out.program.backend = backend.name;

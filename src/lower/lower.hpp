@@ -49,6 +49,9 @@ struct Options {
   const plan::Lock* lock = nullptr;  // the choices to use; null: choose
   RefusedChoices refused = {};       // used by no region
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
+  // Called before anything is tried, for the host alone: the memory that every run at these sizes takes at least
+  // (least_bytes.hpp). Its error ends the lowering.
+  std::function<Status(const DimBinding& sizes, double bytes)> affords = {};
 };
 
 struct Lowered {

@@ -61,12 +61,16 @@ RemoteJudge* Tuner::State::worker() {
 const SampleVerdict& Tuner::State::samples(const kernels::Kernel& kernel, const std::string& library) {
   if (const auto known = sampled.find(&kernel); known != sampled.end()) return known->second;
   const std::string name = samples_key(kernel, library);
+  // What an interrupt came before is not known; the build says of its steps that they are not verified.
+  static const SampleVerdict kUnknown = {0, "", false};
   std::optional<SampleVerdict> v;
   if (cache) v = cache->find_samples(name);
+  if (!v && interrupted && interrupted()) return kUnknown;
   if (!v) {
     const int64_t start = now_ns();
     if (RemoteJudge* w = worker()) {
-      auto told = w->samples(kernel);
+      auto told = w->samples(kernel, interrupted);
+      if (!told.ok() && told.error().kind == ErrorKind::kCancelled) return kUnknown;
       if (told.ok()) v = std::move(*told);
     }
     if (!v) v = samples_contained(here(), kernel);

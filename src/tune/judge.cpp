@@ -15,6 +15,7 @@
 #include "tune/rivals.hpp"
 #include "tune/samples.hpp"
 #include "tune/trial.hpp"
+#include "tune/trial_memory.hpp"
 #include "tune/work.hpp"
 
 namespace peri::tune {
@@ -37,35 +38,6 @@ constexpr size_t kOwnCaches = 2;
 // However large the caches: a core that reads 10 GB/s takes 13 ms for so many, of the 20 that a visit has
 // (kVisitShare).
 constexpr size_t kMaxTraffic = size_t{128} << 20;
-
-double numel_of(const ir::Value& v) {
-  double n = 1;
-  for (const Dim& d : *v.type.shape) n *= d.is_const() ? static_cast<double>(d.value()) : 1.0;
-  return n;
-}
-double bytes_of(const ir::Value& v) { return numel_of(v) * dtype_bits(v.type.dtype) / 8.0; }
-
-double bytes_of(const ir::Graph& region) {
-  double bytes = 0;
-  for (const auto* list : {&region.inputs, &region.outputs})
-    for (const ir::Value* v : *list) bytes += bytes_of(*v);
-  return bytes;
-}
-
-// Arguments as they are made, in the layout asked for, in the run and as a kernel packs them; results in the run, as
-// they were first, row-major, what is compared of both, and the same of two providers.
-double trial_bytes(const ir::Graph& region) {
-  double bytes = 0;
-  for (const ir::Value* v : region.inputs) bytes += 4 * bytes_of(*v);
-  for (const ir::Value* v : region.outputs) bytes += 7 * bytes_of(*v);
-  return bytes;
-}
-// Every value of the region in float64, those that are computed with their radii.
-double reference_bytes(const ir::Graph& region) {
-  double bytes = 0;
-  for (const auto& v : region.values()) bytes += (v->producer ? 16 : 8) * numel_of(*v);
-  return bytes;
-}
 
 std::string lacks_memory(const char* what, double bytes) {
   const double available = static_cast<double>(device::host_memory().available_bytes);

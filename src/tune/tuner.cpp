@@ -20,6 +20,7 @@ Tuner::Tuner(Options options) : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.target = options.target ? *options.target : device::cpu_target(options.threads, exec::libraries());
   s.options = std::move(options);
+  s.interrupted = s.options.stop;
   if (s.options.budget_seconds > 0)
     s.options.stop = [stop = s.options.stop, start = now_ns(), most = s.options.budget_seconds] {
       return (stop && stop()) || seconds_since(start) > most;

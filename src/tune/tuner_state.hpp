@@ -32,6 +32,7 @@ struct Tuner::State {
   Stats stats;
 
   bool stopped() const { return options.stop && options.stop(); }
+  std::function<bool()> interrupted;  // as `stopped`, but for the budget: not even samples are waited for
   // Reads what the cache knows of a candidate; false if it has to be tried.
   bool recall(const std::string& key, const ir::Graph& region, Candidate* c);
   // After an interruption: where something was tried, only that may be chosen.

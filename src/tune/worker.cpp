@@ -21,6 +21,7 @@
 #include "base/knobs.hpp"
 #include "base/this_program.hpp"
 #include "kernels/outside/outside.hpp"
+#include "tune/rejection.hpp"
 #include "tune/trial_place.hpp"
 #include "tune/wire.hpp"
 
@@ -36,9 +37,11 @@ bool address_space_is_limited() {
 
 // How a worker ended.
 struct Death {
-  std::string how;      // "died of SIGSEGV", "gave no answer for 120 s"
-  bool ours = false;    // a fault of the code it ran: the same again next time
-  bool killed = false;  // by others: worth another try
+  std::string how;       // "died of SIGSEGV", "gave no answer for 120 s"
+  bool ours = false;     // a fault of the code it ran: the same again next time
+  bool killed = false;   // by others: worth another try
+  bool limited = false;  // for want of memory, as far as one can tell: it says nothing about the code
+  std::string told() const { return (limited ? std::string(kLacksMemory) : "") + "the worker " + how; }
 };
 
 struct Process {
@@ -79,7 +82,7 @@ struct Process {
     const bool limited = fault && address_space_is_limited();
     const std::string why = limited ? ", with its memory limited (ulimit -v)" : "";
     return {std::string("died of SIG") + (name ? name : std::to_string(n)) + why, fault && !limited,
-            n == SIGKILL || n == SIGTERM || n == SIGINT};
+            n == SIGKILL || n == SIGTERM || n == SIGINT, limited};
   }
 };
 
@@ -193,12 +196,17 @@ struct RemoteJudge::State {
     PERI_ASSIGN(const Death d, replace(io_error("closed"), patience_s));
     return send_text(process.socket.get(), text);
   }
-  // Asks for one answer. A worker that others killed meanwhile gets a second try. Errors: no worker could be had.
-  Result<Said> answer(const std::string& text) {
+  // Asks for one answer. A worker that others killed meanwhile gets a second try. Errors: no worker could be had;
+  // kCancelled where `stop` said so first, and the next question starts another.
+  Result<Said> answer(const std::string& text, const std::function<bool()>& stop_asked = {}) {
     for (int tries = 0;; ++tries) {
       PERI_TRY(ask(text));
-      auto said = receive(process.socket.get(), patience_s);
-      while (said.ok() && said->find("goes_on")) said = receive(process.socket.get(), patience_s);
+      auto said = receive(process.socket.get(), patience_s, stop_asked);
+      while (said.ok() && said->find("goes_on")) said = receive(process.socket.get(), patience_s, stop_asked);
+      if (!said.ok() && stop_asked && stop_asked()) {
+        stop();
+        return Error(ErrorKind::kCancelled, "the build was stopped");
+      }
       if (said.ok()) return Said{*std::move(said), {}};
       PERI_ASSIGN(Death d, replace(said.error(), patience_s));
       if (!d.killed || tries > 0) return Said{std::nullopt, std::move(d)};
@@ -299,7 +307,7 @@ Status RemoteJudge::judge(const ir::Graph& region, const std::vector<bool>& cons
     }
     if (d.killed && tries[*r.at]++ == 0) continue;
     Verdict v;
-    v.evidence.rejected = "the worker " + d.how;
+    v.evidence.rejected = d.told();
     v.lasting = d.ours;
     std::erase(r.left, *r.at);
     told(*r.at, &v);
@@ -320,10 +328,10 @@ Status RemoteJudge::foresee_samples(const kernels::Kernel& kernel) {
   return state_->ask(one_field("samples_ahead", kernel.name));
 }
 
-Result<SampleVerdict> RemoteJudge::samples(const kernels::Kernel& kernel) {
-  PERI_ASSIGN(const Said said, state_->answer(one_field("samples", kernel.name)));
+Result<SampleVerdict> RemoteJudge::samples(const kernels::Kernel& kernel, const std::function<bool()>& stop) {
+  PERI_ASSIGN(const Said said, state_->answer(one_field("samples", kernel.name), stop));
   if (said.json) return read_samples(*said.json);
-  return SampleVerdict{0, "the worker " + said.death.how + " on a sample", said.death.ours};
+  return SampleVerdict{0, said.death.told() + " on a sample", said.death.ours};
 }
 
 Result<Resolved> RemoteJudge::resolve(const ir::Graph& region, const std::vector<bool>& constant,
@@ -331,7 +339,7 @@ Result<Resolved> RemoteJudge::resolve(const ir::Graph& region, const std::vector
   const Candidate* const list[] = {&candidate};
   PERI_ASSIGN(const Said said, state_->answer(question_text(region, constant, list, {}, true)));
   if (said.json) return read_resolved(*said.json);
-  return Resolved{{}, "the worker " + said.death.how, said.death.ours};
+  return Resolved{{}, said.death.told(), said.death.ours};
 }
 
 Result<Crossing> RemoteJudge::crossing(std::string_view device) {

@@ -33,7 +33,8 @@ class RemoteJudge {
   // As Judge does. An error: no worker available; candidates not reported by then have no verdict.
   Status judge(const ir::Graph& region, const std::vector<bool>& constant, std::span<const Candidate* const> candidates,
                const Terms& terms, const Told& told);
-  Result<SampleVerdict> samples(const kernels::Kernel& kernel);
+  // kCancelled: `stop` said so first; nothing is known.
+  Result<SampleVerdict> samples(const kernels::Kernel& kernel, const std::function<bool()>& stop = {});
   Result<Resolved> resolve(const ir::Graph& region, const std::vector<bool>& constant, const Candidate& candidate);
   Result<Crossing> crossing(std::string_view device);
   // As Judge does; does not wait. An error: no worker available.

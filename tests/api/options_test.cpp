@@ -245,6 +245,21 @@ TEST_F(Options, ABuildThatIsStoppedGivesTheBestSoFar) {
   ASSERT_TRUE(engine.ok()) << engine.error().text;
   EXPECT_NE(said.find("interrupted: the best so far"), std::string::npos) << said;
   EXPECT_NE(engine->proof()->find("interrupted: the best so far"), std::string::npos);
+  EXPECT_NE(said.find(" are not verified individually, the engine as a whole is not"), std::string::npos) << said;
+}
+
+// Steps that the timing cache knows are verified, and the engine, which nobody ran, is not.
+TEST_F(Options, ABuildThatIsStoppedBeforeItRunsTheEngineSaysThatItIsNotVerified) {
+  peri::BuildOptions o;
+  o.threads = 1;
+  ASSERT_TRUE(peri::Engine::build(model(), o).ok());
+  o.stop = [] { return true; };
+  std::string said;
+  o.hooks.log_user = &said;
+  o.hooks.log = [](void* user, peri_log_level, const char* line) { *static_cast<std::string*>(user) += line; };
+  ASSERT_TRUE(peri::Engine::build(model(), o).ok());
+  EXPECT_NE(said.find("interrupted: the best so far; all of "), std::string::npos) << said;
+  EXPECT_NE(said.find(" verified individually, the engine as a whole is not"), std::string::npos) << said;
 }
 
 TEST_F(Options, WeightsAreCheckedWhereThatIsAsked) {

@@ -24,6 +24,8 @@ SizeEvidence size(const DimBinding& dims) {
   e.same_bits = true;
   e.whole = 0.0625;
   e.followed = 53;
+  e.integers = 1;
+  e.others = "'gather': an index is out of range";
   return e;
 }
 
@@ -69,6 +71,8 @@ TEST(KeptVerdict, SaysTheSameWhenItIsReadBack) {
     EXPECT_EQ(a.followed, b.followed);
     EXPECT_EQ(a.whole_because, b.whole_because);
     EXPECT_EQ(a.limit, b.limit);
+    EXPECT_EQ(a.integers, b.integers);
+    EXPECT_EQ(a.others, b.others);
   }
 }
 
@@ -107,6 +111,7 @@ TEST(KeptVerdict, WhatNobodyWroteIsNone) {
       {"\"worst_step\":0.37251", "\"worst_step\":-0.1"},
       {"\"worst_step\":0.37251,", ""},
       {"\"whole\":0.0625", "\"whole\":\"0.0625\""},
+      {"\"integers\":1", "\"integers\":2"},
       {"\"positions\":4096", "\"positions\":-4096"},
       {"\"limit\":\"\"", "\"limit\":\"the model cannot run\""},
       {"[\"batch\",1]", "[\"batch\",-1]"},

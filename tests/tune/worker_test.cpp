@@ -202,6 +202,30 @@ TEST_F(Worker, SamplesThatGoOnAreWaitedFor) {
   EXPECT_EQ((*remote)->deaths(), 0);
 }
 
+// A build that is interrupted does not wait for them, nor takes their kernel for wrong.
+TEST_F(Worker, SamplesEndWithTheBuild) {
+  auto remote = RemoteJudge::start(named("slow-gemm_f32"), 1);
+  ASSERT_TRUE(remote.ok()) << remote.error().text();
+  const auto none = (*remote)->samples(*kernels::find("gemm_f32"), [] { return true; });
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().kind, ErrorKind::kCancelled);
+  EXPECT_EQ((*remote)->deaths(), 0);
+  Options options;
+  options.worker = named("slow-conv_f32");
+  options.late_samples = true;
+  bool stop = false;
+  options.stop = [&stop] { return stop; };
+  Tuner tuner(options);
+  const Candidates all = tuner.candidates(product_graph(), {false, true});
+  ASSERT_FALSE(all.list.empty());
+  stop = true;
+  EXPECT_EQ(tuner.wrong_on_samples(all.list[0]), "");
+  EXPECT_EQ(tuner.stats().kernels_sampled, 0);
+  stop = false;
+  EXPECT_EQ(tuner.wrong_on_samples(all.list[0]), "");
+  EXPECT_EQ(tuner.stats().kernels_sampled, 1);
+}
+
 TEST_F(Worker, SamplesAreJudgedThereToo) {
   auto remote = RemoteJudge::start(named("good"), 1);
   ASSERT_TRUE(remote.ok()) << remote.error().text();

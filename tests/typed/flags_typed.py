@@ -18,6 +18,11 @@ class Flags(Typed):
         with self.subTest(words=words):
             return self.ends(2, *words)
 
+    def test_more_threads_than_cpus_are_told(self):
+        quick = ("build", DIGITS, "-o", "a.engine", "--no-tune", "--no-verify", "--force")
+        self.assertRegex(self.peri(*quick, "--threads", "1000").stderr.decode(), r"note: 1000 threads are more than the \d+ CPUs? that this process may use")
+        self.assertNotIn("threads are more", self.peri(*quick, "--threads", "1").stderr.decode())
+
     def test_an_engine_obeys_no_flag_of_a_build(self):
         built = [("--provider", "peri"), ("--dtype", "f16"), ("--no-tune",), ("--no-cache",), ("--min-shapes", "image:1x1x8x8"),
                  ("--backend", "cpu"), ("--disable-pass", "fold"), ("--settings", "1"), ("--dump-passes", "d")]

@@ -2,6 +2,7 @@
 """Small files do not mean long work, no cache is no folder, limits of the system are told."""
 import json
 import os
+import pathlib
 import resource
 import signal
 
@@ -51,6 +52,13 @@ class Limits(Typed):
             self.assertEqual(r.returncode, 1)
             self.assertIn(said, r.stderr.decode())
             self.assertNotIn("] concat", (self.folder / "a.log").read_text(), "something was tried")
+
+    def test_a_batch_that_no_cover_has_memory_for_is_refused_before_anything_is_tried(self):
+        """Its inputs and outputs fit; what lies between them does not, whatever kernels are chosen."""
+        free = next(int(line.split()[1]) << 10 for line in pathlib.Path("/proc/meminfo").read_text().split("\n") if line.startswith("MemAvailable"))
+        words = ("build", DIGITS, "-o", "a.engine", "--dims", f"batch={free // 4096}", "--no-cache", "--log", "a.log")
+        self.assertRegex(self.ends(1, *words), r"the engine does not run at batch=\d+: a run takes at least [\d.]+ GiB of memory, and [\d.]+ are free; .*--no-verify builds it")
+        self.assertNotIn("] conv", (self.folder / "a.log").read_text(), "something was tried")
 
     def test_a_size_beyond_any_memory_is_told_with_its_value(self):
         """On the last line and in the object; more memory would not help, and is not advised."""
@@ -146,6 +154,7 @@ class Limits(Typed):
         self.assertGreater(estimate(layers(100), "--dims", "n=1024")["seconds"], estimate(layers(2), "--dims", "n=1024")["seconds"] + 5)
         large = estimate(layers(1), "--dims", f"n={1 << 17}")  # 275 Gflop
         self.assertLess(large["seconds"], 40 * large["candidates"])
+        self.assertGreater(estimate(layers(1), "--dims", "n=1024", "--provider", "reference")["seconds"], 10)  # runs of the slow step, of 2 Gflop each
 
     def test_an_estimate_obeys_the_budget_of_the_tuning(self):
         seconds = lambda *words: json.loads(self.peri("inspect", DIGITS, "--json", "-", *words).stdout)["build_estimate"]["seconds"]

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """A build with little memory says that memory was the reason, and what to do; nothing of it is kept against a kernel."""
 import json
+import os
 import resource
+import subprocess
 
 import onnx
 import onnx.parser
 
-from typed import DIGITS, Typed, main
+from typed import DIGITS, PERI, Typed, main
 
 
 class Memory(Typed):
@@ -40,6 +42,21 @@ class Memory(Typed):
         told = json.loads(self.peri("replay", line, "--json", "-", "--quiet", preexec_fn=little).stdout)
         self.assertTrue(told["candidates"] and all(c["untried"] for c in told["candidates"]), told)
 
+    def test_a_library_that_does_not_look_whether_it_got_memory_ends_no_replay(self):
+        """Its candidates are tried in a worker, as a build's are; where the worker died, memory was short and the candidate is not wrong."""
+        line = "conv x=f32[1,64,56,56] w=f32[64,64,3,3]"
+        for mib in range(160, 561, 40):
+            r = self.peri("replay", line, "--provider", "onednn", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20)))
+            last = r.stderr.decode().strip().split("\n")[-1]
+            self.assertIn(r.returncode, (0, 1), f"{mib}: {last}")
+            self.assertIn(" 0 rejected", last)
+        self.environment["PERI_WORKER"] = "/bin/false"
+        r = self.peri("replay", line)
+        self.assertIn(b"note: candidates were tried in this process, which a crash would end: ", r.stderr)
+        self.assertEqual(r.returncode, 0)
+        self.environment["PERI_WORKER"] = ""
+        self.assertNotIn(b"note:", self.peri("replay", line).stderr)
+
     def test_a_library_that_memory_is_too_short_for_makes_no_candidate_wrong(self):
         def little():  # less than the library's own segments need
             resource.setrlimit(resource.RLIMIT_AS, (80_000 << 10, 80_000 << 10))
@@ -61,6 +78,24 @@ class Memory(Typed):
         r = self.peri(*words, preexec_fn=little)
         self.assertEqual(r.returncode, 0, r.stderr)
 
+    def test_the_memory_of_a_build_is_estimated(self):
+        """Of the program and its worker: the larger of them alone is less than both, and more than a third of it."""
+        estimates = []
+        for words in (("--dims", "batch=1024"), ("--dims", "batch=2048")):
+            told = json.loads(self.peri("inspect", DIGITS, *words, "--json", "-", "--quiet").stdout)["build_estimate"]
+            self.assertEqual(told["peak_bytes"], max(told["trying_bytes"], told["judging_bytes"]))
+            self.assertGreaterEqual(told["first_peak_bytes"], told["peak_bytes"])
+            self.assertIn("memory of a build: about ", self.peri("inspect", DIGITS, *words).stdout.decode())
+            process = subprocess.Popen([PERI, "build", DIGITS, "-o", "a.engine", "--force", "--quiet", *words], cwd=self.folder, env=self.environment, stderr=subprocess.DEVNULL)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(process.returncode, 0)
+            self.assertLess(used.ru_maxrss << 10, 1.2 * told["first_peak_bytes"])
+            self.assertGreater(used.ru_maxrss << 10, told["peak_bytes"] / 3)
+            estimates.append(told["judging_bytes"])
+        self.assertGreater(estimates[1], 1.5 * estimates[0])
+        untried = json.loads(self.peri("inspect", DIGITS, "--no-tune", "--no-verify", "--json", "-", "--quiet").stdout)["build_estimate"]
+        self.assertLess(untried["peak_bytes"], 64 << 20)
 
     def test_memory_that_is_short_makes_no_engine_wrong(self):
         """A step on the reference takes more than its buffers, also where they lie apart: no limit of these takes it for a wrong step."""

@@ -87,6 +87,31 @@ class Moved(Typed):
         self.assertIn("'y' has another shape than it is built for", said)
         self.assertIn("expected f32[1,3], found f32[0,3]", said)
 
+    def test_a_size_that_only_padding_can_have_is_said_to_be_one(self):
+        """Positions that a model counts from what is no padding end with its table: ones alone, which are padding, run."""
+        model = self.save("positions", """g (int64[n] x) => (float[n,2] y) <int64 pad = {1}, int64 axis = {0}, float[6,2] table = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}>
+        { same = Equal(x, pad)  other = Not(same)  ones = Cast<to: int = 7>(other)  at = CumSum(ones, axis)  y = Gather(table, at) }""")
+        for earlier in (False, True):  # from the cache
+            said = self.ends(0, "build", model, "-o", "p.engine", "--dims", "n=400", "--force", "--no-tune", "--quiet")
+            self.assertEqual("by an earlier build" in said, earlier)
+            self.assertRegex(said, r"at n=400( and \d more)? only with made-up integers that are all 1: others end with '\w*': an index .* is out of range")
+        tuned = json.loads((self.folder / "p.engine.proof").read_text())["engine"]["sizes"][0]
+        self.assertEqual((tuned["dims"], tuned["made_up_integers"]), ({"n": 400}, 1))
+        self.assertIn("out of range", tuned["other_integers_end_with"])
+        for command in (("verify",), ("bench", "--seconds", "0.01", "--tolerance", "1e6")):
+            r = self.peri(command[0], "p.engine", *command[1:])
+            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertIn(b"note: the inputs are made up, and all their integers are 1, since others end with: ", r.stderr)
+        self.assertIn("out of range", self.ends(1, "bench", "p.engine", "--input", "x=random:1"))
+        self.assertNotIn("made-up", self.ends(0, "build", model, "-o", "q.engine", "--dims", "n=2", "--no-tune", "--quiet"))
+
+    def test_a_tuned_size_that_did_not_run_is_told_beside_one_that_did(self):
+        model = self.save("start", """g (int64 x, float[n] z) => (float[m,2] y) <int64 one = {1}, float[6,2] table = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}>
+        { shape = Shape(z)  size = Squeeze(shape)  end = Add(x, size)  at = Range(x, end, one)  y = Gather(table, at) }""")
+        said = self.ends(0, "build", model, "-o", "s.engine", "--dims", "n=9", *QUICK)
+        self.assertRegex(said, r"right at \d sizes?, .*; not run at its tuned size: .*out of range.*; the inputs are made up: |the engine was not run at its tuned size: .*out of range")
+        self.assertIn("; the inputs are made up: give your own with --input NAME=FILE; else ", self.ends(1, "bench", "s.engine"))
+
 
 if __name__ == "__main__":
     main()

@@ -153,6 +153,20 @@ class Peers(Typed):
         self.assertIn("against the float64 reference ours is off by", verify(3, -1))  # another meaning
         self.assertNotIn("inexact", verify(3, -1))
 
+    def test_an_answer_in_bytes_of_which_the_peer_is_a_step_off_here_and_there(self):
+        """Ours is the float64 reference's: a step at some elements is the peer's rounding; up and down at all of them, or two, it means something else."""
+        onnx.save(parser.parse_model("""<ir_version: 9, opset_import: ["" : 17]>
+            g (float[1,40] x) => (float[1,40] y) <float s = {0.25}, int8 z = {0}> { q = QuantizeLinear(x, s, z)  y = DequantizeLinear(q, s, z) }"""), self.folder / "ends.onnx")  # fmt: skip
+        peer = PEER[: PEER.index("        self.w = ")] + PEER[PEER.index("    def get_inputs") : PEER.index("        steps = ")] + """        steps = np.rint(feed["x"].astype(np.float64) * 4)
+        steps[0, {where}] += {wrong}
+        return [(steps / 4).astype(np.float32)]
+"""
+        for code, where, wrong in ((0, "::8", 1), (0, "3", -1), (3, "3", 2), (3, ":", "np.resize([1, -1], 40)")):
+            with self.subTest(where=where, wrong=wrong):
+                (self.folder / "onnxruntime.py").write_text(peer.replace("{where}", where).replace("{wrong}", str(wrong)))
+                said = self.ends(code, "verify", "ends.onnx", "--onnxruntime", *QUICK)
+                self.assertEqual("ONNX Runtime's is the inexact one" in said, code == 0, said)
+
     def test_weights_that_an_engine_rounds(self):
         """Sums that cancel move by a fifth of their range where their weights are rounded: each answer is held by its own weights."""
         rng, model = np.random.default_rng(4), parser.parse_model(SUMS)

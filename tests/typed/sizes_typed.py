@@ -157,6 +157,17 @@ class Sizes(Typed):
                     self.assertIn(f"the model does not run at {dims}", said)
                     self.assertNotIn("report", said)
 
+    def test_a_total_with_a_name_of_its_own_is_the_sum_of_others(self):
+        """Of what a mask has behind the past; sizes that nobody gave and that no model can have are no reason to say nothing of it."""
+        text = """<ir_version: 8, opset_import: ["" : 17]> g (float[s,4] x, float[p,4] past, float[t] mask) => (float[4] y) <int64[1] end = {999999}, float[3] a = {1,2,3}, float[5] b = {1,2,3,4,5}>
+        { n = Shape<end = 1>(past)  new = Slice(mask, n, end)  r = ReduceSum<keepdims = 0>(x, one)  same = Add(new, r)  y = MatMul(same, x) }"""
+        onnx.save(onnx.parser.parse_model(text.replace("<int64[1] end", "<int64[1] one = {1}, int64[1] end")), self.folder / "m.onnx")
+        self.assertEqual(self.tuned("m.onnx"), {"s": 1, "p": 1, "t": 2})
+        onnx.save(onnx.parser.parse_model(text[: text.index("{ n")] + "{ c = Concat<axis = 0>(mask, mask)  d = Add(c, a)  e = Add(mask, b)  y = Concat<axis = 0>(d, e) }"), self.folder / "n.onnx")
+        self.assertIn("has only supported operators: 4 nodes", self.ends(0, "inspect", "n.onnx"))
+        self.assertIn("note: memory and build time are not estimated, and a build is refused, at sizes that nobody gave: ", self.peri("inspect", "n.onnx").stdout.decode())
+        self.assertIn("does not run at", self.ends(2, "build", "n.onnx", "-o", "n.engine"))
+
     def test_inspect_reads_inputs_at_the_sizes_that_are_given(self):
         tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, ["n"])
         kinds = {"list": (helper.make_sequence_type_proto(tensor), "ConcatFromSequence", {"axis": 0}), "maybe": (helper.make_optional_type_proto(tensor), "OptionalHasElement", {})}
