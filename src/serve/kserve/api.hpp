@@ -37,7 +37,7 @@ class Api {
   // Replies now or later, from any thread.
   void handle(const std::shared_ptr<Exchange>& exchange, Way way = Way::kPublic);
   // Whether a request is permitted; otherwise its refusal has been sent. For transports that do not call handle().
-  bool admitted(Exchange& exchange, bool inference, uint32_t* tenant) const;
+  bool admitted(Exchange& exchange, bool inference, Pass* pass) const;
   // The refusal of a request without a valid key, if keys are required: called before its body is read. Otherwise
   // stores the key, so that handle() does not look it up again.
   std::optional<HttpReply> refusal(HttpRequest& request) const;
