@@ -307,10 +307,12 @@ class Ensembles(Served):
         self.ensemble("dims", step("one", "a", "d"), ports=PORTS.replace('"d" data_type: TYPE_FP32 dims: [-1, 4]', '"d" data_type: TYPE_FP32 dims: [-1, 5]'))
         self.ensemble("output", step("one", "a", "e"))
         self.ensemble("port", step("one", "a", "d").replace('key: "x"', 'key: "z"'))
+        self.ensemble("input", step("one", "a", "d"), ports=PORTS.replace("input [", 'input [{ name: "b" data_type: TYPE_FP32 dims: [-1, 4] }, '))
+        self.ensemble("tensor", step("one", "a", "d"), step("one", "a", "e"))
         self.serve(ready=False)
-        said = {row["name"]: row.get("reason", "") for row in self.tried(10)}
+        said = {row["name"]: row.get("reason", "") for row in self.tried(12)}
         for name, want in (("circle", "circle"), ("missing", "step 'none': there is no such model"), ("failed", "step 'broken': the model could not be loaded"), ("twice", "made twice"), ("types", "i8"), ("dims", "5"),
-                           ("output", "made by no step"), ("port", "'z'"), ("one", "")):
+                           ("output", "made by no step"), ("input", "the ensemble's input 'b' is used by no step"), ("tensor", "tensor 'e', output 'y' of step 'one', is used by no step"), ("port", "'z'"), ("one", "")):
             self.assertIn(want, said[name], name)
 
 
