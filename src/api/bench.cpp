@@ -61,7 +61,8 @@ Status bench(const peri_engine& engine, const peri_bench_options& given, peri_re
   PERI_ASSIGN(const build::BenchTerms terms, terms_of(engine, given, callbacks));
   build::BenchSubject subject{.engine = engine.engine};
   if (engine.file) {
-    subject.path = engine.path;
+    subject.path = engine.place;
+    subject.loaded = engine.state;
     subject.check_files = [file = engine.file] { return file->check(); };
   }
   PERI_ASSIGN(const bench::Record record, callbacks.result(build::bench_engine(subject, terms)));

@@ -121,7 +121,11 @@ Result<const char*> proof_of(const peri_engine& engine) {
   if (!engine.proof.empty()) return engine.proof.c_str();
   if (!engine.file)
     return usage("the build of this engine made no proof").in_file(engine.path).advise("set proof or engine_path");
-  PERI_ASSIGN(const Json proof, build::read_proof(engine.path));
+  if (build::file_state(engine.place) != engine.state)
+    return refused("the engine's file was replaced or moved since it was loaded, and its proof with it")
+        .in_file(engine.path)
+        .advise("load the file that is there now, or ask for the proof before");
+  PERI_ASSIGN(const Json proof, build::read_proof(engine.place));
   JsonWriter w(1);
   w.value(proof);
   engine.proof = w.take() + "\n";

@@ -18,6 +18,7 @@
 #include "base/fault_of_caller.hpp"
 #include "base/knobs.hpp"
 #include "base/utf8.hpp"
+#include "build/bench.hpp"
 #include "build/text.hpp"
 #include "peri/peri.h"
 #include "runtime/engine.hpp"
@@ -64,6 +65,8 @@ struct peri_engine {
   peri::api::Log log;
   std::string path;                              // the engine's file, else the model it was built from
   std::shared_ptr<const peri::MappedFile> file;  // the file it was loaded from, if any
+  std::string place;                             // its path also after a change of the folder
+  peri::build::FileState state = {};             // its state then
   mutable std::mutex proof_lock;
   mutable std::string proof;  // of the build, or read at the first request
 };
