@@ -264,8 +264,7 @@ void wait_for_signal(const serve::Repository& repository, serve::Observer* obser
   }
 }
 
-Outcome outcome_of(const serve::Repository& repository, double seconds) {
-  const uint64_t answered = repository.answered();
+Outcome outcome_of(uint64_t answered, double seconds) {
   Outcome out;
   out.summary = counted(static_cast<int64_t>(answered), "request") + format(" in %.1f s", seconds);
   JsonWriter w;
@@ -341,7 +340,7 @@ Result<Outcome> run(const Arguments& arguments) {
   metrics.reset();
   management.reset();
   if (workers) workers->stop();
-  return outcome_of(repository, seconds_since(start));
+  return outcome_of(api.answered(), seconds_since(start));
 }
 std::vector<Flag> serving_flags() {
   std::vector<Flag> out = {

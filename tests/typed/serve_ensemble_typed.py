@@ -217,6 +217,7 @@ class Ensembles(Served):
         self.assertEqual(self.metric('nv_inference_request_success{model="one",version="1"'), 10)
         self.assertEqual(self.infer("all", {"inputs": [{"name": "a", "shape": [1, 3], "datatype": "FP32", "data": [1, 2, 3]}]})[0], 400)
         self.assertEqual(json.loads(self.ask("GET", "/v2/models/all")[1])["inputs"], [{"name": "a", "datatype": "FP32", "shape": [-1, 4]}])
+        self.assertIn("PASSED serve: 5 requests in ", self.stop(), "those of clients: neither the steps of an ensemble nor what is refused")
 
     def row(self, name):
         """The state and the reason of a model's only row of the index."""

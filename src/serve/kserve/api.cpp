@@ -116,6 +116,7 @@ void Api::reply(Work& work, HttpReply reply) {
     if (std::exchange(work.replied, true)) return;
   }
   if (work.charged != kNoKey && is_refusal(reply.status)) options_.access->give_back(work.charged);
+  if (work.served && reply.status == 200) ++answered_;
   if (const auto record = std::move(work.record)) {
     record->status = reply.status;
     record->reply_bytes = reply.body_bytes();

@@ -43,7 +43,8 @@ class Api {
   std::optional<HttpReply> refusal(HttpRequest& request) const;
   // From now on the server is live and not ready, and no request waits for others to join its batch.
   void drain();
-  int64_t open() const { return open_; }  // requests not answered yet
+  int64_t open() const { return open_; }           // requests not answered yet
+  uint64_t answered() const { return answered_; }  // requests that got what models gave, ensembles as one
   // Answers every request that waits for a model with 503: the server ends without its answer.
   void give_up();
   // Metrics in OpenMetrics text format.
@@ -78,6 +79,7 @@ class Api {
   const std::shared_ptr<Waiting> waiting_;
   std::atomic<bool> draining_{false};
   std::atomic<int64_t> open_{0};
+  std::atomic<uint64_t> answered_{0};
   const int64_t began_ns_;
 };
 
