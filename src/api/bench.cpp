@@ -25,7 +25,7 @@ Status set_inputs(const plan::Program& program, const peri_bench_options& given,
     PERI_ASSIGN(t->dims, plan::bind_dims(program, sizes));
     return Ok{};
   }
-  PERI_ASSIGN(const auto dims, named_dims(given.dims, given.dim_count, "dimension"));
+  PERI_ASSIGN(const auto dims, named_dims(given.dims, given.dim_count, "dims"));
   PERI_ASSIGN(t->dims, build::program_dims(program, dims));
   PERI_ASSIGN(t->inputs, judge::random_inputs(program, t->dims, 1));
   return Ok{};

@@ -118,8 +118,8 @@ Result<int64_t> iteration_limit(int64_t given);
 Result<std::vector<Tensor>> inputs_of(const plan::Program& program, const TensorArray& given);
 // The text of the engine's proof, which lives as long as the engine.
 Result<const char*> proof_of(const peri_engine& engine);
-// Named sizes; kUsage for one without a name. `what`: "dimension".
-Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t count, const char* what);
+// Named sizes; kUsage for one without a name. `member`: dims, min_dims or max_dims of the options.
+Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t count, const char* member);
 // The caller's struct in this version's size: members that it does not have are zero. kUsage if struct_size is not set
 // or larger than in this version.
 template <class T>
