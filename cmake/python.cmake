@@ -58,6 +58,12 @@ add_custom_command(OUTPUT "${package}/_native.pyi"
 add_custom_target(peri_package ALL DEPENDS peri_python ${COPIES} "${package}/_native.pyi")
 
 if(PERI_STABLE_PYTHON)
+  execute_process(COMMAND "${PERI_STABLE_PYTHON}" "${CMAKE_SOURCE_DIR}/tools/pack/stable.py"
+                  OUTPUT_VARIABLE lacks OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
+  if(failed)
+    message(FATAL_ERROR "PERI_STABLE_PYTHON, ${PERI_STABLE_PYTHON}, cannot be used: ${lacks}\n"
+                        "Name another, or none: cmake -U PERI_STABLE_PYTHON ${CMAKE_BINARY_DIR}")
+  endif()
   set(stable "${CMAKE_BINARY_DIR}/python-stable/peri")
   peri_python_package(peri_python_stable "${PERI_STABLE_PYTHON}" "${stable}" Py_LIMITED_API=0x030C0000)
   add_custom_command(OUTPUT "${stable}/_native.pyi"

@@ -133,6 +133,12 @@ if(TARGET peri_package)
     ENVIRONMENT "PYTHONPATH=${CMAKE_BINARY_DIR}/python")
   add_test(NAME python/wheel COMMAND "${CMAKE_SOURCE_DIR}/tests/package/wheel.sh" "${CMAKE_BINARY_DIR}" "${CMAKE_SOURCE_DIR}")
   set_tests_properties(python/wheel PROPERTIES LABELS cpu TIMEOUT 600)
+  if(TARGET peri_package_stable)
+    add_test(NAME python/stable COMMAND sh -c "\"$0\" -c 'import numpy, onnx' || exit 77; exec \"$0\" -B \"$1\" \"$2\""
+      "${PERI_STABLE_PYTHON}" "${CMAKE_SOURCE_DIR}/tests/python/package_python.py" "${CMAKE_SOURCE_DIR}")
+    set_tests_properties(python/stable PROPERTIES LABELS cpu TIMEOUT 600 SKIP_RETURN_CODE 77
+      ENVIRONMENT "PYTHONPATH=${CMAKE_BINARY_DIR}/python-stable")
+  endif()
   set_tests_properties(package python/wheel PROPERTIES RESOURCE_LOCK install)  # both link the archive, in one place of the build
 endif()
 

@@ -2,7 +2,7 @@
  * writes its proof.   usage: prove_engine MODEL.onnx PROOF.json */
 #include <peri/peri.h>
 #include <stdio.h>
-#include <string.h>
+#include <sys/stat.h>
 
 static int complain(peri_error* error) {
   fprintf(stderr, "%s\n", peri_error_get(error, PERI_ERROR_TEXT));
@@ -12,6 +12,11 @@ static int complain(peri_error* error) {
 static void say(void* user, peri_log_level level, const char* message) {
   fprintf(user, "%s%s\n", level == PERI_LOG_WARNING ? "warning: " : "", message);
 }
+/* Also by another name, as a link has. */
+static int same_file(const char* a, const char* b) {
+  struct stat x, y;
+  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
 
 int main(int argc, char** argv) {
   const peri_dim usual = {"batch", 4}, smallest = {"batch", 1}, largest = {"batch", 64};
@@ -20,7 +25,7 @@ int main(int argc, char** argv) {
   peri_report* report = NULL;
   const char* proof = NULL;
   peri_error* error;
-  if (argc != 3 || strcmp(argv[1], argv[2]) == 0) { /* the proof would take the model's place */
+  if (argc != 3 || same_file(argv[1], argv[2])) { /* the proof would take the model's place */
     fprintf(stderr, "usage: prove_engine MODEL.onnx PROOF.json\n");
     return 2;
   }

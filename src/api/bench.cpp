@@ -25,7 +25,7 @@ Status set_inputs(const plan::Program& program, const peri_bench_options& given,
     PERI_ASSIGN(t->dims, plan::bind_dims(program, sizes));
     return Ok{};
   }
-  PERI_ASSIGN(const auto dims, named_dims(given.dims, given.dim_count, "dimension"));
+  PERI_ASSIGN(const auto dims, named_dims(given.dims, given.dim_count, "dims"));
   PERI_ASSIGN(t->dims, build::program_dims(program, dims));
   PERI_ASSIGN(t->inputs, judge::random_inputs(program, t->dims, 1));
   return Ok{};
@@ -61,7 +61,8 @@ Status bench(const peri_engine& engine, const peri_bench_options& given, peri_re
   PERI_ASSIGN(const build::BenchTerms terms, terms_of(engine, given, callbacks));
   build::BenchSubject subject{.engine = engine.engine};
   if (engine.file) {
-    subject.path = engine.path;
+    subject.path = engine.place;
+    subject.loaded = engine.state;
     subject.check_files = [file = engine.file] { return file->check(); };
   }
   PERI_ASSIGN(const bench::Record record, callbacks.result(build::bench_engine(subject, terms)));

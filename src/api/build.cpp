@@ -12,9 +12,13 @@
 
 namespace peri::api {
 
-Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t count, const char* what) {
+Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t count, const char* member) {
   std::map<std::string, int64_t> out;
-  if (!dims && count) return usage("the list of each %s is NULL, and its count is %zu", what, count);
+  if (!dims && count) return usage("the option %s is NULL, and its count is %zu", member, count);
+  const std::string_view name = member;
+  const char* const what = name == "min_dims"   ? "smallest dimension"
+                           : name == "max_dims" ? "largest dimension"
+                                                : "dimension";
   for (size_t k = 0; k < count; ++k) {
     if (!dims[k].name) return usage("%s %zu has no name", what, k);
     if (dims[k].value < 0)
@@ -45,9 +49,9 @@ Status take_words(const peri_build_options& given, build::Request* r) {
 Result<build::Request> request_of(const char* model, const peri_build_options& given, const Callbacks& callbacks) {
   build::Request r;
   r.model = model;
-  PERI_ASSIGN(r.dims, named_dims(given.dims, given.dim_count, "dimension"));
-  PERI_ASSIGN(r.min_dims, named_dims(given.min_dims, given.min_dim_count, "smallest dimension"));
-  PERI_ASSIGN(r.max_dims, named_dims(given.max_dims, given.max_dim_count, "largest dimension"));
+  PERI_ASSIGN(r.dims, named_dims(given.dims, given.dim_count, "dims"));
+  PERI_ASSIGN(r.min_dims, named_dims(given.min_dims, given.min_dim_count, "min_dims"));
+  PERI_ASSIGN(r.max_dims, named_dims(given.max_dims, given.max_dim_count, "max_dims"));
   PERI_TRY(take_words(given, &r));
   r.threads = given.threads;
   r.tune = given.no_tune == 0;
@@ -121,7 +125,11 @@ Result<const char*> proof_of(const peri_engine& engine) {
   if (!engine.proof.empty()) return engine.proof.c_str();
   if (!engine.file)
     return usage("the build of this engine made no proof").in_file(engine.path).advise("set proof or engine_path");
-  PERI_ASSIGN(const Json proof, build::read_proof(engine.path));
+  if (build::file_state(engine.place) != engine.state)
+    return refused("the engine's file was replaced or moved since it was loaded, and its proof with it")
+        .in_file(engine.path)
+        .advise("load the file that is there now, or ask for the proof before");
+  PERI_ASSIGN(const Json proof, build::read_proof(engine.place));
   JsonWriter w(1);
   w.value(proof);
   engine.proof = w.take() + "\n";

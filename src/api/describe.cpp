@@ -72,7 +72,7 @@ Result<std::string> explanation(const peri_engine& engine, bool compare) {
 Result<std::string> measured(const peri_engine& engine, const peri_explain_options& given) {
   if (given.compare)
     return usage("peri_explain_options.compare is for the times of a proof, and measured takes its own");
-  PERI_ASSIGN(const auto sizes, named_dims(given.dims, given.dim_count, "dimension"));
+  PERI_ASSIGN(const auto sizes, named_dims(given.dims, given.dim_count, "dims"));
   PERI_ASSIGN(const DimBinding dims, build::program_dims(engine.engine->program(), sizes));
   std::vector<build::KnownStep> known;
   if (const auto text = proof_of(engine); text.ok()) {

@@ -1,5 +1,6 @@
 // Engines through the C interface: loading, and their inputs and outputs.
 #include <algorithm>
+#include <filesystem>
 
 #include "api/handles.hpp"
 #include "base/plural.hpp"
@@ -28,6 +29,9 @@ std::vector<std::vector<std::string>> dim_texts(const std::vector<plan::Port>& p
 Result<std::unique_ptr<peri_engine>> load(const char* path, const peri_engine_options& given) {
   PERI_ASSIGN(runtime::EngineOptions run_options, engine_options(given.threads, given.allocator, given.device));
   PERI_ASSIGN(run_options.max_iterations, iteration_limit(given.max_iterations));
+  std::error_code none;
+  std::string place = std::filesystem::absolute(path, none).string();
+  const build::FileState state = build::file_state(place);  // before it is mapped: one that replaces it is another
   std::shared_ptr<const MappedFile> file;
   PERI_ASSIGN(auto engine, build::load(path, std::move(run_options), given.check_weights != 0, &file));
   const Log log{given.log, given.log_user};
@@ -40,6 +44,8 @@ Result<std::unique_ptr<peri_engine>> load(const char* path, const peri_engine_op
   PERI_ASSIGN(auto out, to_handle(std::move(engine), log));
   out->path = path;
   out->file = std::move(file);
+  out->place = std::move(place);
+  out->state = state;
   return out;
 }
 }  // namespace

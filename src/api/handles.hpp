@@ -18,6 +18,7 @@
 #include "base/fault_of_caller.hpp"
 #include "base/knobs.hpp"
 #include "base/utf8.hpp"
+#include "build/bench.hpp"
 #include "build/text.hpp"
 #include "peri/peri.h"
 #include "runtime/engine.hpp"
@@ -64,6 +65,8 @@ struct peri_engine {
   peri::api::Log log;
   std::string path;                              // the engine's file, else the model it was built from
   std::shared_ptr<const peri::MappedFile> file;  // the file it was loaded from, if any
+  std::string place;                             // its path also after a change of the folder
+  peri::build::FileState state = {};             // its state then
   mutable std::mutex proof_lock;
   mutable std::string proof;  // of the build, or read at the first request
 };
@@ -115,8 +118,8 @@ Result<int64_t> iteration_limit(int64_t given);
 Result<std::vector<Tensor>> inputs_of(const plan::Program& program, const TensorArray& given);
 // The text of the engine's proof, which lives as long as the engine.
 Result<const char*> proof_of(const peri_engine& engine);
-// Named sizes; kUsage for one without a name. `what`: "dimension".
-Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t count, const char* what);
+// Named sizes; kUsage for one without a name. `member`: dims, min_dims or max_dims of the options.
+Result<std::map<std::string, int64_t>> named_dims(const peri_dim* dims, size_t count, const char* member);
 // The caller's struct in this version's size: members that it does not have are zero. kUsage if struct_size is not set
 // or larger than in this version.
 template <class T>

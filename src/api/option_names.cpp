@@ -77,6 +77,28 @@ bool is_value(std::string_view flag, std::string_view word) {
   return !word.empty() && (flag == "--disable-pass" || word.find('=') != word.npos);
 }
 
+// The sizes of NAME:AxBxC, as the list that the option takes: "NAME.0=A", "NAME.1=B", "NAME.2=C"; of the smallest ones
+// those of 0, if there are some. "": no such value.
+std::string sizes_of(std::string_view flag, std::string_view value) {
+  if (value.size() > 2 && value.starts_with('\'') && value.ends_with('\'')) value = value.substr(1, value.size() - 2);
+  const size_t colon = value.rfind(':');
+  if (!flag.ends_with("shapes") || colon == value.npos || colon == 0) return "";
+  const std::string_view sizes = value.substr(colon);
+  const bool zeros = flag == "--min-shapes" && (sizes.starts_with(":0") || sizes.find("x0") != sizes.npos);
+  std::string out;
+  std::string_view left = value.substr(colon + 1);
+  for (int axis = 0; !left.empty(); ++axis) {
+    const size_t end = std::min(left.find('x'), left.size());
+    const std::string_view size = left.substr(0, end);
+    if (size.empty() || size.find_first_not_of("0123456789") != size.npos) return "";
+    if (!zeros || size == "0")
+      out += (out.empty() ? "\"" : ", \"") + std::string(value.substr(0, colon)) + "." + std::to_string(axis) + "=" +
+             std::string(size) + "\"";
+    left.remove_prefix(std::min(end + 1, left.size()));
+  }
+  return out;
+}
+
 // A whole command at `at`: up to where its sentence goes on.
 size_t command_end(std::string_view text, size_t at) {
   constexpr std::string_view kPeri = "peri ";
@@ -109,6 +131,12 @@ std::string in_words_of_library(std::string_view text) {
     out += option;
     at = end;
     if (at + 1 >= text.size() || text[at] != ' ') continue;
+    const std::string_view shape = text.substr(at + 1, text.find_first_of(" ;,", at + 1) - at - 1);
+    if (const std::string sizes = sizes_of(flag, shape); !sizes.empty()) {
+      out += " " + sizes;
+      at += 1 + shape.size();
+      continue;
+    }
     const size_t stop = word_end(text, at + 1);
     const std::string_view value = text.substr(at + 1, stop - at - 1);
     if (is_placeholder(value)) {

@@ -12,7 +12,9 @@ Result<Tensor> strings_of(const peri_tensor& given, std::vector<int64_t> dims) {
   const auto count = static_cast<size_t>(numel);
   if (given.bytes % sizeof(peri_string) != 0 || given.bytes / sizeof(peri_string) != count)
     return usage("memory of another size")
-        .expecting(format("%zu bytes for each of %s", sizeof(peri_string), counted(numel, "string").c_str()))
+        .expecting(format("%s: %zu for each of %s",
+                          counted(numel * static_cast<int64_t>(sizeof(peri_string)), "byte").c_str(),
+                          sizeof(peri_string), counted(numel, "string").c_str()))
         .but_found(format("%zu", given.bytes));
   std::vector<std::string> texts(count);
   const auto* const first = static_cast<const std::byte*>(given.data);

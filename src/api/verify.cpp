@@ -98,7 +98,7 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
     t.inputs = [inputs](uint64_t) -> Result<std::vector<Tensor>> { return inputs; };
     return t;
   }
-  PERI_ASSIGN(const auto dims, named_dims(given.dims, given.dim_count, "dimension"));
+  PERI_ASSIGN(const auto dims, named_dims(given.dims, given.dim_count, "dims"));
   PERI_ASSIGN(const DimBinding sizes, build::program_dims(engine.engine->program(), dims));
   t.sizes = sizes;
   t.inputs = [&program = engine.engine->program(), sizes](uint64_t seed) {

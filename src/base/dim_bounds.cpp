@@ -26,6 +26,16 @@ Bound high_of(const Atom& a) {
   if (a.kind == AtomKind::kMin && a.b.is_const()) return a.b.value();
   return std::nullopt;
 }
+// Of d with a term -c*floordiv(a, k), which is at least -c*a/k: k*d is at least k*(d without the term) - c*a.
+Bound low_without(const Dim& d, const Term& t) {
+  const bool is_part = t.coefficient < 0 && t.atoms.size() == 1 && t.atoms[0]->kind == AtomKind::kFloorDiv;
+  if (!is_part || !t.atoms[0]->b.is_const() || t.atoms[0]->b.value() <= 0) return std::nullopt;
+  const Atom& part = *t.atoms[0];
+  const Dim whole = d - Dim(t.coefficient) * binary_atom(AtomKind::kFloorDiv, part.a, part.b);
+  const Bound scaled = low_of(whole * part.b + Dim(t.coefficient) * part.a);
+  if (!scaled) return std::nullopt;
+  return *scaled / part.b.value() + (*scaled > 0 && *scaled % part.b.value() != 0 ? 1 : 0);
+}
 Bound low_of(const Dim& d) {
   if (d.is_poison()) return std::nullopt;
   int64_t sum = 0;
@@ -35,6 +45,7 @@ Bound low_of(const Dim& d) {
     if (part < 0 && t.atoms.size() > 1) return std::nullopt;
     for (const AtomPtr& atom : t.atoms) {
       const Bound bound = t.coefficient < 0 ? high_of(*atom) : low_of(*atom);
+      if (!bound && t.coefficient < 0) return low_without(d, t);
       if (!bound || (*bound < 0 && t.atoms.size() > 1) || __builtin_mul_overflow(part, *bound, &part))
         return std::nullopt;
     }

@@ -5,8 +5,6 @@
 
 namespace peri {
 
-namespace {
-// What a maximum or a minimum is taken of: max(max(a, b), c) of a, b and c.
 void collect_operands(AtomKind kind, const Dim& d, std::vector<Dim>* out) {
   const Dim::Poly* poly = terms_of(d);
   const bool nested = poly && !poly->poison && poly->terms.size() == 1 && poly->terms[0].coefficient == 1 &&
@@ -15,6 +13,8 @@ void collect_operands(AtomKind kind, const Dim& d, std::vector<Dim>* out) {
   collect_operands(kind, poly->terms[0].atoms[0]->a, out);
   collect_operands(kind, poly->terms[0].atoms[0]->b, out);
 }
+
+namespace {
 // The same operands give the same text in whatever order they are taken together; one that another never passes is
 // left out. `sign` 1: the largest, -1: the smallest.
 Dim extreme(AtomKind kind, int64_t sign, const Dim& a, const Dim& b) {

@@ -41,4 +41,7 @@ const Dim::Poly* terms_of(const Dim& d);
 // The function `kind` of a and b as one atom.
 Dim binary_atom(AtomKind kind, const Dim& a, const Dim& b);
 
+// What a maximum or a minimum is taken of, added to `out`: a, b and c of max(max(a, b), c); any other size is itself.
+void collect_operands(AtomKind kind, const Dim& d, std::vector<Dim>* out);
+
 }  // namespace peri

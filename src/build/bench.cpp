@@ -3,7 +3,6 @@
 
 #include <sys/stat.h>
 
-#include <array>
 #include <optional>
 
 #include "base/temporary_folder.hpp"
@@ -19,14 +18,6 @@ Status write_to(const std::string& path, const runtime::Engine& engine) {
     weights.push_back(std::move(weight));
   }
   return plan::write_engine(path, engine.program(), weights);
-}
-
-// Which file the path names, and when it was last written: each process opens it anew.
-std::array<int64_t, 5> state_of(const std::string& path) {
-  struct stat s = {};
-  if (stat(path.c_str(), &s) != 0) return {};
-  return {static_cast<int64_t>(s.st_dev), static_cast<int64_t>(s.st_ino), s.st_size, s.st_mtim.tv_sec,
-          s.st_mtim.tv_nsec};
 }
 
 // The same measurement by a command: the device too that the engine was opened on.
@@ -55,15 +46,16 @@ Result<bench::Record> in_fresh_processes(const BenchSubject& subject, const Benc
         .advise("name it in PERI_WORKER, or measure in this process");
   std::optional<TemporaryFolder> scratch;  // for one engine file
   std::string path = subject.path;
-  if (path.empty()) {
+  // Each process opens the path anew, which may name another engine by now.
+  if (path.empty() || file_state(path) != subject.loaded) {
     PERI_ASSIGN(TemporaryFolder made, TemporaryFolder::create("bench"));
     scratch.emplace(std::move(made));
     path = scratch->path() + "/measured.engine";
     PERI_TRY(write_to(path, *subject.engine));
   }
-  const auto before = state_of(path);
+  const FileState before = file_state(path);
   auto out = bench::time_fresh(words_of(path, *subject.engine, terms), terms.processes, terms.progress, terms.stop);
-  if (out.ok() && state_of(path) != before)
+  if (out.ok() && file_state(path) != before)
     return io_error("the engine was replaced while it was measured, so that its processes may have run different ones")
         .in_file(path)
         .advise("measure again when nothing writes it, or measure a copy");
@@ -93,6 +85,13 @@ Result<bench::Record> record_of(const BenchSubject& subject, const BenchTerms& t
   return out;
 }
 }  // namespace
+
+FileState file_state(const std::string& path) {
+  struct stat s = {};
+  if (stat(path.c_str(), &s) != 0) return {};
+  return {static_cast<int64_t>(s.st_dev), static_cast<int64_t>(s.st_ino), s.st_size, s.st_mtim.tv_sec,
+          s.st_mtim.tv_nsec};
+}
 
 Result<bench::Record> bench_engine(const BenchSubject& subject, const BenchTerms& terms) {
   PERI_ASSIGN(bench::Record out, record_of(subject, terms));

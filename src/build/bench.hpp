@@ -1,14 +1,21 @@
 // Measures an engine for a caller: in this process, or in fresh ones.
 #pragma once
 
+#include <array>
+
 #include "bench/session.hpp"
 #include "build/open.hpp"
 
 namespace peri::build {
 
+// Which file a path names, and when it was last written; of none: zeros.
+using FileState = std::array<int64_t, 5>;
+FileState file_state(const std::string& path);
+
 struct BenchSubject {
   std::shared_ptr<const runtime::Engine> engine;
   std::string path = {};                     // its file; "": built in memory
+  FileState loaded = {};                     // its state before it was loaded: where it is another now, a copy counts
   double load_ms = 0;                        // time to open it
   std::function<Status()> check_files = {};  // kIo if a file was truncated since it was mapped; empty: no files
 };

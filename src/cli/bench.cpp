@@ -184,6 +184,7 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_ASSIGN(build::BenchTerms asked, asked_of(arguments));
   PERI_TRY(check_paced(arguments));
   Progress progress(arguments.has("--quiet"));
+  const build::FileState there = build::file_state(arguments.positional[0]);
   PERI_ASSIGN(const Opened opened, open_model(arguments, arguments.positional[0], &progress));
   PERI_ASSIGN(const build::BenchTerms terms, terms_of(arguments, std::move(asked), opened, &progress));
   progress.clear();
@@ -191,6 +192,7 @@ Result<Outcome> run(const Arguments& arguments) {
   build::BenchSubject subject{.engine = opened.engine, .load_ms = opened.load_ms};
   if (opened.file) {
     subject.path = arguments.positional[0];
+    subject.loaded = there;
     subject.check_files = [&opened] { return opened.file->check(); };
   }
   const auto measure = [&](std::optional<int64_t> integers) {

@@ -250,7 +250,7 @@ std::string places(const serve::HttpServer* http, const serve::HttpServer* metri
   return out;
 }
 
-// Waits for a signal that ends the server; logs when all models are loaded, and reopens the log on SIGHUP.
+// Waits for a signal that ends the server; logs when all models are loaded, and reopens the logs on SIGHUP.
 void wait_for_signal(const serve::Repository& repository, serve::Observer* observer, const serve::Log& log) {
   bool told = false;
   while (!interrupted()) {
@@ -258,14 +258,14 @@ void wait_for_signal(const serve::Repository& repository, serve::Observer* obser
       log("ready");
       told = true;
     }
-    if (hung_up() && observer)
-      if (const Status s = observer->reopen(); !s.ok()) log({serve::LogLevel::kError, s.error().text()});
+    if (hung_up())
+      for (const Status& s : {reopen_log(), observer ? observer->reopen() : Status(Ok{})})
+        if (!s.ok()) log({serve::LogLevel::kError, s.error().text()});
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
 
-Outcome outcome_of(const serve::Repository& repository, double seconds) {
-  const uint64_t answered = repository.answered();
+Outcome outcome_of(uint64_t answered, double seconds) {
   Outcome out;
   out.summary = counted(static_cast<int64_t>(answered), "request") + format(" in %.1f s", seconds);
   JsonWriter w;
@@ -341,7 +341,7 @@ Result<Outcome> run(const Arguments& arguments) {
   metrics.reset();
   management.reset();
   if (workers) workers->stop();
-  return outcome_of(repository, seconds_since(start));
+  return outcome_of(api.answered(), seconds_since(start));
 }
 std::vector<Flag> serving_flags() {
   std::vector<Flag> out = {

@@ -48,7 +48,7 @@ struct Memory {
     data = {static_cast<std::byte*>(fresh), Release{a, padded}};
     bytes = data ? padded : 0;
     if (thrown) return *std::move(thrown);
-    if (!data) return Error(ErrorKind::kMemory, format("cannot allocate %zu bytes for the arena", wanted));
+    if (!data) return Error(ErrorKind::kMemory, format("cannot allocate %zu bytes for a run", wanted));
     return Ok{};
   }
 };

@@ -75,8 +75,9 @@ std::vector<AddedTokens::Piece> AddedTokens::split(std::string_view text) const 
     if (token.single_word && within_word(text, begin, end)) continue;
     if (token.lstrip) begin = before_white(text, begin, done);
     if (token.rstrip) end = after_white(text, end);
+    if (begin > end) continue;  // the token before took more; `tokenizers` ends with a panic here
     if (done < begin) out.push_back({text.substr(done, begin - done)});
-    out.push_back({text.substr(begin, end - begin), &token});
+    if (begin < end) out.push_back({text.substr(begin, end - begin), &token});  // else the token before took it
     done = end;
   }
   if (done < text.size()) out.push_back({text.substr(done)});

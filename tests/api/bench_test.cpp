@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <peri/peri.hpp>
 
+#include <filesystem>
+
 #include "tests/places.hpp"
 
 namespace {
@@ -43,6 +45,49 @@ TEST(Bench, ReportsARecord) {
   o.dims = {};
   o.processes = -1;
   EXPECT_EQ(e.bench(o).error().kind, PERI_ERROR_USAGE);
+}
+
+// Fresh processes open a file: that of the engine, wherever the program is and whatever has its path by then.
+TEST(Bench, MeasuresTheEngineThatWasLoaded) {
+  const std::string folder = testing::TempDir() + "/bench_of_loaded", path = folder + "/e.engine";
+  std::filesystem::create_directories(folder);
+  peri::BuildOptions build;
+  build.tune = build.cache = false;
+  build.threads = 1;
+  const std::string model = std::string(peri::tests::kSourceDir) + "/models/digits_";
+  build.engine_path = folder + "/other.engine";
+  ASSERT_TRUE(peri::Engine::build(model + "transformer.onnx", build).ok());
+  build.engine_path = path;
+  ASSERT_TRUE(peri::Engine::build(model + "cnn.onnx", build).ok());
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder);
+  const auto loaded = peri::Engine::load("e.engine");
+  std::filesystem::current_path(before);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().text;
+  peri::BenchOptions o;
+  o.seconds = 1e-3;
+  o.warm_up = 1e-3;
+  const auto here = loaded->bench(o);
+  ASSERT_TRUE(here.ok()) << here.error().text;
+  o.processes = 1;
+  const auto identity = [](const std::string& text) {
+    return text.substr(text.find("\"identity\""), sizeof("\"identity\":\"0123456789abcdef\"") - 1);
+  };
+  const auto again = peri::Engine::load(path);
+  ASSERT_TRUE(again.ok() && loaded->proof().ok());
+  const auto elsewhere = loaded->bench(o);
+  ASSERT_TRUE(elsewhere.ok()) << elsewhere.error().text;
+  EXPECT_EQ(identity(*elsewhere), identity(*here));
+  std::filesystem::rename(folder + "/other.engine", path);
+  std::filesystem::rename(folder + "/other.engine.proof", path + ".proof");
+  EXPECT_TRUE(loaded->proof().ok()) << "read before";
+  EXPECT_EQ(again->proof().error().kind, PERI_ERROR_REFUSED) << "that of another engine is beside the file";
+  const auto replaced = loaded->bench(o);
+  ASSERT_TRUE(replaced.ok()) << replaced.error().text;
+  EXPECT_EQ(identity(*replaced), identity(*here));
+  const auto other = peri::Engine::load(path);
+  ASSERT_TRUE(other.ok()) << other.error().text;
+  EXPECT_NE(identity(*other->bench(o)), identity(*here));
 }
 
 // A record of so many processes of five equal samples, each a little slower than the one before.

@@ -220,7 +220,7 @@ TEST_F(Misuse, WhatIsEmptyIsNotLeftOut) {
   refused(peri_engine_verify(engine_, &v, nullptr), "peri_verify_options.in is NULL and in_count is not 0");
   v.in_count = 0;
   v.dim_count = 2;
-  refused(peri_engine_verify(engine_, &v, nullptr), "the list of each dimension is NULL, and its count is 2");
+  refused(peri_engine_verify(engine_, &v, nullptr), "the option dims is NULL, and its count is 2");
   peri_bench_options b = {};
   b.struct_size = sizeof b;
   b.in_count = 1;

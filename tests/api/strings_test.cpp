@@ -106,7 +106,7 @@ TEST_F(Strings, MisuseIsNamed) {
   EXPECT_EQ(refused(tensor_of(texts, two), PERI_ERROR_USAGE), "");
   for (const std::vector<int64_t>* dims : {&three, &less})
     EXPECT_NE(refused(tensor_of(texts, *dims), dims == &three ? PERI_ERROR_USAGE : PERI_ERROR_INVALID), "");
-  EXPECT_TRUE(has(refused(tensor_of(texts, three), PERI_ERROR_USAGE), "for each of 3 strings, found 32"));
+  EXPECT_TRUE(has(refused(tensor_of(texts, three), PERI_ERROR_USAGE), "48 bytes: 16 for each of 3 strings, found 32"));
   peri_tensor in = tensor_of(texts, two);
   in.bytes -= 1;
   EXPECT_TRUE(has(refused(in, PERI_ERROR_USAGE), "memory of another size"));

@@ -115,6 +115,9 @@ TEST(Dim, BoundsAreProven) {
                                                                                    {"mod(s, 4)", 0},
                                                                                    {"512 - min(512, s)", 0},
                                                                                    {"8 - mod(s, 4)", 5},
+                                                                                   {"s - floordiv(s, 2)", 1},
+                                                                                   {"3*s - 2*floordiv(s, 3)", 3},
+                                                                                   {"s - floordiv(s + 1, 2)", 0},
                                                                                    {"-7", -7}}) {
     EXPECT_TRUE(provably_at_least(dim(text), low)) << text;
     EXPECT_FALSE(provably_at_least(dim(text), low + 1)) << text;
@@ -122,6 +125,7 @@ TEST(Dim, BoundsAreProven) {
   EXPECT_FALSE(provably_at_least(dim("s - t"), 0));
   EXPECT_FALSE(provably_at_least(dim("-1*s"), -5));
   EXPECT_FALSE(provably_at_least(dim("mod(s, t)"), 0));
+  EXPECT_FALSE(provably_at_least(dim("s - floordiv(t, 2)"), -5));
   EXPECT_FALSE(provably_at_least(Dim::poison(), 0));
 }
 

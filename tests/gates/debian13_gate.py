@@ -42,7 +42,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="peri-debian13-") as name:
         folder = pathlib.Path(name)
         root = folder / "root"
-        debian("trixie", root, ["python3", "python3-numpy", "python3-venv", "git", "ca-certificates"])
+        debian("trixie", root, ["python3", "python3-numpy", "python3-onnx", "python3-venv", "git", "ca-certificates"])
         subprocess.run(["tar", "-C", root / "opt", "-xf", bundle(BUILD, folder)], check=True)
         subprocess.run(["git", "clone", "--quiet", "--depth=1", f"file://{ROOT}", root / "source"], check=True)
         with with_proc(root):

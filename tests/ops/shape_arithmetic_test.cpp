@@ -32,6 +32,27 @@ TEST(ShapeArithmetic, SizesThatTheDataDecideAreBroadcast) {
   }
 }
 
+// One half of an odd number is longer; only where the other is 1 it is broadcast, and where that is 0, so is the
+// result.
+TEST(ShapeArithmetic, HalvesAreBroadcast) {
+  const std::string head = R"(graph { input x: f32[n]; const none: i64[1] = [0]; const two: i64[1] = [2];
+      const end: i64[1] = [100000]; const axis: i64[1] = [0]; s = shape(x); half = div(s, two);
+      a = slice(x, none, half, axis); b = slice(x, half, end, axis); )";
+  const std::string size = shape_of(head + "y = mul(a, b); output y }");
+  for (const char* again : {"y = mul(b, a);", "c = mul(a, b); y = add(c, a);", "c = mul(b, a); y = add(b, c);",
+                            "c = mul(a, b); d = add(c, a); e = add(b, c); y = mul(d, e);"})
+    EXPECT_EQ(shape_of(head + again + " output y }"), size) << again;
+  for (const auto& [n, want] : {std::pair{1, 0}, {2, 1}, {3, 2}, {4, 2}}) {
+    const std::vector<RefTensor> in = {floats({n}, std::vector<double>(static_cast<size_t>(n), 1))};
+    auto g = ir::parse_graph(head + "y = mul(a, b); output y }");
+    ASSERT_TRUE(g.ok() && infer_graph(*g).ok());
+    const auto dims = eval(*g->find("y")->type.shape, DimBinding{{"n", n}});
+    ASSERT_TRUE(dims.ok()) << dims.error().text();
+    EXPECT_EQ((*dims)[0], want) << n;
+    EXPECT_EQ(run_text(head + "y = mul(a, b); output y }", in)[0].dims[0], want) << n;
+  }
+}
+
 TEST(ShapeArithmetic, ReshapeFromShapes) {
   // x.view(batch, sequence, heads, size): shape, slices, unsqueeze, concat.
   EXPECT_EQ(shape_of(R"(graph { input x: f32[b,s,768];

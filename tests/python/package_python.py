@@ -2,12 +2,14 @@
 
 usage: package_python.py SOURCE, with the package peri on the path
 """
+import ast
 import asyncio
 import ctypes
 import gc
 import logging
 import operator
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -38,6 +40,14 @@ class Runs(Package):
     def test_the_version_is_exported_to_type_checkers(self):
         self.assertEqual(peri.__version__, (SOURCE / "VERSION").read_text().strip())
         self.assertIn("__version__", peri.__annotations__)
+
+    def test_every_function_has_types(self):
+        """For type checkers, which refuse calls of those that have none."""
+        for file in pathlib.Path(peri.__file__).parent.glob("*.py"):
+            for f in ast.walk(ast.parse(file.read_text())):
+                if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    given = [a for a in (*f.args.posonlyargs, *f.args.args, f.args.vararg, *f.args.kwonlyargs, f.args.kwarg) if a and a.arg not in ("self", "cls")]
+                    self.assertTrue(all(a.annotation for a in given) and (f.returns or f.name == "__init__"), f"{file.name}:{f.lineno} {f.name}")
 
     def test_ports(self):
         port = self.engine.inputs[0]

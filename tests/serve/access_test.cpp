@@ -42,6 +42,21 @@ TEST(Access, RatesHold) {
   EXPECT_NEAR(let, 20, 3);
 }
 
+TEST(Access, WhatIsGivenBackIsNotCounted) {
+  Access access(*parse_keys("only-one-key rate=2 burst=2\nother-key-2", "keys"));
+  const auto ask = [&](int64_t ms) { return access.admit("Bearer only-one-key", true, ms * 1'000'000); };
+  for (int k = 0; k < 5; ++k) {
+    const Pass pass = ask(0);
+    ASSERT_EQ(pass.status, 200) << k;
+    access.give_back(pass.charged);
+  }
+  access.give_back(access.admit("Bearer only-one-key", false, 0).charged);
+  access.give_back(access.admit("Bearer other-key-2", true, 0).charged);
+  for (const int status : {200, 200, 429}) EXPECT_EQ(ask(0).status, status) << "no more than the burst";
+  access.give_back(ask(0).charged);
+  EXPECT_EQ(ask(0).status, 429) << "a request that the rate refused took nothing";
+}
+
 TEST(Access, WrongFilesAreRefusedWithoutTellingAKey) {
   for (const char* text : {"", "# nothing\n", "short\n", "long-enough rate=x\n", "long-enough rate=-1\n",
                            "long-enough rate=nan\n", "long-enough role=admin\n", "long-enough\nlong-enough\n"}) {

@@ -49,10 +49,6 @@ TEST(ConfigTold, WhatChangesNothingOrContradictsItself) {
                    "optimization's input_pinned_memory that is false changes nothing"}));
   EXPECT_EQ(notes("max_batch_size: 2 dynamic_batching { default_priority_level: 1 }"),
             Notes{"default_priority_level changes nothing without priority_levels"});
-  EXPECT_EQ(notes("platform: 'ensemble' input { name: 'a' } input { name: 'b' } output { name: 'y' } "
-                  "ensemble_scheduling { step { "
-                  "model_name: 'm' input_map { key: 'x' value: 'a' } output_map { key: 'y' value: 'y' } } }"),
-            Notes{"the ensemble's input 'b' is used by no step"});
   EXPECT_NE(refusal("version_policy { latest { num_versions: 1 } all { } }").find("several policies"),
             std::string::npos);
   EXPECT_NE(refusal("input { name: 'a' } input { name: 'a' }").find("the input 'a' stands twice"), std::string::npos);

@@ -198,6 +198,15 @@ def added_variant(spec):
     return changed(spec, added_tokens=spec["added_tokens"] + tokens), [t["content"] for t in tokens]
 
 
+def white_variants(spec, rng):
+    """Added tokens that are white space themselves and take what is around them: no two whose matches cross, at which `tokenizers` panics."""
+    first = len(spec["model"]["vocab"])
+    runs = ["".join(rng.choice("ab \n\t") for _ in range(rng.randrange(12))) for _ in range(300)]
+    for name, content, flags in (("both", "\n", dict(lstrip=True, rstrip=True)), ("both_normalized", " ", dict(lstrip=True, rstrip=True, normalized=True)),
+                                 ("right", "\n", dict(rstrip=True)), ("left", "\t", dict(lstrip=True)), ("alone", "\n", dict(lstrip=True, rstrip=True, single_word=True))):
+        yield f"white_{name}", changed(spec, added_tokens=spec["added_tokens"] + [token(content, first, **flags)]), runs
+
+
 def every_code_point_cases(out_dir, plain, rng):
     """Every code point: normalised in each way, split, and beside a token that must stand alone."""
     marks = [c for c in range(0x20000) if unicodedata.combining(chr(c))]
@@ -275,6 +284,8 @@ def main():
     word = changed(plain, model={**plain["model"], "max_input_chars_per_word": 5, "continuing_subword_prefix": "a"})
     variant("odd_model", word)
 
+    for name, spec, texts in white_variants(plain, rng):
+        variant(name, spec, texts, use_pairs=False)
     every_code_point_cases(out_dir, plain, rng)
     with open(stamp_file, "w", encoding="utf-8") as f:
         f.write(stamp)

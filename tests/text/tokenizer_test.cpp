@@ -29,6 +29,25 @@ std::string error_of(const std::string& json) {
 
 using Ids = std::vector<int64_t>;
 
+// An added token that takes the white space around it leaves none of it for the next; one that would have to end before
+// what is taken is passed over.
+TEST(Tokenizer, WhiteSpaceIsTakenOnce) {
+  const auto with = [](const std::string& tokens) {
+    return Tokenizer::from_json(file(R"("special":true}])", R"("special":true},)" + tokens + "]")).value();
+  };
+  const auto white = [](int id, const char* content, bool left, bool right) {
+    return format(R"({"id":%d,"content":"%s","single_word":false,"lstrip":%s,"rstrip":%s,"normalized":false,)"
+                  R"("special":false})",
+                  id, content, left ? "true" : "false", right ? "true" : "false");
+  };
+  const Tokenizer both = with(white(10, "\\n", true, true));
+  EXPECT_EQ(both.encode("a\n\na").value().ids, (Ids{1, 8, 10, 8, 2}));
+  EXPECT_EQ(both.encode("a \n \n a\n").value().ids, (Ids{1, 8, 10, 8, 10, 2}));
+  EXPECT_EQ(with(white(10, "\\n", false, true)).encode("a\n\na").value().ids, (Ids{1, 8, 10, 10, 8, 2}));
+  const Tokenizer crossing = with(white(10, "\\n", true, true) + "," + white(11, "\\t", true, false));
+  EXPECT_EQ(crossing.encode("a\n\t\na").value().ids, (Ids{1, 8, 10, 8, 2}));
+}
+
 TEST(Tokenizer, PiecesByHand) {
   const Tokenizer t = Tokenizer::from_json(file()).value();
   EXPECT_EQ(t.encode("Hello,  UNAFFABLE").value().ids, (Ids{1, 6, 7, 3, 4, 5, 2}));

@@ -217,6 +217,7 @@ class Ensembles(Served):
         self.assertEqual(self.metric('nv_inference_request_success{model="one",version="1"'), 10)
         self.assertEqual(self.infer("all", {"inputs": [{"name": "a", "shape": [1, 3], "datatype": "FP32", "data": [1, 2, 3]}]})[0], 400)
         self.assertEqual(json.loads(self.ask("GET", "/v2/models/all")[1])["inputs"], [{"name": "a", "datatype": "FP32", "shape": [-1, 4]}])
+        self.assertIn("PASSED serve: 5 requests in ", self.stop(), "those of clients: neither the steps of an ensemble nor what is refused")
 
     def row(self, name):
         """The state and the reason of a model's only row of the index."""
@@ -307,10 +308,12 @@ class Ensembles(Served):
         self.ensemble("dims", step("one", "a", "d"), ports=PORTS.replace('"d" data_type: TYPE_FP32 dims: [-1, 4]', '"d" data_type: TYPE_FP32 dims: [-1, 5]'))
         self.ensemble("output", step("one", "a", "e"))
         self.ensemble("port", step("one", "a", "d").replace('key: "x"', 'key: "z"'))
+        self.ensemble("input", step("one", "a", "d"), ports=PORTS.replace("input [", 'input [{ name: "b" data_type: TYPE_FP32 dims: [-1, 4] }, '))
+        self.ensemble("tensor", step("one", "a", "d"), step("one", "a", "e"))
         self.serve(ready=False)
-        said = {row["name"]: row.get("reason", "") for row in self.tried(10)}
+        said = {row["name"]: row.get("reason", "") for row in self.tried(12)}
         for name, want in (("circle", "circle"), ("missing", "step 'none': there is no such model"), ("failed", "step 'broken': the model could not be loaded"), ("twice", "made twice"), ("types", "i8"), ("dims", "5"),
-                           ("output", "made by no step"), ("port", "'z'"), ("one", "")):
+                           ("output", "made by no step"), ("input", "the ensemble's input 'b' is used by no step"), ("tensor", "tensor 'e', output 'y' of step 'one', is used by no step"), ("port", "'z'"), ("one", "")):
             self.assertIn(want, said[name], name)
 
 

@@ -53,8 +53,11 @@ class Secure(Served):
         self.assertEqual(self.ask("GET", "/metrics", port=self.metrics_port)[0], 401)
         self.assertEqual(self.ask("GET", "/metrics", port=self.metrics_port, headers=KEY)[0], 200)
         self.assertEqual(self.ask("POST", "/v2/models/add/infer", body, KEY)[0], 200)
+        for path, wrong, refused in (("add/infer", "{", 400), ("none/infer", body, 404), ("add/infer", json.dumps(self.rows([[1, 2]])), 400), ("add/generate", "{}", 400)):
+            for _ in range(3):
+                self.assertEqual(self.ask("POST", f"/v2/models/{path}", wrong, {"Authorization": "Bearer slow-key-000002"})[0], refused, path)
         slow = [self.ask("POST", "/v2/models/add/infer", body, {"Authorization": "Bearer slow-key-000002"}) for _ in range(5)]
-        self.assertIn(429, [s[0] for s in slow])
+        self.assertEqual([s[0] for s in slow], [200, 200, 429, 429, 429])
         self.assertTrue(all(int(s[2]["Retry-After"]) >= 1 for s in slow if s[0] == 429))
         self.stop()
         self.assertNotIn("the-right-key", self.log.read_text())

@@ -148,16 +148,20 @@ class Watch(Served):
 
     def test_log_rotates(self):
         self.put("add")
-        self.serve("--access-log", "access.log")
-        log = self.folder / "access.log"
+        self.serve("--access-log", "access.log", "--log", "server.log")
+        log, own = self.folder / "access.log", self.folder / "server.log"
         self.infer("add", self.rows([[1, 2, 3, 4]]))
         log.rename(self.folder / "old.log")
+        own.rename(self.folder / "old_server.log")
         self.infer("add", self.rows([[1, 2, 3, 4]]))
         self.assertFalse(log.exists())
         self.server.send_signal(signal.SIGHUP)
-        self.wait_for(log.exists)
+        self.wait_for(lambda: log.exists() and own.exists())
         self.infer("add", self.rows([[1, 2, 3, 4]]))
         self.stop()
+        said = {path: path.read_text() for path in (self.folder / "old_server.log", own)}
+        self.assertEqual([text.startswith("peri ") for text in said.values()], [True, True])
+        self.assertEqual([["listening on" in text, "PASSED serve" in text] for text in said.values()], [[True, False], [False, True]])
         of = {name: [json.loads(row) for row in (self.folder / name).read_text().splitlines()] for name in ("old.log", "access.log")}
         infer = {name: [r for r in rows if r["target"].endswith("/infer")] for name, rows in of.items()}
         self.assertEqual([len(infer["old.log"]), len(infer["access.log"])], [2, 1])

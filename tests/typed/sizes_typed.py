@@ -139,8 +139,8 @@ class Sizes(Typed):
         total = [op("Shape", ["mask"], "t1", start=1, end=2), op("Squeeze", ["t1"], "t0"), op("Cast", ["t0"], "tot", to=TensorProto.INT32)]
         many = op("MultiHeadAttention", ["q", "k", "v", "", "", "ab", "pk", "pv"], "y", "nk", "nv", num_heads=2)
         grouped = op("GroupQueryAttention", ["q", "k", "v", "pk", "pv", "sl", "tot", "", "", "", "ab"], "y", "nk", "nv", num_heads=2, kv_num_heads=2)
-        # Sizes that are given, what the bias is as long as then, and sizes at which no run is right, or none ends: the bias of one key is that of none.
-        cases = {"mha.onnx": ([many], [], "p=5,s=2", 7, {"b=1,p=1,s=1,tt=1": 1, "b=1,p=4,s=1,tt=1": 1}),
+        # Sizes that are given, what the bias is as long as then, and sizes at which no run ends without an error; the bias of one key is that of all.
+        cases = {"mha.onnx": ([many], [], "p=5,s=2", 7, {"b=1,p=1,s=1,tt=3": 2, "b=1,p=4,s=1,tt=4": 2}),
                  "gqa.onnx": ([*total, grouped], counted, "t=37", 37, {"b=1,p=4,s=1,t=5,tt=3": 2})}
         for model, (nodes, more, given, keys, never) in cases.items():
             graph = helper.make_graph(nodes, "g", [*inputs, *more], [helper.make_empty_tensor_value_info(name) for name in ("y", "nk", "nv")])

@@ -8,6 +8,7 @@ pack_python=
 if [[ ${1:-} == --python ]]; then
   [[ -n ${2:-} ]] || die "pack: --python needs a program"
   pack_python=$(command -v "$2") || die "there is no program '$2'"
+  pack_lacks=$("$pack_python" tools/pack/stable.py) || die "pack: ${pack_lacks:-'$2' is no Python that runs}"
   shift 2
 fi
 (($# == 0)) || die "pack: unknown argument '$1'"

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -147,6 +148,7 @@ namespace {
 bool g_verbose = false;
 Fd g_log;
 int64_t g_log_begun_ns = 0;
+std::string g_log_path, g_log_head;
 
 std::string timed(std::string_view line) {
   return format("%9.3f s  ", seconds_since(g_log_begun_ns)) + printable(line);
@@ -161,9 +163,25 @@ Status keep_log(bool verbose, const std::string& path, std::string_view command)
   g_log_begun_ns = now_ns();
   if (path.empty()) return Ok{};
   PERI_ASSIGN(g_log, begin_named_file(path));
-  Status begun = append(g_log, "peri " + std::string(version()) + ": " + std::string(command) + "\n");
+  g_log_path = path;
+  g_log_head = "peri " + std::string(version()) + ": " + std::string(command) + "\n";
+  Status begun = append(g_log, g_log_head);
   if (!begun.ok()) return std::move(begun).error().in_file(path);
   return begun;
+}
+
+Status reopen_log() {
+  struct stat s = {};
+  if (!g_log.valid() || fstat(g_log.get(), &s) != 0 || !S_ISREG(s.st_mode)) return Ok{};
+  const Fd fresh(open(g_log_path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666));
+  if (!fresh.valid() || fstat(fresh.get(), &s) != 0) return os_error("open", g_log_path);
+  if (s.st_size == 0) {
+    Status begun = append(fresh, g_log_head);
+    if (!begun.ok()) return std::move(begun).error().in_file(g_log_path);
+  }
+  // In place: other threads write to it.
+  if (dup3(fresh.get(), g_log.get(), O_CLOEXEC) < 0) return os_error("open", g_log_path);
+  return Ok{};
 }
 
 void log_line(std::string_view line) {

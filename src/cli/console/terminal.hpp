@@ -37,6 +37,9 @@ void say_wrapped(std::string_view line);
 // From now on progress lines are logged with the seconds since the start: on standard error if `verbose`, and in the
 // file `path`, which is replaced, together with the lines of say(); "": no file. Errors: kIo.
 Status keep_log(bool verbose, const std::string& path, std::string_view command);
+// After the file was renamed, for example: later lines go to the one that has its name now, or to a new one. Nothing
+// without a file, and where it is none, as /dev/stderr. Errors: kIo; the log goes on where it was.
+Status reopen_log();
 void log_line(std::string_view line);
 
 class Progress {

@@ -5,24 +5,53 @@
 #include <set>
 #include <string>
 
+#include "base/dim_terms.hpp"
+
 namespace peri::ops {
 
 namespace {
 // A size that may be 0: of an input that may be empty, or one that the data decide.
 bool is_given_from_zero(const Dim& d) { return d.is_symbol() && !provably_at_least(d, 1); }
-
-// Of a size of at least 1 and one that may be 0.
-Dim larger_or_none(const Dim& some, const Dim& other) { return max(some, other) * min(other, Dim(1)); }
-// Whether `d` was made of `part` and another size by that, where the data decide one of them.
-bool was_broadcast(const Dim& d, const Dim& part) {
+bool depends_on_data(const Dim& d) {
   std::set<std::string> names;
-  if (!d.is_const() && !d.is_symbol()) d.collect_symbols(names);
-  const bool of_data = part.is_symbol() && part.symbol_name().starts_with(kDataDim);
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-    if (name.starts_with(kDataDim) == of_data) return false;
-    const Dim other = Dim::symbol(name);
-    return d == (of_data ? larger_or_none(other, part) : larger_or_none(part, other));
-  });
+  d.collect_symbols(names);
+  return std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with(kDataDim); });
+}
+
+// Sizes that are broadcast to each other: the result is the largest, or 0 where one that may be 0 is.
+struct Sizes {
+  Dim largest = Dim(0);
+  Dim least = Dim(1);  // of 1 and those that may be 0
+
+  Dim result() const { return least.is_const(1) ? largest : largest * least; }
+  static Sizes of_one(const Dim& d) { return {d, provably_at_least(d, 1) ? Dim(1) : min(d, Dim(1))}; }
+};
+
+// Whether d is at least 1 wherever `least` is.
+bool follows(const Dim& least, const Dim& d) {
+  std::vector<Dim> of_least;
+  collect_operands(AtomKind::kMin, least, &of_least);
+  return std::any_of(of_least.begin(), of_least.end(), [&](const Dim& k) { return provably_at_least(d - k, 0); });
+}
+// What result() gave, taken apart again, so that a size broadcast to what it is part of changes nothing.
+Sizes sizes_in(const Dim& d) {
+  const Dim::Poly* const poly = terms_of(d);
+  if (!poly || poly->poison) return Sizes::of_one(d);
+  for (const AtomPtr& atom : poly->terms[0].atoms) {
+    if (atom->kind != AtomKind::kMin) continue;
+    const Sizes s{floordiv(d, min(atom->a, atom->b)), min(atom->a, atom->b)};
+    std::vector<Dim> parts;
+    collect_operands(AtomKind::kMax, s.largest, &parts);
+    if (min(s.least, Dim(1)) == s.least && s.result() == d &&
+        std::any_of(parts.begin(), parts.end(),
+                    [&](const Dim& part) { return provably_at_least(part, 1) || follows(s.least, part); }))
+      return s;
+  }
+  return Sizes::of_one(d);
+}
+Dim largest_or_none(const Dim& a, const Dim& b) {
+  const Sizes x = sizes_in(a), y = sizes_in(b);
+  return Sizes{max(x.largest, y.largest), min(x.least, y.least)}.result();
 }
 
 Result<Dim> broadcast_dim(const Dim& a, const Dim& b) {
@@ -33,17 +62,16 @@ Result<Dim> broadcast_dim(const Dim& a, const Dim& b) {
         .expecting("equal dimensions or 1")
         .but_found(a.text() + " against " + b.text());
   // One side is a number > 1: the symbol must be 1 or that number, and the result is the number in both cases. Two
-  // expressions are equal, or one of them is 1 in a run: the result is the larger, or 0 where one of them is. Two that
-  // may be 0 are one size under two names.
+  // expressions are equal, or one of them is 1 in a run. Two sizes of inputs that may be empty, or that the data
+  // decide, are one size under two names, and so are expressions of such data.
   if (a.is_const()) return a;
   if (b.is_const()) return b;
+  const Dim both = largest_or_none(a, b);
+  if (both == a || both == b) return both;
   const bool some_a = provably_at_least(a, 1), some_b = provably_at_least(b, 1);
-  if (some_a && some_b) return max(a, b);
-  if (some_a && is_given_from_zero(b)) return larger_or_none(a, b);
-  if (some_b && is_given_from_zero(a)) return larger_or_none(b, a);
-  if (was_broadcast(b, a)) return b;
-  if (was_broadcast(a, b)) return a;
-  return a.is_symbol() || !b.is_symbol() ? a : b;
+  if ((some_a && some_b) || (some_a && is_given_from_zero(b)) || (some_b && is_given_from_zero(a))) return both;
+  const bool named = !(is_given_from_zero(a) && is_given_from_zero(b)) && !depends_on_data(a) && !depends_on_data(b);
+  return named ? both : a.is_symbol() || !b.is_symbol() ? a : b;
 }
 }  // namespace
 

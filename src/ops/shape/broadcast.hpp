@@ -6,9 +6,9 @@
 namespace peri::ops {
 
 // Broadcast of two symbolic shapes; error if two constant dims differ and neither is 1. A symbol and a number: the
-// number, where the symbol may also be 1 in a run; two expressions: the larger, as either may be 1 in a run; with a
-// size that may be 0, which depends on the data: one size under two names. The run checks that the sizes fit when it
-// binds dimensions.
+// number, where the symbol may also be 1 in a run; two expressions: the larger, as either may be 1 in a run, or 0 where
+// one of them is; two sizes that the data decide, or of inputs that may be empty: one size under two names. The run
+// checks that the sizes fit when it binds dimensions.
 Result<Shape> broadcast(const Shape& a, const Shape& b);
 Result<Shape> broadcast_all(std::span<const Shape> shapes);
 

@@ -3,6 +3,7 @@ import errno
 import os
 import re
 import unicodedata
+from typing import Any
 
 
 def shown(text: str) -> str:
@@ -32,7 +33,7 @@ class Error(Exception):
         self.found = found
         self.remedy = remedy
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.args[0], self.message, self.file, self.node, self.expected, self.found, self.remedy)
 
 
@@ -71,7 +72,7 @@ class FileError(Error, OSError):
             self.errno, self.strerror = _NUMBERS[words], words
         self.filename = file or None
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         made, (text, message, _, *rest) = super().__reduce__()
         return made, (text, message, self.filename or "", *rest)
 
@@ -128,17 +129,15 @@ _KINDS = (
 )  # fmt: skip
 
 
-def _least(found: re.Match[str]) -> str:
-    """ "x:0x32", the smallest sizes of an input, as `min_dims` takes them."""
-    zeros = [f"'{found[1]}.{axis}': 0" for axis, size in enumerate(found[2].split("x")) if size == "0"]
-    return f"min_dims={{{', '.join(zeros)}}}"
+def _sizes(found: re.Match[str]) -> str:
+    """ "x.0=0", "x.1=32": sizes as the mapping that `dims`, `min_dims` and `max_dims` take."""
+    sizes = [size.rpartition("=") for size in re.findall(r'"([^"]+)"', found[2])]
+    return found[1] + "={" + ", ".join(f"'{name}': {size}" for name, _, size in sizes) + "}"
 
 
 # Names of C options ("the option dims") and fields, and their names in this package. First those with a value.
 _WITH_VALUE = (
-    (r"\bmin_dims '?([^\s;']+):(\d+(?:x\d+)*)'?", _least),
-    (r"the option dims \"([^\"]+)=N\"", r"dims={'\1': N}"),
-    (r"the option dims \"([^\"]+)=0\"", r"dims={'\1': 0}"),
+    (r"the option (dims|min_dims|max_dims) (\"[^\"]+=(?:\d+|N)\"(?:, \"[^\"]+=\d+\")*)", _sizes),
     (r"the option disabled_passes \"(\w+)\"", r"disabled_passes=['\1']"),
     (r"the option (\w+) \"(\w+)\"", r"\1='\2'"),
     (r"\bno_(tune|verify|cache|worker)\b", r"\1=False"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 from . import errors
 
@@ -77,7 +77,7 @@ class Verdict(Record):
     def _error(self) -> type[errors.Error]:
         return errors.AccuracyError
 
-    def check(self):
+    def check(self) -> Self:
         """The record itself if it passed; else its outcome as an exception."""
         if not self:
             raise self._error()(self["outside"])

@@ -135,12 +135,19 @@ Pass Access::admit(uint32_t found, bool inference, int64_t now) {
   b.at_ns = now;
   if (b.tokens >= 1) {
     b.tokens -= 1;
+    out.charged = found;
     return out;
   }
   out.status = 429;
   out.why = format("this key may ask for %g inferences a second", key.per_second);
   out.retry_after_ns = static_cast<int64_t>((1 - b.tokens) / key.per_second * 1e9) + 1;
   return out;
+}
+
+void Access::give_back(uint32_t charged) {
+  if (charged >= keys_.size()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  buckets_[charged].tokens = std::min(keys_[charged].burst, buckets_[charged].tokens + 1);
 }
 
 }  // namespace peri::serve

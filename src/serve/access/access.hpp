@@ -24,7 +24,8 @@ struct Pass {
   int status = 200;  // 401, 429: `why`
   std::string why;
   int64_t retry_after_ns = 0;
-  uint32_t tenant = 0;  // 0: unnamed
+  uint32_t tenant = 0;        // 0: unnamed
+  uint32_t charged = kNoKey;  // whose rate counts the request; kNoKey: none does
 };
 
 // One key per line: KEY [tenant=NAME] [rate=PER_SECOND] [burst=N]; '#' begins a comment. Errors name the line and never
@@ -45,6 +46,8 @@ class Access {
   Pass admit(std::string_view authorization, bool inference, int64_t now) {
     return admit(find(authorization), inference, now);
   }
+  // The request was refused: the rate of the key that it was `charged` to does not count it.
+  void give_back(uint32_t charged);
   bool open() const { return keys_.empty(); }
 
  private:

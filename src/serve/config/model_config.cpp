@@ -144,17 +144,6 @@ Status read_ensemble(const TextMessage& m, ModelConfig* out) {
   return Ok{};
 }
 
-// Inputs that clients send and no step takes.
-void note_unused(ModelConfig* c) {
-  std::set<std::string_view> used;
-  for (const EnsembleStep& s : c->steps)
-    for (const auto& [port, tensor] : s.inputs) used.insert(tensor);
-  for (const PortConfig& p : c->outputs) used.insert(p.name);
-  for (const PortConfig& p : c->inputs)
-    if (!c->steps.empty() && !used.contains(p.name))
-      c->notes.push_back("the ensemble's input '" + p.name + "' is used by no step");
-}
-
 Status read_cache(const TextMessage& m, bool* out) { return read_fields(m, "response_cache", {flag("enable", out)}); }
 
 // Recursion is bounded: the parser limits nesting.
@@ -226,7 +215,6 @@ Status read_model(const TextMessage& m, ModelConfig* out) {
        one("response_cache", [=](const TextMessage& v) { return read_cache(v, &out->response_cache); }),
        inner("model_warmup", [=](const TextMessage& v) { return read_warmup(v, &out->warmups.emplace_back()); }),
        inner("parameters", [=](const TextMessage& v) { return read_parameter(v, out); })}));
-  note_unused(out);
   if (out->batching && out->batching->default_priority_level > 0 && out->batching->priority_levels == 0)
     out->notes.push_back("default_priority_level changes nothing without priority_levels");
   return check(*out);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "serve/kserve/datatype.hpp"
 
@@ -89,6 +90,25 @@ Status check_steps(const ModelConfig& config, const FindModel& find, Edges* edge
   return Ok{};
 }
 
+// As Triton, which takes no ensemble with a tensor that is sent or made for nothing.
+Status check_used(const ModelConfig& config) {
+  std::set<std::string_view> used;
+  for (const EnsembleStep& s : config.steps)
+    for (const auto& [port, tensor] : s.inputs) used.insert(tensor);
+  for (const PortConfig& p : config.outputs) used.insert(p.name);
+  for (const PortConfig& p : config.inputs)
+    if (!used.contains(p.name))
+      return invalid("the ensemble's input '%s' is used by no step", p.name.c_str())
+          .advise("take it out of the configuration, or name it in a step's input_map");
+  for (const EnsembleStep& s : config.steps)
+    for (const auto& [port, tensor] : s.outputs)
+      if (!used.contains(tensor))
+        return invalid("tensor '%s', output '%s' of step '%s', is used by no step and no output of the ensemble",
+                       tensor.c_str(), port.c_str(), s.model.c_str())
+            .advise("take it out of the step's output_map, or use it");
+  return Ok{};
+}
+
 }  // namespace
 
 bool may_be(const Shape& a, const Shape& b) {
@@ -118,6 +138,7 @@ Result<EnsemblePorts> fit(const ModelConfig& config, const FindModel& find) {
     PERI_TRY(check_edge(made->second, p, "the ensemble's output '" + p.name + "'"));
     out.outputs.push_back(std::move(p));
   }
+  PERI_TRY(check_used(config));
   return out;
 }
 

@@ -1,5 +1,5 @@
-// Whether the steps of an ensemble fit its models: every tensor produced once, every input of every step present with
-// its type, no cycle, and the types and constant dimensions of both ends of each tensor equal.
+// Whether the steps of an ensemble fit its models: every tensor produced once and used, every input of every step
+// present with its type, no cycle, and the types and constant dimensions of both ends of each tensor equal.
 #pragma once
 
 #include <vector>

@@ -68,25 +68,25 @@ std::optional<HttpReply> Api::refusal(HttpRequest& request) const {
   return pass.status == 200 ? std::nullopt : std::optional(not_admitted(request.target, pass));
 }
 
-bool Api::admitted(Exchange& exchange, bool inference, uint32_t* tenant) const {
+bool Api::admitted(Exchange& exchange, bool inference, Pass* pass) const {
   if (!options_.access) return true;
   const HttpRequest& r = exchange.request();
-  const Pass pass = r.key ? options_.access->admit(*r.key, inference, now_ns())
-                          : options_.access->admit(r.authorization, inference, now_ns());
-  *tenant = pass.tenant;
-  if (pass.status == 200) return true;
-  exchange.reply(not_admitted(r.target, pass));
+  *pass = r.key ? options_.access->admit(*r.key, inference, now_ns())
+                : options_.access->admit(r.authorization, inference, now_ns());
+  if (pass->status == 200) return true;
+  exchange.reply(not_admitted(r.target, *pass));
   return false;
 }
 
 void Api::handle(const std::shared_ptr<Exchange>& exchange, Way way) {
   const HttpRequest& asked = exchange->request();
-  uint32_t tenant = 0;
-  if (!asks_liveness(asked.target) && !admitted(*exchange, asks_inference(asked), &tenant)) return;
+  Pass pass;
+  if (!asks_liveness(asked.target) && !admitted(*exchange, asks_inference(asked), &pass)) return;
   const auto work = std::make_shared<Work>();
   work->exchange = exchange;
   work->way = way;
-  work->call.tenant = tenant;
+  work->call.tenant = pass.tenant;
+  work->charged = pass.charged;
   ++open_;
   if (Observer* o = options_.observer) {
     const HttpRequest& r = exchange->request();
@@ -107,11 +107,16 @@ void Api::handle(const std::shared_ptr<Exchange>& exchange, Way way) {
   if (!done.ok()) reply(*work, error_reply(500, told(done.error())));
 }
 
+// Of a request that cannot be answered, or not now; not of one that failed in its run, or that its client gave up.
+static bool is_refusal(int status) { return (status >= 400 && status < 499) || status == 501 || status == 503; }
+
 void Api::reply(Work& work, HttpReply reply) {
   {
     const std::lock_guard<std::mutex> lock(work.mutex);
     if (std::exchange(work.replied, true)) return;
   }
+  if (work.charged != kNoKey && is_refusal(reply.status)) options_.access->give_back(work.charged);
+  if (work.served && reply.status == 200) ++answered_;
   if (const auto record = std::move(work.record)) {
     record->status = reply.status;
     record->reply_bytes = reply.body_bytes();

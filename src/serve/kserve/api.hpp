@@ -37,13 +37,14 @@ class Api {
   // Replies now or later, from any thread.
   void handle(const std::shared_ptr<Exchange>& exchange, Way way = Way::kPublic);
   // Whether a request is permitted; otherwise its refusal has been sent. For transports that do not call handle().
-  bool admitted(Exchange& exchange, bool inference, uint32_t* tenant) const;
+  bool admitted(Exchange& exchange, bool inference, Pass* pass) const;
   // The refusal of a request without a valid key, if keys are required: called before its body is read. Otherwise
   // stores the key, so that handle() does not look it up again.
   std::optional<HttpReply> refusal(HttpRequest& request) const;
   // From now on the server is live and not ready, and no request waits for others to join its batch.
   void drain();
-  int64_t open() const { return open_; }  // requests not answered yet
+  int64_t open() const { return open_; }           // requests not answered yet
+  uint64_t answered() const { return answered_; }  // requests that got what models gave, ensembles as one
   // Answers every request that waits for a model with 503: the server ends without its answer.
   void give_up();
   // Metrics in OpenMetrics text format.
@@ -78,6 +79,7 @@ class Api {
   const std::shared_ptr<Waiting> waiting_;
   std::atomic<bool> draining_{false};
   std::atomic<int64_t> open_{0};
+  std::atomic<uint64_t> answered_{0};
   const int64_t began_ns_;
 };
 

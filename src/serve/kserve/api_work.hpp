@@ -44,6 +44,7 @@ struct Api::Work : std::enable_shared_from_this<Api::Work> {
   std::shared_ptr<Waiting> waiting;  // null: not listed
   Work *before = nullptr, *after = nullptr;
   Way way = Way::kPublic;
+  uint32_t charged = kNoKey;              // Pass::charged
   std::unique_ptr<RequestRecord> record;  // null without an Observer; outlives the request's views
 };
 

@@ -55,7 +55,7 @@ bool is_page(std::string_view target) {
 void answer_pages(const Api& api, const std::shared_ptr<Exchange>& exchange) {
   const HttpRequest& r = exchange->request();
   const std::string_view path = r.target.substr(0, r.target.find('?'));
-  if (uint32_t tenant = 0; !is_page(r.target) && !api.admitted(*exchange, false, &tenant)) return;
+  if (Pass pass; !is_page(r.target) && !api.admitted(*exchange, false, &pass)) return;
   if (r.method != "GET") return exchange->reply(wrong_method(kRead, "this port takes GET"));
   HttpReply reply;
   if (path == "/metrics") {

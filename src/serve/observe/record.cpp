@@ -49,8 +49,9 @@ std::string access_line(const RequestRecord& r, int64_t wall) {
   if (r.cached) {
     w.field("cached", true);
   } else if (r.began_ns > 0) {
-    w.field("queue_us", (r.began_ns - r.queued_ns) / 1000).field("run_us", (r.ended_ns - r.began_ns) / 1000);
-    w.field("batch_rows", r.batch_rows).field("cut", cut_reason_name(r.cut));
+    w.field("queue_us", (r.began_ns - r.queued_ns) / 1000);
+    if (r.ended_ns > r.began_ns) w.field("run_us", (r.ended_ns - r.began_ns) / 1000);
+    if (r.joined_ns > 0) w.field("batch_rows", r.batch_rows).field("cut", cut_reason_name(r.cut));
   }
   if (r.trace.sampled) {
     std::string hex;

@@ -72,15 +72,6 @@ std::vector<ServedPtr> Repository::all() const {
   return out;
 }
 
-uint64_t Repository::answered() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  uint64_t out = answered_;
-  for (const auto& [name, e] : entries_)
-    for (const auto& [version, served] : e.versions) out += served->model->statistics().success.count;
-  for (const ServedPtr& s : retired_) out += s->model->statistics().success.count;
-  return out;
-}
-
 std::vector<int64_t> Repository::versions(std::string_view name) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<int64_t> out;

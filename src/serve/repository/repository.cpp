@@ -103,7 +103,6 @@ void Repository::collect() {
     for (auto at = retired_.begin(); at != held; ++at) (*at)->model->expect_no_more();
     over.assign(std::make_move_iterator(held), std::make_move_iterator(retired_.end()));
     retired_.erase(held, retired_.end());
-    for (const ServedPtr& s : over) answered_ += s->model->statistics().success.count;
   }
   for (const ServedPtr& s : over) log("unloaded " + s->model->name() + " version " + s->model->version_text());
 }

@@ -77,8 +77,6 @@ class Repository {
   ServedPtr find(std::string_view name, std::string_view version, int* status, std::string* why) const;
   // Every served version, by name and version.
   std::vector<ServedPtr> all() const;
-  // Successful inferences, including those of removed versions.
-  uint64_t answered() const;
   // Served versions of a model, ascending.
   std::vector<int64_t> versions(std::string_view name) const;
   std::vector<IndexRow> index() const;
@@ -127,7 +125,6 @@ class Repository {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::map<std::string, Entry, std::less<>> entries_;
-  uint64_t answered_ = 0;  // by versions that were destroyed
   std::vector<ServedPtr> retired_;
   std::vector<std::function<void()>> tasks_;
   // Accessed by the repository's thread only: names of loads in progress, and why the last scan failed.

@@ -157,6 +157,12 @@ TEST(AccessLine, IsOneObject) {
   EXPECT_EQ(*json->get_int("batch_rows"), 4);
   EXPECT_EQ(*json->get_string("cut"), "delay");
   EXPECT_EQ(*json->get_string("time"), "1970-01-01T00:00:00Z");
+  r.began_ns = r.ended_ns;  // refused in the queue: no batch was cut, and nothing ran
+  r.joined_ns = r.batch_rows = 0;
+  const auto refused = parse_json(access_line(r, 0));
+  ASSERT_TRUE(refused.ok());
+  EXPECT_TRUE(refused->find("queue_us"));
+  for (const char* key : {"run_us", "batch_rows", "cut"}) EXPECT_FALSE(refused->find(key)) << key;
 }
 
 }  // namespace
