@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "ops/reference/contraction.hpp"
 #include "ops/reference/cost.hpp"
 #include "ops/reference/dense.hpp"
 #include "ops/reference/elements.hpp"
@@ -112,96 +113,53 @@ Status infer(InferContext& c) {
   return Ok{};
 }
 
-// Walks: the output axes, then the summed axes; for each operand a step along every one of them.
-struct Walk {
-  std::vector<int64_t> out, summed;
-  std::vector<std::vector<int64_t>> out_steps, summed_steps;  // [operand][axis]
+// The products of one element of the result: the extents of the axes that it does not name.
+int64_t terms_of(const ir::Node& node, const Equation& e) {
+  std::map<int, int64_t> extent;
+  for (size_t k = 0; k < e.operands.size(); ++k) {
+    const std::vector<int64_t> dims = concrete(*node.inputs[k]);
+    for (size_t d = 0; d < dims.size(); ++d) {
+      auto [it, fresh] = extent.emplace(e.operands[k][d], dims[d]);
+      if (!fresh && it->second == 1) it->second = dims[d];
+    }
+  }
   int64_t terms = 1;
-  Walk(const ir::Node& node, const Equation& e) {
-    std::map<int, int64_t> extent;
-    for (size_t k = 0; k < e.operands.size(); ++k) {
-      const std::vector<int64_t> dims = concrete(*node.inputs[k]);
-      for (size_t d = 0; d < dims.size(); ++d) {
-        auto [it, fresh] = extent.emplace(e.operands[k][d], dims[d]);
-        if (!fresh && it->second == 1) it->second = dims[d];
-      }
-    }
-    std::vector<int> rest;
-    for (int n : e.output) out.push_back(extent.contains(n) ? extent[n] : 1);
-    for (auto [n, size] : extent) {
-      if (std::find(e.output.begin(), e.output.end(), n) != e.output.end()) continue;
-      rest.push_back(n);
-      summed.push_back(size);
-      terms *= size;
-    }
-    for (size_t k = 0; k < e.operands.size(); ++k) {
-      const std::vector<int64_t> dims = concrete(*node.inputs[k]), steps = strides_of(dims);
-      auto along = [&](int n) {
-        int64_t step = 0;
-        for (size_t d = 0; d < dims.size(); ++d)
-          if (e.operands[k][d] == n && dims[d] != 1) step += steps[d];
-        return step;
-      };
-      out_steps.emplace_back();
-      summed_steps.emplace_back();
-      for (int n : e.output) out_steps.back().push_back(along(n));
-      for (int n : rest) summed_steps.back().push_back(along(n));
-    }
-  }
-};
+  for (const auto& [name, size] : extent)
+    if (std::find(e.output.begin(), e.output.end(), name) == e.output.end()) terms *= size;
+  return terms;
+}
 
-// Product of one element of each operand: value, magnitude of its error.
-void add_product(RefCall& call, const std::vector<int64_t>& at, ProductSum* floats, uint64_t* integers) {
-  if (!call.out[0].floating()) {
-    uint64_t product = 1;
-    for (size_t k = 0; k < at.size(); ++k) product *= static_cast<uint64_t>(call.in[k]->i[static_cast<size_t>(at[k])]);
-    *integers += product;
-    return;
+// Integers wrap, in any order.
+void integers(RefCall& call, const Equation& e) {
+  RefTensor& y = call.out[0];
+  std::vector<NamedArray<uint64_t>> operands;
+  for (size_t k = 0; k < e.operands.size(); ++k) operands.push_back(named_integers(*call.in[k], e.operands[k]));
+  const auto made = contracted(std::move(operands), e.output, call.positions, call.threads);
+  for (int64_t n = 0; n < call.count(); ++n) {
+    const auto p = static_cast<size_t>(call.position(n));
+    y.i[p] = wrap(y.dtype, static_cast<int64_t>(made.channels[0][p]));
   }
-  double v = 1, most = 1;
-  for (size_t k = 0; k < at.size(); ++k) {
-    const double x = call.in[k]->f[static_cast<size_t>(at[k])];
-    v *= x;
-    most *= std::fabs(x) + call.in[k]->r(at[k]);
-  }
-  floats->add_term(v, std::isfinite(v) ? most - std::fabs(v) : 0);
 }
 
 Status reference(RefCall& call) {
   PERI_ASSIGN(const Equation e, parse(call.node));
-  const Walk w(call.node, e);
   RefTensor& y = call.out[0];
-  const size_t operands = e.operands.size();
-  parallel_for(call.threads, call.count(), [&](int64_t begin, int64_t end) {
-    std::vector<int64_t> o(w.out.size()), s(w.summed.size()), at(operands);
-    for (int64_t n = begin; n < end; ++n) {
-      const int64_t p = call.position(n);
-      unravel(p, w.out, o);
-      for (size_t k = 0; k < operands; ++k) {
-        at[k] = 0;
-        for (size_t d = 0; d < o.size(); ++d) at[k] += o[d] * w.out_steps[k][d];
-      }
-      ProductSum floats;
-      uint64_t integers = 0;
-      std::fill(s.begin(), s.end(), 0);
-      for (int64_t t = 0; t < w.terms; ++t) {
-        add_product(call, at, &floats, &integers);
-        for (size_t d = s.size(); d-- > 0;) {
-          const bool carry = ++s[d] == w.summed[d];
-          for (size_t k = 0; k < operands; ++k)
-            at[k] += carry ? -(w.summed[d] - 1) * w.summed_steps[k][d] : w.summed_steps[k][d];
-          if (!carry) break;
-          s[d] = 0;
-        }
-      }
-      if (y.floating()) {
-        y.f[static_cast<size_t>(p)] = floats.value;
-        y.radius[static_cast<size_t>(p)] = floats.radius(call.u, w.terms + static_cast<int64_t>(operands));
-      } else {
-        y.i[static_cast<size_t>(p)] = wrap(y.dtype, static_cast<int64_t>(integers));
-      }
-    }
-  });
+  if (!y.floating()) {
+    integers(call, e);
+    return Ok{};
+  }
+  std::vector<NamedArray<double>> operands;
+  for (size_t k = 0; k < e.operands.size(); ++k) operands.push_back(named_floats(*call.in[k], e.operands[k], call.u));
+  const auto made = contracted(std::move(operands), e.output, call.positions, call.threads);
+  const int64_t terms = terms_of(call.node, e) + static_cast<int64_t>(e.operands.size());
+  for (int64_t n = 0; n < call.count(); ++n) {
+    const auto p = static_cast<size_t>(call.position(n));
+    y.f[p] = made.channels[0][p];
+    if (call.u == 0) continue;
+    const double magnitude = made.channels[1][p], spread = made.channels[2][p] - magnitude;
+    const ProductSum sum = {y.f[p], magnitude, std::isfinite(y.f[p]) && spread > 0 ? spread : 0};
+    y.radius[p] = sum.radius(call.u, terms);
+  }
   settle_radii(y, call.positions);
   return Ok{};
 }
