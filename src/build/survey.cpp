@@ -272,7 +272,7 @@ Result<Survey> survey(const Request& request) {
     return f;
   }
   if (Status lowered = try_lowering(request, &f); !lowered.ok()) {
-    if (lowered.error().kind != ErrorKind::kUsage || !is_at_guessed_sizes(request))
+    if (lowered.error().remedy != compile::kOtherSizes || !is_at_guessed_sizes(request))
       return std::move(lowered).error().in_file(request.model);
     f.notes.push_back("memory and build time are not estimated, and a build is refused, at sizes that nobody gave: " +
                       lowered.error().text());

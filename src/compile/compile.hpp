@@ -120,7 +120,8 @@ Status check_provider(const std::string& provider, const lower::Backend& backend
 // inputs at hand, else those that its nodes require (fit_dims.hpp), else smaller ones where 128 is too large.
 Result<DimBinding> possible_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
                                  const std::vector<InputShape>& at_hand = {});
-// kUsage, naming sizes and node, where the graph's own shapes contradict each other at these sizes.
+// kUsage, naming sizes and node, where the graph's own shapes contradict each other at these sizes, with this remedy.
+constexpr std::string_view kOtherSizes = "give sizes that it can have: --dims NAME=N";
 Status check_possible(const ir::Graph& graph, const DimBinding& sizes);
 constexpr int64_t kShapeEnds = -1;
 // The given dimensions, by their own names.

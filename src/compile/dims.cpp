@@ -316,7 +316,7 @@ Status check_possible(const ir::Graph& graph, const DimBinding& sizes) {
       .at_node(bound.error().node)
       .expecting(bound.error().expected.empty() ? "sizes within its limits" : bound.error().expected)
       .but_found(bound.error().found)
-      .advise("give sizes that it can have: --dims NAME=N");
+      .advise(kOtherSizes);
 }
 
 Result<DimBinding> possible_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,

@@ -8,7 +8,14 @@
 
 namespace peri::cli {
 
-bool gives_inputs(const Arguments& arguments) { return arguments.has("--input") || arguments.has("--text"); }
+namespace {
+constexpr std::string_view kMadeUp = "the inputs are made up: give your own";  // as the judge may have said
+}
+
+bool may_be_of_made_up(const Arguments& arguments, const Error& error) {
+  if (arguments.has("--input") || arguments.has("--text") || error.kind != ErrorKind::kInvalid) return false;
+  return error.remedy.empty() || error.remedy.starts_with("check the input") || error.remedy.starts_with(kMadeUp);
+}
 
 bool has_integers(const plan::Program& program) {
   return std::any_of(program.inputs.begin(), program.inputs.end(),
@@ -16,7 +23,6 @@ bool has_integers(const plan::Program& program) {
 }
 
 Error of_made_up(Error error) {
-  constexpr std::string_view kMadeUp = "the inputs are made up: give your own";  // as the judge may have said
   const std::string before = error.remedy.starts_with(kMadeUp) || error.remedy.empty() ? "" : "; else " + error.remedy;
   error.remedy = std::string(kMadeUp) + " with --input NAME=FILE" + before;
   return error;
