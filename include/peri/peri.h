@@ -338,10 +338,6 @@ peri_error* peri_session_texts_of(peri_session* session, const peri_string* text
  */
 peri_error* peri_session_embed(peri_session* session, const char* const* texts, size_t count, peri_tensor* out);
 peri_error* peri_session_embed_of(peri_session* session, const peri_string* texts, size_t count, peri_tensor* out);
-/* What stands before each text of later calls of these functions on the session: `prompt` (of no bytes: nothing), or
- * the model's prompt of this name; both NULL: the model's default prompt, as at first. Errors: USAGE (both are given).
- * A name that the model does not have is a USAGE error of those calls, which lists those that it has. */
-peri_error* peri_session_set_prompt(peri_session* session, const peri_string* prompt, const char* name);
 
 /* ---- DLPack ---------------------------------------------------------------------------------------------------- */
 /* The exchange format of array libraries (dmlc/dlpack). <peri/dlpack.h> declares its structs if no other header does.

@@ -279,18 +279,6 @@ class Session {
     });
   }
 
-  // What stands before each text of later calls: `prompt` ("": nothing), or the model's prompt of this name; none: the
-  // model's default prompt.
-  std::optional<Error> set_prompt(const std::optional<std::string>& prompt,
-                                  const std::optional<std::string>& name = {}) {
-    return detail::guarded([&]() -> std::optional<Error> {
-      const peri_string text = prompt ? peri_string{prompt->data(), prompt->size()} : peri_string{};
-      if (peri_error* e = peri_session_set_prompt(raw_.get(), prompt ? &text : nullptr, name ? name->c_str() : nullptr))
-        return detail::take(e);
-      return std::nullopt;
-    });
-  }
-
   // Inputs of a text model, made from texts by its tokenizer; valid until the next call or the end of the session.
   Result<std::vector<View>> inputs_of(std::span<const std::string> texts) {
     return detail::guarded([&]() -> Result<std::vector<View>> {

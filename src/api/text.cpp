@@ -36,7 +36,7 @@ Status take_texts(peri_session* s, const Result<Words>& given) {
     PERI_ASSIGN(build::TextModel model, build::TextModel::of(program));
     s->tokenizer.emplace(std::move(model));
   }
-  PERI_ASSIGN(s->texts, s->tokenizer->inputs(program, words, s->prompt));
+  PERI_ASSIGN(s->texts, s->tokenizer->inputs(program, words));
   return Ok{};
 }
 
@@ -75,18 +75,6 @@ Status embed(peri_session* s, const Result<Words>& texts, peri_tensor* out) {
   return Ok{};
 }
 
-Status set_prompt(peri_session* s, const peri_string* prompt, const char* name) {
-  if (prompt && name) return usage("a prompt is given by its text and by its name").advise("leave one of them out");
-  build::Prompt given;
-  if (prompt) {
-    PERI_ASSIGN(const Words words, words_of(prompt, 1));
-    given.text = words[0];
-  }
-  if (name) given.name = name;
-  s->prompt = std::move(given);
-  return Ok{};
-}
-
 template <class Text>
 peri_error* texts_into(const char* name, peri_session* session, const Text* texts, size_t count, peri_tensor* in,
                        size_t in_count) {
@@ -113,13 +101,6 @@ extern "C" peri_error* peri_session_texts(peri_session* session, const char* con
 extern "C" peri_error* peri_session_texts_of(peri_session* session, const peri_string* texts, size_t count,
                                              peri_tensor* in, size_t in_count) {
   return peri::api::texts_into("peri_session_texts_of", session, texts, count, in, in_count);
-}
-
-extern "C" peri_error* peri_session_set_prompt(peri_session* session, const peri_string* prompt, const char* name) {
-  return peri::api::guarded([&]() -> peri::Status {
-    if (!session) return peri::usage("peri_session_set_prompt needs a session");
-    return peri::api::alone(session, [&] { return peri::api::set_prompt(session, prompt, name); });
-  });
 }
 
 extern "C" peri_error* peri_session_embed(peri_session* session, const char* const* texts, size_t count,

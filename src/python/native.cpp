@@ -197,21 +197,13 @@ nb::list run(Session& s, const nb::list& inputs, const nb::list& outputs) {
   return arrays;
 }
 
-using Words = std::optional<std::string>;
-
-void put_prompt(Session& s, const Words& prompt, const Words& name) {
-  if (const std::optional<Error> e = s.set_prompt(prompt, name)) raise(*e);
-}
-
-nb::list tokenize(Session& s, const std::vector<std::string>& texts, const Words& prompt, const Words& name) {
+nb::list tokenize(Session& s, const std::vector<std::string>& texts) {
   nb::list arrays;
-  put_prompt(s, prompt, name);
   for (const View& v : take(unlocked([&] { return s.inputs_of(texts); }))) arrays.append(copy_of(v));
   return arrays;
 }
 
-nb::object embed(Session& s, const std::vector<std::string>& texts, const Words& prompt, const Words& name) {
-  put_prompt(s, prompt, name);
+nb::object embed(Session& s, const std::vector<std::string>& texts) {
   const Interruptible heard(s);
   Result<View> made = unlocked([&] { return s.embed(texts); });
   heard.check();
@@ -266,8 +258,6 @@ NB_MODULE(_native, m) {
   nanobind::class_<peri::Session>(m, "Session")
       .def("run", &peri::python::run, nanobind::arg("inputs"), nanobind::arg("outputs"))
       .def("cancel", &peri::Session::cancel)
-      .def("tokenize", &peri::python::tokenize, nanobind::arg("texts"), nanobind::arg("prompt").none(),
-           nanobind::arg("prompt_name").none())
-      .def("embed", &peri::python::embed, nanobind::arg("texts"), nanobind::arg("prompt").none(),
-           nanobind::arg("prompt_name").none());
+      .def("tokenize", &peri::python::tokenize, nanobind::arg("texts"))
+      .def("embed", &peri::python::embed, nanobind::arg("texts"));
 }

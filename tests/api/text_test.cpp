@@ -106,46 +106,6 @@ TEST_F(Texts, AreEmbeddedByAModelThatPools) {
   EXPECT_NE(engine->describe()->find("\"takes_texts\":true"), std::string::npos);
 }
 
-TEST_F(Texts, StandBehindTheirPrompt) {
-  std::ofstream(folder_ / "tokenizer.json") << kTokenizer;
-  std::filesystem::create_directory(folder_ / "1_Pooling");
-  std::ofstream(folder_ / "1_Pooling/config.json") << R"({"pooling_mode_mean_tokens":true})";
-  std::ofstream(folder_ / "modules.json")
-      << R"([{"idx":0,"name":"0","path":"","type":"sentence_transformers.models.Transformer"},)"
-      << R"({"idx":1,"name":"1","path":"1_Pooling","type":"sentence_transformers.models.Pooling"}])";
-  std::ofstream(folder_ / "config_sentence_transformers.json")
-      << R"({"prompts":{"query":"hello ","other":"ab "},"default_prompt_name":"query"})";
-  auto engine = build();
-  ASSERT_TRUE(engine.ok()) << engine.error().text;
-  auto session = peri::Session::create(*engine);
-  ASSERT_TRUE(session.ok());
-  const auto ids_of = [&](const std::string& text) {
-    const std::vector<std::string> one = {text};
-    const auto made = session->inputs_of(one);
-    EXPECT_TRUE(made.ok()) << made.error().text;
-    return made.ok() ? std::vector<int64_t>(made->at(0).as<int64_t>().begin(), made->at(0).as<int64_t>().end())
-                     : std::vector<int64_t>();
-  };
-  const std::vector<int64_t> by_default = ids_of("world");
-  EXPECT_FALSE(session->set_prompt("").has_value());
-  EXPECT_EQ(ids_of("hello world"), by_default);
-  EXPECT_NE(ids_of("world"), by_default);
-  const std::vector<int64_t> other = ids_of("ab world");
-  EXPECT_FALSE(session->set_prompt({}, "other").has_value());
-  EXPECT_EQ(ids_of("world"), other);
-  EXPECT_FALSE(session->set_prompt("ab ").has_value());
-  EXPECT_EQ(ids_of("world"), other);
-  EXPECT_FALSE(session->set_prompt({}).has_value());
-  EXPECT_EQ(ids_of("world"), by_default);
-  EXPECT_EQ(session->set_prompt("a", "other")->kind, PERI_ERROR_USAGE);
-  EXPECT_EQ(ids_of("world"), by_default) << "what is refused changes nothing";
-  EXPECT_FALSE(session->set_prompt({}, "none").has_value());
-  const std::vector<std::string> texts = {"world"};
-  const auto unknown = session->embed(texts);
-  ASSERT_FALSE(unknown.ok());
-  EXPECT_NE(unknown.error().text.find("one of: query, other"), std::string::npos) << unknown.error().text;
-}
-
 TEST_F(Texts, WithoutATokenizerAreRefused) {
   auto engine = build();
   ASSERT_TRUE(engine.ok()) << engine.error().text;

@@ -242,13 +242,6 @@ class Evidence(Package):
         self.assertEqual((rows.shape, rows.dtype), ((2, 384), np.float32))
         np.testing.assert_array_equal(next(iter(engine.run(engine.tokenize(texts)).values())), rows)
         np.testing.assert_array_equal(engine.embed(["A kit\0ten sleeps.\0"]), engine.embed(texts[:1]), "BERT drops a NUL, and it ends no text")
-        np.testing.assert_array_equal(engine.embed(["sleeps."], prompt="A kitten "), rows[:1])
-        np.testing.assert_array_equal(engine.embed(texts, prompt=""), rows)
-        np.testing.assert_array_equal(engine.tokenize(["fell."], prompt="Stocks ")["input_ids"], engine.tokenize(texts[1:])["input_ids"])
-        self.raises(peri.UsageError, lambda: engine.embed(texts, prompt_name="query"), "no prompt")
-        self.raises(peri.UsageError, lambda: engine.embed(texts, prompt="a", prompt_name="query"), "by its name")
-        self.raises(TypeError, lambda: engine.embed(texts, prompt=3), "no str")
-        np.testing.assert_array_equal(engine.embed(texts), rows, "a prompt is that of one call")
 
 
 class Interruptions(Package):

@@ -68,13 +68,6 @@ def texts(given: str | Iterable[str]) -> list[str]:
     return words
 
 
-def prompt(given: str | None, name: str | None) -> tuple[str | None, str | None]:
-    """What stands before each text, or the name of it."""
-    if given is not None and name is not None:
-        raise wrong_usage("a prompt is given by its text and by its name", expected="one of 'prompt' and 'prompt_name'")
-    return (None if given is None else texts([given])[0], None if name is None else word(name, "the name of a prompt"))
-
-
 def sizes(dims: Mapping[str, int] | None) -> list[tuple[str, int]]:
     if dims is not None and not isinstance(dims, Mapping):
         raise TypeError(f"sizes are a mapping such as {{'batch': 8}}, not {type(dims).__name__}")
