@@ -90,6 +90,7 @@ struct peri_session {
   peri_last_run last;
   std::vector<peri::Tensor> texts;                                    // inputs made from texts
   std::optional<peri::build::TextModel> tokenizer;                    // loaded at the first use of texts
+  peri::build::Prompt prompt;                                         // what stands before them
   std::map<std::pair<bool, size_t>, std::vector<int64_t>> port_dims;  // that returned tensors point to
   peri::api::Log log;
   peri::DimBinding told;                         // the dims of the last warning about an untuned run
