@@ -302,6 +302,17 @@ class Session {
     });
   }
 
+  // What stands before each text of later calls: a text ("": nothing), or the model's prompt of a name; neither: the
+  // model's default prompt. Returns nothing on success.
+  std::optional<Error> set_prompt(const std::optional<std::string>& text, const std::optional<std::string>& name = {}) {
+    return detail::guarded([&]() -> std::optional<Error> {
+      const peri_string raw = text ? peri_string{text->data(), text->size()} : peri_string{};
+      if (peri_error* e = peri_session_prompt(raw_.get(), text ? &raw : nullptr, name ? name->c_str() : nullptr))
+        return detail::take(e);
+      return std::nullopt;
+    });
+  }
+
   // Output `index` of the last run, sharing its memory; the caller must call its deleter.
   Result<DLManagedTensor*> output_to_dlpack(size_t index) const {
     DLManagedTensor* made = nullptr;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,6 +54,21 @@ struct Log {
   }
 };
 
+// The untuned sizes that the log has been told of, for all sessions of an engine; of many, the first. Thread-safe.
+class ToldSizes {
+ public:
+  // Whether nothing was told of them; from now on something is.
+  bool add(const DimBinding& sizes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return sizes_.size() < kMaxTold && sizes_.insert(sizes).second;
+  }
+
+ private:
+  static constexpr size_t kMaxTold = 64;
+  std::mutex mutex_;
+  std::set<DimBinding> sizes_;
+};
+
 // What a session is doing.
 enum class Work { kNone, kCall, kCancelledCall };
 
@@ -65,8 +81,9 @@ struct peri_engine {
   peri::api::Log log;
   std::string path;                              // the engine's file, else the model it was built from
   std::shared_ptr<const peri::MappedFile> file;  // the file it was loaded from, if any
-  std::string place;                             // its path also after a change of the folder
-  peri::build::FileState state = {};             // its state then
+  std::shared_ptr<peri::api::ToldSizes> told = std::make_shared<peri::api::ToldSizes>();
+  std::string place;                  // its path also after a change of the folder
+  peri::build::FileState state = {};  // its state then
   mutable std::mutex proof_lock;
   mutable std::string proof;  // of the build, or read at the first request
 };
@@ -90,9 +107,11 @@ struct peri_session {
   peri_last_run last;
   std::vector<peri::Tensor> texts;                                    // inputs made from texts
   std::optional<peri::build::TextModel> tokenizer;                    // loaded at the first use of texts
+  peri::build::Prompt prompt;                                         // what stands before them
   std::map<std::pair<bool, size_t>, std::vector<int64_t>> port_dims;  // that returned tensors point to
   peri::api::Log log;
-  peri::DimBinding told;                         // the dims of the last warning about an untuned run
+  peri::DimBinding last_dims;                    // of the last run
+  std::shared_ptr<peri::api::ToldSizes> told;    // that of its engine
   std::string path;                              // that of its engine
   std::shared_ptr<const peri::MappedFile> file;  // that of its engine, if it has one
   mutable std::atomic<peri::api::Work> work{peri::api::Work::kNone};

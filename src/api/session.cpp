@@ -97,11 +97,11 @@ Status check_call(const plan::Program& program, size_t in_count, size_t out_coun
   return Ok{};
 }
 
-// Told once for each new size.
+// Told once for each size.
 Status note_untuned(peri_session* s, const plan::Program& program, const DimBinding& binding) {
-  if (!s->log.function || binding == s->told) return Ok{};
-  s->told = binding;
-  if (const std::optional<build::Untuned> untuned = build::untuned(program, binding))
+  if (!s->log.function || binding == s->last_dims) return Ok{};
+  s->last_dims = binding;
+  if (const std::optional<build::Untuned> untuned = build::untuned(program, binding); untuned && s->told->add(binding))
     return s->log.tell(PERI_LOG_INFO, "tuned for " + untuned->tuned + ", run at " + untuned->here +
                                           ": right, but perhaps not fastest; build with these dims to tune for them");
   return Ok{};
@@ -195,6 +195,7 @@ peri_error* peri_session_create(const peri_engine* engine, int threads, peri_ses
     made->session->stop_when([&work = made->work] { return work.load() == peri::api::Work::kCancelledCall; });
     made->engine = engine->engine;
     made->log = engine->log;
+    made->told = engine->told;
     made->path = engine->path;
     made->file = engine->file;
     *out = made.release();

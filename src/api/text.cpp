@@ -2,6 +2,7 @@
 #include "build/text.hpp"
 
 #include "api/session_device.hpp"
+#include "base/utf8.hpp"
 
 namespace peri::api {
 namespace {
@@ -26,17 +27,36 @@ Result<Words> words_of(const peri_string* texts, size_t count) {
   return words;
 }
 
+Status open_tokenizer(peri_session* s) {
+  if (s->tokenizer) return Ok{};
+  PERI_ASSIGN(build::TextModel model, build::TextModel::of(s->engine->program()));
+  s->tokenizer.emplace(std::move(model));
+  return Ok{};
+}
+
 // Inputs of the texts, kept in the session.
 Status take_texts(peri_session* s, const Result<Words>& given) {
   if (!given.ok()) return Error(given.error());
   const Words& words = *given;
   if (words.empty()) return usage("no text to make inputs of");
-  const plan::Program& program = s->engine->program();
-  if (!s->tokenizer) {
-    PERI_ASSIGN(build::TextModel model, build::TextModel::of(program));
-    s->tokenizer.emplace(std::move(model));
+  PERI_TRY(open_tokenizer(s));
+  PERI_ASSIGN(s->texts, s->tokenizer->inputs(s->engine->program(), words, s->prompt));
+  return Ok{};
+}
+
+Status take_prompt(peri_session* s, const peri_string* text, const char* name) {
+  if (text && name) return usage("a prompt is given both by its text and by its name").advise("give one of them");
+  build::Prompt prompt;
+  if (text) {
+    if (!text->data && text->bytes) return usage("the text of the prompt is NULL and has %zu bytes", text->bytes);
+    if (text->bytes > std::string().max_size()) return usage("the text of the prompt has %zu bytes", text->bytes);
+    prompt.text.emplace(text->data ? text->data : "", text->bytes);
+    if (!utf8_valid(*prompt.text)) return invalid("the text of the prompt is not UTF-8");
   }
-  PERI_ASSIGN(s->texts, s->tokenizer->inputs(program, words));
+  if (name) prompt.name = name;
+  PERI_TRY(open_tokenizer(s));
+  PERI_TRY(s->tokenizer->check(prompt));
+  s->prompt = std::move(prompt);
   return Ok{};
 }
 
@@ -101,6 +121,13 @@ extern "C" peri_error* peri_session_texts(peri_session* session, const char* con
 extern "C" peri_error* peri_session_texts_of(peri_session* session, const peri_string* texts, size_t count,
                                              peri_tensor* in, size_t in_count) {
   return peri::api::texts_into("peri_session_texts_of", session, texts, count, in, in_count);
+}
+
+extern "C" peri_error* peri_session_prompt(peri_session* session, const peri_string* text, const char* name) {
+  return peri::api::guarded([&]() -> peri::Status {
+    if (!session) return peri::usage("peri_session_prompt needs a session");
+    return peri::api::alone(session, [&] { return peri::api::take_prompt(session, text, name); });
+  });
 }
 
 extern "C" peri_error* peri_session_embed(peri_session* session, const char* const* texts, size_t count,

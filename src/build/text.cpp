@@ -79,6 +79,12 @@ Result<std::vector<Tensor>> TextModel::inputs(const plan::Program& program, std:
   return out;
 }
 
+Status TextModel::check(const Prompt& prompt) const {
+  if (!prompt.name) return Ok{};
+  const auto named = pipeline_.prompt_named(*prompt.name);
+  return named.ok() ? Status(Ok{}) : Status(named.error());
+}
+
 Result<size_t> TextModel::answer(const plan::Program& program) const {
   for (size_t k = 0; k < program.outputs.size(); ++k) {
     const plan::Port& port = program.outputs[k];

@@ -26,6 +26,8 @@ class TextModel {
   // Tensors for the program's inputs, in their order. Errors: kUsage: the model has no prompt of that name.
   Result<std::vector<Tensor>> inputs(const plan::Program& program, std::span<const std::string> texts,
                                      const Prompt& prompt = {}) const;
+  // kUsage: the model has no prompt of that name.
+  Status check(const Prompt& prompt) const;
   // The index of the output that is the result for a text. kUnsupported if none is f32[n,m].
   Result<size_t> answer(const plan::Program& program) const;
 

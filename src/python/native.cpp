@@ -197,13 +197,21 @@ nb::list run(Session& s, const nb::list& inputs, const nb::list& outputs) {
   return arrays;
 }
 
-nb::list tokenize(Session& s, const std::vector<std::string>& texts) {
+// A session may have served another call before, with another prompt.
+using Word = std::optional<std::string>;
+void set_prompt(Session& s, const Word& text, const Word& name) {
+  if (std::optional<Error> wrong = unlocked([&] { return s.set_prompt(text, name); })) take<bool>(std::move(*wrong));
+}
+
+nb::list tokenize(Session& s, const std::vector<std::string>& texts, const Word& prompt, const Word& prompt_name) {
+  set_prompt(s, prompt, prompt_name);
   nb::list arrays;
   for (const View& v : take(unlocked([&] { return s.inputs_of(texts); }))) arrays.append(copy_of(v));
   return arrays;
 }
 
-nb::object embed(Session& s, const std::vector<std::string>& texts) {
+nb::object embed(Session& s, const std::vector<std::string>& texts, const Word& prompt, const Word& prompt_name) {
+  set_prompt(s, prompt, prompt_name);
   const Interruptible heard(s);
   Result<View> made = unlocked([&] { return s.embed(texts); });
   heard.check();
@@ -258,6 +266,8 @@ NB_MODULE(_native, m) {
   nanobind::class_<peri::Session>(m, "Session")
       .def("run", &peri::python::run, nanobind::arg("inputs"), nanobind::arg("outputs"))
       .def("cancel", &peri::Session::cancel)
-      .def("tokenize", &peri::python::tokenize, nanobind::arg("texts"))
-      .def("embed", &peri::python::embed, nanobind::arg("texts"));
+      .def("tokenize", &peri::python::tokenize, nanobind::arg("texts"), nanobind::arg("prompt").none(),
+           nanobind::arg("prompt_name").none())
+      .def("embed", &peri::python::embed, nanobind::arg("texts"), nanobind::arg("prompt").none(),
+           nanobind::arg("prompt_name").none());
 }

@@ -197,6 +197,12 @@ TEST(Hooks, TheLogHearsWhatNoErrorSays) {
   EXPECT_EQ(told.lines.size(), count);
   for (int turn = 0; turn < 2; ++turn) ASSERT_TRUE(session->run({other.view()}).ok());
   EXPECT_EQ(told.lines.size(), count + 1) << "once for a size";
+  Images third(3);
+  auto second = peri::Session::create(*engine);
+  for (int turn = 0; turn < 3; ++turn)
+    for (auto* s : {&*session, &*second})
+      for (Images* images : {&other, &third, &tuned}) ASSERT_TRUE(s->run({images->view()}).ok());
+  EXPECT_EQ(told.lines.size(), count + 2) << "also where sizes take turns, in whichever session";
   EXPECT_TRUE(told.has("tuned for batch=2, run at batch=5"));
 }
 

@@ -73,6 +73,14 @@ TEST_F(Texts, BecomeTheInputsOfARun) {
                      : std::vector<int64_t>();
   };
   EXPECT_EQ(ids_of(whole), ids_of("helloworld"));
+  EXPECT_FALSE(session->set_prompt("hello "));
+  EXPECT_EQ(ids_of("world"), (std::vector<int64_t>{1, 3, 4, 2}));
+  EXPECT_EQ(session->set_prompt({}, "query")->kind, PERI_ERROR_USAGE) << "the model has no prompts";
+  EXPECT_EQ(session->set_prompt("a", "query")->kind, PERI_ERROR_USAGE) << "one of them";
+  EXPECT_EQ(session->set_prompt("\xff")->kind, PERI_ERROR_INVALID);
+  EXPECT_EQ(ids_of("world"), (std::vector<int64_t>{1, 3, 4, 2})) << "what is refused changes nothing";
+  EXPECT_FALSE(session->set_prompt({}));
+  EXPECT_EQ(ids_of("world"), (std::vector<int64_t>{1, 4, 2}));
   EXPECT_NE(ids_of(whole), ids_of("hello"));
 }
 
@@ -146,6 +154,9 @@ TEST_F(Texts, MisuseInCIsNamed) {
   EXPECT_EQ(kind(peri_session_texts_of(session, sized, 3, in.data(), count)), PERI_ERROR_USAGE) << "a text is NULL";
   EXPECT_EQ(kind(peri_session_texts_of(nullptr, sized, 1, in.data(), count)), PERI_ERROR_USAGE);
   EXPECT_EQ(kind(peri_session_embed_of(session, sized, 1, nullptr)), PERI_ERROR_USAGE);
+  EXPECT_EQ(kind(peri_session_prompt(nullptr, sized, nullptr)), PERI_ERROR_USAGE);
+  EXPECT_EQ(kind(peri_session_prompt(session, &sized[2], nullptr)), PERI_ERROR_USAGE) << "the text is NULL";
+  EXPECT_EQ(kind(peri_session_prompt(session, &sized[1], nullptr)), 0);
   peri_session_free(session);
 }
 

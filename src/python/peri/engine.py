@@ -221,16 +221,18 @@ class Engine:
             cancel()
             raise
 
-    def tokenize(self, texts: Iterable[str]) -> dict[str, np.ndarray]:
-        """Inputs of a text model, made of texts by the tokenizer that travels in its engine."""
-        words = arguments.texts(texts)
-        made = self._with_session(lambda session: session.tokenize(words))
+    def tokenize(self, texts: Iterable[str], *, prompt: str | None = None, prompt_name: str | None = None) -> dict[str, np.ndarray]:
+        """Inputs of a text model, made of texts by the tokenizer that travels in its engine.
+
+        `prompt` stands before each text in place of the model's default prompt ("": nothing does), or that of `prompt_name`."""
+        words, before = arguments.texts(texts), arguments.prompt(prompt, prompt_name)
+        made = self._with_session(lambda session: session.tokenize(words, *before))
         return {port.name: array for port, array in zip(self._inputs, made)}
 
-    def embed(self, texts: Iterable[str]) -> np.ndarray:
-        """The answers of a text model to texts, one row each."""
-        words = arguments.texts(texts)
-        return self._with_session(lambda session: session.embed(words))
+    def embed(self, texts: Iterable[str], *, prompt: str | None = None, prompt_name: str | None = None) -> np.ndarray:
+        """The answers of a text model to texts, one row each; prompts as those of tokenize()."""
+        words, before = arguments.texts(texts), arguments.prompt(prompt, prompt_name)
+        return self._with_session(lambda session: session.embed(words, *before))
 
     # ---- evidence
 
