@@ -341,7 +341,7 @@ peri_error* peri_session_embed_of(peri_session* session, const peri_string* text
 /* What stands before each text in later calls of these functions: `text` (0 bytes: nothing), or the model's prompt of
  * `name`; both NULL: the model's default prompt, if it has one, as before the first call. Errors: USAGE (both are
  * given, a model without a tokenizer, or without a prompt of that name), INVALID (not UTF-8). */
-peri_error* peri_session_prompt(peri_session* session, const peri_string* text, const char* name);
+peri_error* peri_session_set_prompt(peri_session* session, const peri_string* text, const char* name);
 
 /* ---- DLPack ---------------------------------------------------------------------------------------------------- */
 /* The exchange format of array libraries (dmlc/dlpack). <peri/dlpack.h> declares its structs if no other header does.

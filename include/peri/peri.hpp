@@ -307,7 +307,7 @@ class Session {
   std::optional<Error> set_prompt(const std::optional<std::string>& text, const std::optional<std::string>& name = {}) {
     return detail::guarded([&]() -> std::optional<Error> {
       const peri_string raw = text ? peri_string{text->data(), text->size()} : peri_string{};
-      if (peri_error* e = peri_session_prompt(raw_.get(), text ? &raw : nullptr, name ? name->c_str() : nullptr))
+      if (peri_error* e = peri_session_set_prompt(raw_.get(), text ? &raw : nullptr, name ? name->c_str() : nullptr))
         return detail::take(e);
       return std::nullopt;
     });

@@ -123,9 +123,9 @@ extern "C" peri_error* peri_session_texts_of(peri_session* session, const peri_s
   return peri::api::texts_into("peri_session_texts_of", session, texts, count, in, in_count);
 }
 
-extern "C" peri_error* peri_session_prompt(peri_session* session, const peri_string* text, const char* name) {
+extern "C" peri_error* peri_session_set_prompt(peri_session* session, const peri_string* text, const char* name) {
   return peri::api::guarded([&]() -> peri::Status {
-    if (!session) return peri::usage("peri_session_prompt needs a session");
+    if (!session) return peri::usage("peri_session_set_prompt needs a session");
     return peri::api::alone(session, [&] { return peri::api::take_prompt(session, text, name); });
   });
 }

@@ -154,9 +154,9 @@ TEST_F(Texts, MisuseInCIsNamed) {
   EXPECT_EQ(kind(peri_session_texts_of(session, sized, 3, in.data(), count)), PERI_ERROR_USAGE) << "a text is NULL";
   EXPECT_EQ(kind(peri_session_texts_of(nullptr, sized, 1, in.data(), count)), PERI_ERROR_USAGE);
   EXPECT_EQ(kind(peri_session_embed_of(session, sized, 1, nullptr)), PERI_ERROR_USAGE);
-  EXPECT_EQ(kind(peri_session_prompt(nullptr, sized, nullptr)), PERI_ERROR_USAGE);
-  EXPECT_EQ(kind(peri_session_prompt(session, &sized[2], nullptr)), PERI_ERROR_USAGE) << "the text is NULL";
-  EXPECT_EQ(kind(peri_session_prompt(session, &sized[1], nullptr)), 0);
+  EXPECT_EQ(kind(peri_session_set_prompt(nullptr, sized, nullptr)), PERI_ERROR_USAGE);
+  EXPECT_EQ(kind(peri_session_set_prompt(session, &sized[2], nullptr)), PERI_ERROR_USAGE) << "the text is NULL";
+  EXPECT_EQ(kind(peri_session_set_prompt(session, &sized[1], nullptr)), 0);
   peri_session_free(session);
 }
 
