@@ -37,10 +37,10 @@ int64_t least_with(const Dim& size, int64_t value, const std::set<std::string>& 
   return low;
 }
 
-// Sets the open names of `size` so that it has this value: all to one number, or of two, such as a height and a width,
-// to the pair whose smaller one is largest.
+// Sets the open names of `size` so that it has this value: all to one number, else one, such as a height beside a
+// width, to a smaller one and the others to another.
 bool solve(const Dim& size, int64_t value, const Open& open, DimBinding* dims) {
-  constexpr int64_t kMaxPairs = 4096;
+  constexpr int64_t kMaxTries = 4096;
   const std::set<std::string> names = open_in(size, open);
   if (names.empty()) return false;
   const auto has_it = [&] {
@@ -49,12 +49,16 @@ bool solve(const Dim& size, int64_t value, const Open& open, DimBinding* dims) {
   };
   const int64_t equal = least_with(size, value, names, dims);
   if (has_it()) return true;
-  if (names.size() != 2) return false;
-  for (int64_t s = equal, tries = 0; s >= 1 && tries < kMaxPairs; --s, ++tries) {
-    (*dims)[*names.begin()] = s;
-    least_with(size, value, {*names.rbegin()}, dims);
-    if (has_it()) return true;
-  }
+  int64_t tries = 0;
+  for (int64_t s = equal; s >= 1; --s)
+    for (const std::string& one : names) {
+      if (names.size() == 1 || ++tries > kMaxTries) return false;
+      std::set<std::string> others = names;
+      others.erase(one);
+      (*dims)[one] = s;
+      least_with(size, value, others, dims);
+      if (has_it()) return true;
+    }
   return false;
 }
 

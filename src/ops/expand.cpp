@@ -5,13 +5,21 @@
 
 namespace peri::ops {
 namespace {
+// Which elements of the list of input 1 are known before the run: all, or those of a list that was joined of parts.
+std::vector<bool> known_elements(InferContext& c, size_t count) {
+  std::vector<bool> out(count, c.known(1) != nullptr);
+  const auto joined = joined_elements(*c.node.in(1));
+  for (size_t k = 0; k < count && joined.size() == count; ++k) out[k] = out[k] || joined[k].has_value();
+  return out;
+}
+
 Status infer_expand(InferContext& c) {
   PERI_ASSIGN(const Shape wanted, shape_from(c, 1, "expanded"));
   PERI_ASSIGN(Shape out, broadcast(c.shape(0), wanted));
-  // A shape that only a run knows decides the size of every axis that is not a number: 1 may become anything.
-  if (!c.known(1))
-    for (size_t k = 1; k <= wanted.size(); ++k)
-      if (!out[out.size() - k].is_const()) out[out.size() - k] = wanted[wanted.size() - k];
+  // A shape that only a run knows decides the size of every axis for which it is no number: 1 may become anything.
+  const std::vector<bool> known = known_elements(c, wanted.size());
+  for (size_t k = 1; k <= wanted.size(); ++k)
+    if (!out[out.size() - k].is_const() && !known[wanted.size() - k]) out[out.size() - k] = wanted[wanted.size() - k];
   c.set(0, c.dtype(0), std::move(out));
   content_moved(
       c, 0, [](int64_t p, const std::vector<int64_t>& in, const std::vector<int64_t>& to) { return Under(in, to)(p); });
@@ -42,7 +50,8 @@ Status infer_tile(InferContext& c) {
         .but_found(std::to_string(repeats.size()));
   Shape out;
   // Unknown repeats: a fresh dimension is the size itself, since a step can bind names only, not factors.
-  for (size_t k = 0; k < repeats.size(); ++k) out.push_back(c.known(1) ? c.shape(0)[k] * repeats[k] : repeats[k]);
+  const std::vector<bool> known = known_elements(c, repeats.size());
+  for (size_t k = 0; k < repeats.size(); ++k) out.push_back(known[k] ? c.shape(0)[k] * repeats[k] : repeats[k]);
   c.set(0, c.dtype(0), std::move(out));
   content_moved(c, 0, [](int64_t p, const std::vector<int64_t>& in, const std::vector<int64_t>& to) {
     return tiled_source(p, to, in, strides_of(in));

@@ -100,6 +100,16 @@ Status pass_content(InferContext& c, const std::vector<Dim>& starts, const Wante
   return Ok{};
 }
 
+// Elements of a list of `count` places, as far as they are known before the run: all, or those of a list that was
+// joined of parts, as a crop along some axes is exported.
+std::vector<std::optional<Dim>> elements_of(InferContext& c, size_t port, size_t count) {
+  if (const std::vector<Dim>* known = c.known(port)) return {known->begin(), known->end()};
+  std::vector<std::optional<Dim>> out = joined_elements(*c.node.in(port));
+  out.resize(out.size() == count ? count : 0);
+  out.resize(count);
+  return out;
+}
+
 Status infer(InferContext& c) {
   if (c.rank(1) != 1 || c.rank(2) != 1) return invalid("starts and ends of slice must be lists");
   const Dim &starts_length = c.shape(1)[0], &ends_length = c.shape(2)[0];
@@ -114,12 +124,13 @@ Status infer(InferContext& c) {
   }
   const size_t count = static_cast<size_t>(starts_length.value());
   PERI_ASSIGN(const Wanted w, axes_and_steps(c, count));
-  const std::vector<Dim>*starts = c.known(1), *ends = c.known(2);
+  const std::vector<Dim>* starts = c.known(1);
+  const std::vector<std::optional<Dim>> from = elements_of(c, 1, count), to = elements_of(c, 2, count);
   Shape out = c.shape(0);
   for (size_t k = 0; k < count; ++k) {
     Dim& d = out[static_cast<size_t>(w.axes[k])];
     std::optional<Dim> length;
-    if (starts && ends) length = sliced_length(d, (*starts)[k], (*ends)[k], w.steps[k]);
+    if (from[k] && to[k]) length = sliced_length(d, *from[k], *to[k], w.steps[k]);
     d = length && !length->is_poison() ? *length : c.fresh("sliced");
   }
   c.set(0, c.dtype(0), std::move(out));

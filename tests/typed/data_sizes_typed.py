@@ -27,12 +27,29 @@ MODELS = {
         "zero = Constant <value_ints = [0, 0]> () axes = Constant <value_ints = [2, 3]> () c = Slice (x, zero, crop, axes) f = Flatten (c) y = MatMul (f, w)",
         {"w": (3 * 12 * 10, 8)},
     ),
+    "a crop whose list of places has known ones too": (
+        "float[b,3,h,w] x, int64[2] at",
+        """none = Constant <value_ints = [0, 0]> () all = Constant <value_ints = [4611686018427387904, 4611686018427387904]> () size = Constant <value_ints = [8, 8]> ()
+        first = Concat <axis = 0> (none, at) behind = Add (at, size) end = Concat <axis = 0> (all, behind)
+        c = Slice (x, first, end) to = Constant <value_ints = [0, -1]> () f = Reshape (c, to) y = MatMul (f, w)""",
+        {"w": (3 * 8 * 8, 5)},
+    ),
+}
+OTHERS = {  # of moves alone
+    "half of the places, rounded up": (
+        "float[b,n] x",
+        """shape = Shape <start = 1> (x) f = Cast <to = 1> (shape) half = Constant <value_floats = [0.5]> () m = Mul (f, half) c = Ceil (m) k = Cast <to = 7> (c)
+        v, i = TopK <axis = 1> (x, k) y = GatherElements <axis = 1> (x, i)""",
+    ),
+    "an expansion of one axis": ("float[b,1,4] x, int64[1] n", "one = Constant <value_ints = [1]> () s = Concat <axis = 0> (one, n, one) y = Expand (x, s)"),
+    "repeats of one axis": ("float[b,3] x, int64[1] n", "one = Constant <value_ints = [1]> () s = Concat <axis = 0> (n, one) y = Tile (x, s)"),
+    "repeats of the other axis": ("float[b,1] x, int64[1] n", "one = Constant <value_ints = [1]> () s = Concat <axis = 0> (one, n) y = Tile (x, s)"),
 }
 
 
 class DataSizes(Typed):
     def model(self, name):
-        inputs, nodes, weights = MODELS[name]
+        inputs, nodes, weights = MODELS[name] if name in MODELS else (*OTHERS[name], {})
         model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g ({inputs}) => (float[?] y) {{ {nodes} }}')
         del model.graph.output[0].type.tensor_type.shape.dim[:]
         model.graph.output[0].type.tensor_type.ClearField("shape")
@@ -51,7 +68,7 @@ class DataSizes(Typed):
         for name in MODELS:
             with self.subTest(name):
                 self.model(name)
-                sizes = ("--dims", "b=2,h=20,w=20") if "crop" in MODELS[name][0] else ("--dims", "b=2")
+                sizes = ("--dims", "b=2,h=20,w=20") if "h,w" in MODELS[name][0] else ("--dims", "b=2")
                 self.ends(0, "build", "m.onnx", "-o", "a.engine", "--json", "a.json", "--quiet", "--force", *sizes)
                 said = json.loads((self.folder / "a.json").read_text())
                 self.assertEqual((said["reference_steps"], said["slow_steps"]), (0, 0))
@@ -70,6 +87,21 @@ class DataSizes(Typed):
         for crop in ((12, 10), (10, 12), (20, 6)):
             with self.subTest(crop=crop):
                 self.answer(x=x(3, 3, 20, 20), crop=numpy.array(crop))
+
+    def test_what_a_list_holds_is_known_element_by_element(self):
+        rng = numpy.random.default_rng(7)
+        for name in OTHERS:
+            self.model(name)
+            self.ends(0, "build", "m.onnx", "-o", "a.engine", "--quiet", "--force", "--no-tune")
+            for b, n in ((1, 2), (3, 5), (2, 1)):
+                with self.subTest(name, b=b, n=n):
+                    wide = {"half of the places, rounded up": (b, 2 * n + 1), "an expansion of one axis": (b, 1, 4), "repeats of one axis": (b, 3)}.get(name, (b, 1))
+                    given = {} if "rounded" in name else {"n": numpy.array([n])}
+                    self.answer(x=rng.normal(size=wide).astype(numpy.float32), **given)
+        self.model("a crop whose list of places has known ones too")
+        self.ends(0, "build", "m.onnx", "-o", "a.engine", "--quiet", "--force", "--no-tune", "--dims", "b=2,h=20,w=20")
+        for at in ((0, 0), (3, 12), (11, 1)):
+            self.answer(x=rng.normal(size=(2, 3, 20, 20)).astype(numpy.float32), at=numpy.array(at))
 
     def test_made_up_lengths_fit_what_they_mask(self):
         self.model("lengths beside what they mask")

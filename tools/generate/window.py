@@ -120,11 +120,19 @@ def conv_transpose_same(b, x, out=None):
     return b.op("ConvTranspose", [x, b.weight((c, out, *[k] * n), 1 / math.sqrt(c * k**n))], shape, pads=[k // 2] * (2 * n))
 
 
+def of_padding_alone(g, axis, size, out):
+    """Whether a window along this axis, of `size` elements, holds none of them."""
+    at = lambda place, tap: place * g.stride[axis] - g.pads[axis] + tap * g.dilation[axis]
+    return any(all(not 0 <= at(place, tap) < size for tap in range(g.kernel[axis])) for place in range(out))
+
+
 def pool(b, x, geometry=None):
     g = geometry or Geometry(b, x, pool=True)
     kind = b.pick("MaxPool", "AveragePool")
     if any(p >= k for p, k in zip(g.pads, g.kernel * 2)) or (kind == "AveragePool" and any(d != 1 for d in g.dilation) and b.opset < 19):
         raise Skip
+    if kind == "MaxPool" and any(of_padding_alone(g, k, n, out) for k in range(x.rank - 2) for n, out in zip(x.shape[2 + k], g.out[k])):
+        raise Skip  # the largest of nothing, whose products pass float32
     shape = x.shape[:2] + g.out
     b.fits(shape, flops=elements(shape) * math.prod(g.kernel))
     words = g.attributes(b) | {"kernel_shape": g.kernel}

@@ -160,8 +160,13 @@ Result<ir::Graph> bind_region(const ir::Graph& region, const DimBinding& binding
     if (v->content) v->content = substitute(*v->content, binding);
   }
   for (const ir::Value* v : g.outputs) wanted.push_back(v->type);
+  std::vector<std::pair<ir::Value*, ir::Type>> stated;  // of what inference may not find again: a run has told it
+  for (const auto& v : g.values())
+    if (partial && v->producer && v->type.shape && is_const(*v->type.shape)) stated.emplace_back(v.get(), v->type);
   for (ir::Node* n : g.nodes) bind_attrs(*n, binding);
   PERI_TRY(ops::infer_graph(g));
+  for (const auto& [v, type] : stated)
+    if (!v->type.shape || (!is_const(*v->type.shape) && v->type.rank() == type.rank())) v->type.shape = type.shape;
   for (size_t k = 0; k < g.outputs.size(); ++k) {
     ir::Type& have = g.outputs[k]->type;
     if (partial && have.dtype == wanted[k].dtype && have.rank() == wanted[k].rank() &&
