@@ -113,22 +113,6 @@ Status infer(InferContext& c) {
   return Ok{};
 }
 
-// The products of one element of the result: the extents of the axes that it does not name.
-int64_t terms_of(const ir::Node& node, const Equation& e) {
-  std::map<int, int64_t> extent;
-  for (size_t k = 0; k < e.operands.size(); ++k) {
-    const std::vector<int64_t> dims = concrete(*node.inputs[k]);
-    for (size_t d = 0; d < dims.size(); ++d) {
-      auto [it, fresh] = extent.emplace(e.operands[k][d], dims[d]);
-      if (!fresh && it->second == 1) it->second = dims[d];
-    }
-  }
-  int64_t terms = 1;
-  for (const auto& [name, size] : extent)
-    if (std::find(e.output.begin(), e.output.end(), name) == e.output.end()) terms *= size;
-  return terms;
-}
-
 // Integers wrap, in any order.
 void integers(RefCall& call, const Equation& e) {
   RefTensor& y = call.out[0];
@@ -151,7 +135,7 @@ Status reference(RefCall& call) {
   std::vector<NamedArray<double>> operands;
   for (size_t k = 0; k < e.operands.size(); ++k) operands.push_back(named_floats(*call.in[k], e.operands[k], call.u));
   const auto made = contracted(std::move(operands), e.output, call.positions, call.threads);
-  const int64_t terms = terms_of(call.node, e) + static_cast<int64_t>(e.operands.size());
+  const int64_t terms = made.terms + static_cast<int64_t>(e.operands.size());
   for (int64_t n = 0; n < call.count(); ++n) {
     const auto p = static_cast<size_t>(call.position(n));
     y.f[p] = made.channels[0][p];
@@ -175,8 +159,7 @@ Cost cost(const ir::Node& node) {
       double& x = extent.emplace(e->operands[k][d], 1).first->second;
       x = std::max(x, static_cast<double>(dim.is_const() ? dim.value() : 1));
     }
-  c.flops = static_cast<double>(e->operands.size());
-  for (auto [name, size] : extent) c.flops *= size;
+  c.flops = contraction_flops(e->operands, e->output, extent);
   return c;
 }
 

@@ -14,11 +14,20 @@ bool same_layouts(const std::vector<ir::Layout>& offered, const std::vector<ir::
     if (!((k < offered.size() ? offered[k] : ir::Layout{}) == values[k]->type.layout)) return false;
   return true;
 }
+
+// Kernels take no empty tensors; which sizes of a file are 0 is not known before its regions are bound.
+bool has_empty(const ir::Graph& graph) {
+  return std::any_of(graph.values().begin(), graph.values().end(), [](const auto& v) {
+    return v->type.shape &&
+           std::any_of(v->type.shape->begin(), v->type.shape->end(), [](const Dim& d) { return d.is_const(0); });
+  });
+}
 }  // namespace
 
 OtherKernel other_kernel(std::string_view executor, const kernels::Kernel* refusing, const kernels::Problem& problem,
                          const kernels::InstantiateContext& context,
                          const std::function<bool(const kernels::Kernel&, const kernels::Instance&)>& serves) {
+  if (has_empty(*problem.graph)) return {};
   ir::Graph plain = problem.graph->clone();
   for (auto* const list : {&plain.inputs, &plain.outputs})
     for (ir::Value* const v : *list) v->type.layout = {};

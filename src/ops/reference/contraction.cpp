@@ -12,6 +12,7 @@ namespace peri::ops {
 
 namespace {
 using Extents = std::map<int, int64_t>;
+constexpr int64_t kMaxTerms = int64_t{1} << 30;  // counted: a bound by their root says nothing any more
 
 bool has(const std::vector<int>& names, int name) { return std::find(names.begin(), names.end(), name) != names.end(); }
 
@@ -67,6 +68,9 @@ NamedArray<T> product(std::span<const NamedArray<T>> parts, const std::vector<in
                       std::span<const int64_t> positions, int threads) {
   const Walk w(parts, output, extents);
   NamedArray<T> y{output, w.out, {}};
+  y.terms = 1;
+  for (const int64_t d : w.summed) y.terms = std::min(y.terms, kMaxTerms) * std::min(d, kMaxTerms);
+  for (const NamedArray<T>& p : parts) y.terms = std::min(y.terms, kMaxTerms) + std::min(p.terms, kMaxTerms);
   int64_t elements = 1;
   for (const int64_t d : w.out) elements *= d;
   y.made.assign(parts[0].channels.size(), std::vector<T>(static_cast<size_t>(elements)));
@@ -90,17 +94,43 @@ NamedArray<T> product(std::span<const NamedArray<T>> parts, const std::vector<in
   return y;
 }
 
+using Names = std::vector<std::vector<int>>;
+
+// The two whose product takes the fewest multiplications, the first one before the other.
+template <class E>
+std::pair<size_t, size_t> cheapest(const Names& operands, const std::map<int, E>& extents, double* multiplications) {
+  std::pair<size_t, size_t> best = {0, 1};
+  *multiplications = HUGE_VAL;
+  for (size_t i = 0; i < operands.size(); ++i)
+    for (size_t k = i + 1; k < operands.size(); ++k) {
+      double count = 1;
+      for (const int name : operands[i]) count *= static_cast<double>(extents.at(name));
+      for (const int name : operands[k])
+        if (!has(operands[i], name)) count *= static_cast<double>(extents.at(name));
+      if (count >= *multiplications) continue;
+      *multiplications = count;
+      best = {i, k};
+    }
+  return best;
+}
+
+// The axes of a product of two that something else names.
+std::vector<int> kept_of(const std::vector<int>& a, const std::vector<int>& b, const Names& others,
+                         const std::vector<int>& output) {
+  std::vector<int> kept;
+  for (const auto* names : {&a, &b})
+    for (const int name : *names) {
+      const bool named =
+          has(output, name) || std::any_of(others.begin(), others.end(), [&](auto& o) { return has(o, name); });
+      if (named && !has(kept, name)) kept.push_back(name);
+    }
+  return kept;
+}
+
 template <class T>
-double multiplications(const NamedArray<T>& a, const NamedArray<T>& b, const Extents& extents) {
-  double out = 1;
-  std::vector<int> seen;
-  for (const NamedArray<T>* p : {&a, &b})
-    for (const int name : p->names)
-      if (!has(seen, name)) {
-        seen.push_back(name);
-        out *= static_cast<double>(extents.at(name));
-      }
-  return out;
+void take(std::vector<T>* from, std::pair<size_t, size_t> two) {
+  from->erase(from->begin() + static_cast<std::ptrdiff_t>(two.second));
+  from->erase(from->begin() + static_cast<std::ptrdiff_t>(two.first));
 }
 }  // namespace
 
@@ -131,25 +161,15 @@ NamedArray<T> contracted(std::vector<NamedArray<T>> operands, const std::vector<
       const auto [known, fresh] = extents.emplace(p.names[d], p.dims[d]);
       if (!fresh && known->second == 1) known->second = p.dims[d];
     }
+  Names names;
+  for (const NamedArray<T>& p : operands) names.push_back(p.names);
   while (operands.size() > 2) {
-    size_t first = 0, second = 1;
-    const auto cost = [&](size_t i, size_t k) { return multiplications(operands[i], operands[k], extents); };
-    for (size_t i = 0; i < operands.size(); ++i)
-      for (size_t k = i + 1; k < operands.size(); ++k)
-        if (cost(i, k) < cost(first, second)) {
-          first = i;
-          second = k;
-        }
-    const NamedArray<T> pair[2] = {std::move(operands[first]), std::move(operands[second])};
-    operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(second));
-    operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(first));
-    std::vector<int> kept;
-    for (const NamedArray<T>& p : pair)
-      for (const int name : p.names) {
-        const bool named = has(output, name) ||
-                           std::any_of(operands.begin(), operands.end(), [&](auto& o) { return has(o.names, name); });
-        if (named && !has(kept, name)) kept.push_back(name);
-      }
+    double multiplications = 0;
+    const auto two = cheapest(names, extents, &multiplications);
+    const NamedArray<T> pair[2] = {std::move(operands[two.first]), std::move(operands[two.second])};
+    take(&operands, two);
+    take(&names, two);
+    const std::vector<int> kept = kept_of(pair[0].names, pair[1].names, names, output);
     // An axis that broadcasts in both stays 1: what it meets elsewhere has its extent.
     Extents here = extents;
     for (const int name : kept) {
@@ -160,6 +180,7 @@ NamedArray<T> contracted(std::vector<NamedArray<T>> operands, const std::vector<
       here[name] = most;
     }
     operands.push_back(product<T>(pair, kept, here, {}, threads));
+    names.push_back(kept);
   }
   return product<T>(operands, output, extents, positions, threads);
 }
@@ -167,5 +188,20 @@ template NamedArray<double> contracted(std::vector<NamedArray<double>>, const st
                                        std::span<const int64_t>, int);
 template NamedArray<uint64_t> contracted(std::vector<NamedArray<uint64_t>>, const std::vector<int>&,
                                          std::span<const int64_t>, int);
+
+double contraction_flops(std::vector<std::vector<int>> operands, const std::vector<int>& output,
+                         const std::map<int, double>& extents) {
+  double out = 0, multiplications = 1;
+  while (operands.size() > 1) {
+    const auto two = cheapest(operands, extents, &multiplications);
+    const std::vector<int> a = operands[two.first], b = operands[two.second];
+    take(&operands, two);
+    operands.push_back(kept_of(a, b, operands, output));
+    out += 2 * multiplications;
+  }
+  if (out > 0) return out;
+  for (const auto& [name, extent] : extents) multiplications *= extent;
+  return multiplications;
+}
 
 }  // namespace peri::ops

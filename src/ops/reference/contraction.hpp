@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct NamedArray {
   std::vector<int64_t> dims;
   std::vector<std::span<const T>> channels;
   std::vector<std::vector<T>> made = {};  // what is not an operand's
+  int64_t terms = 0;                      // additions one after another that lead to an element
 };
 
 // An operand of a call; magnitudes only where radii are wanted (`u` is not 0).
@@ -29,5 +31,9 @@ NamedArray<uint64_t> named_integers(const RefTensor& x, std::vector<int> names);
 template <class T>
 NamedArray<T> contracted(std::vector<NamedArray<T>> operands, const std::vector<int>& output,
                          std::span<const int64_t> positions, int threads);
+
+// The operations of that, a multiplication and an addition each.
+double contraction_flops(std::vector<std::vector<int>> operands, const std::vector<int>& output,
+                         const std::map<int, double>& extents);
 
 }  // namespace peri::ops

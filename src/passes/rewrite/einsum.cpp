@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "ops/shape/broadcast.hpp"
+
 namespace peri::passes {
 
 bool multiplies(DType t) {
@@ -96,15 +98,15 @@ std::optional<Equation> read(const ir::Node& n) {
   return e;
 }
 
-// Whether each letter has one extent, apart from those that are 1 where another is not, and the result's are named.
+// Whether no letter has two numbers as extents, apart from 1, and the result's are named.
 bool agrees(const Equation& e) {
   std::map<char, Dim> extents;
   for (const Operand& o : e.operands)
     for (const char c : o.term) {
       const auto [known, fresh] = extents.emplace(c, o.extent(c));
       if (fresh || known->second == o.extent(c) || o.extent(c).is_const(1)) continue;
-      if (!known->second.is_const(1)) return false;
-      known->second = o.extent(c);
+      if (known->second.is_const() && !known->second.is_const(1) && o.extent(c).is_const()) return false;
+      if (!known->second.is_const() || known->second.is_const(1)) known->second = o.extent(c);
     }
   return std::all_of(e.result.begin(), e.result.end(), [&](char c) { return extents.contains(c); });
 }
@@ -189,7 +191,11 @@ Result<Operand> product(Rewriter& w, const Operand& a, const Operand& b, const s
   }
   const std::string made = batch + rows + columns;
   Shape y_shape;
-  for (const char c : made) y_shape.push_back((has(a.term, c) ? a : b).extent(c));
+  for (const char c : made) {
+    PERI_ASSIGN(const Shape one, ops::broadcast(has(a.term, c) ? Shape{a.extent(c)} : Shape(),
+                                                has(b.term, c) ? Shape{b.extent(c)} : Shape()));
+    y_shape.push_back(one[0]);
+  }
   PERI_ASSIGN(ir::Value * left, arranged(w, a, batch + rows + summed));
   PERI_ASSIGN(ir::Value * right, arranged(w, b, batch + summed + columns));
   PERI_ASSIGN(left, w.reshape(left, grouped(a, batch, rows, summed), a.v));

@@ -74,6 +74,8 @@ Status read_matmul(const ir::Node& n, Product* s) {
   s->shape.n = b.back();
   s->shape.m = a[a.size() - 2];
   const std::span<const int64_t> a_batch(a.data(), a.size() - 2), b_batch(b.data(), b.size() - 2);
+  for (const std::span<const int64_t>& batch : {a_batch, b_batch})
+    if (std::find(batch.begin(), batch.end(), 0) != batch.end()) return refused("an empty result");
   if (std::all_of(b_batch.begin(), b_batch.end(), [](int64_t d) { return d == 1; })) {
     for (int64_t d : a_batch) s->shape.m *= d;  // rows of all batches are rows of one product
     return Ok{};
