@@ -11,7 +11,19 @@
 namespace peri::lower {
 
 namespace {
-bool holds_at(const Region& r, const tune::Candidate& c, std::span<const DimBinding> dims, tune::Tuner* tuner) {
+// Without the sharing of memory that an engine never does, since it goes by sizes that are equal at all dims: a sum of
+// a list that the data decide and of a row may be made in place of the list at the tuned dims.
+tune::Candidate as_shared(const Region& r, tune::Candidate c) {
+  std::vector<int>& in_place = c.offer.in_place;
+  for (size_t k = 0; k < in_place.size() && k < r.outputs.size(); ++k)
+    if (in_place[k] >= 0 && static_cast<size_t>(in_place[k]) < r.inputs.size() &&
+        !(r.inputs[static_cast<size_t>(in_place[k])]->type.shape == r.outputs[k]->type.shape))
+      in_place[k] = -1;
+  return c;
+}
+
+bool holds_at(const Region& r, const tune::Candidate& as_tuned, std::span<const DimBinding> dims, tune::Tuner* tuner) {
+  const tune::Candidate c = as_shared(r, as_tuned);
   return std::all_of(dims.begin(), dims.end(), [&](const DimBinding& d) {
     const auto there = exec::bind_region(region_graph(r), d);
     return !there.ok() || tuner->offered(c, *there, constant_inputs(r));

@@ -21,6 +21,7 @@ MODELS = {
         {},
     ),
     "a table of positions": ("float[b,t,32] x, int64[b] length", MASK + " zero = Constant <value_ints = [0]> () to = Unsqueeze (longest, zero) p = Slice (table, zero, to, zero) y = Add (x, p)", {"table": (200, 32)}),
+    "a cut beside a size of its own": ("float[t,32] x, float[q,32] z, int64[1] n", "zero = Constant <value_ints = [0]> () c = Slice (x, zero, n, zero) s = Add (c, z) y = Relu (s)", {}),
     "the inner size of a product": ("float[b,512] x, int64[1] n", "zero = Constant <value_ints = [0]> () axis = Constant <value_ints = [1]> () c = Slice (x, zero, n, axis) y = MatMul (c, w)", {"w": (512, 8)}),
     "an inner size that is a product": (
         "float[b,3,h,w] x, int64[2] crop",
@@ -68,7 +69,7 @@ class DataSizes(Typed):
         for name in MODELS:
             with self.subTest(name):
                 self.model(name)
-                sizes = ("--dims", "b=2,h=20,w=20") if "h,w" in MODELS[name][0] else ("--dims", "b=2")
+                sizes = ("--dims", "b=2,h=20,w=20") if "h,w" in MODELS[name][0] else ("--dims", "b=2") if "[b" in MODELS[name][0] else ()
                 self.ends(0, "build", "m.onnx", "-o", "a.engine", "--json", "a.json", "--quiet", "--force", *sizes)
                 said = json.loads((self.folder / "a.json").read_text())
                 self.assertEqual((said["reference_steps"], said["slow_steps"]), (0, 0))
