@@ -186,7 +186,8 @@ class Sizes {
 }  // namespace
 
 Told told_sizes(const ir::Graph& graph, const DimBinding& sizes) {
-  Told out{{}, sizes};
+  Told out;
+  out.sizes = sizes;
   for (const ir::Value* input : graph.inputs) {
     if (!is_integer(input->type.dtype) || !input->type.shape) continue;
     const bool one = elements_of(*input) == 1;

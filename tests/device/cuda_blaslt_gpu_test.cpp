@@ -75,9 +75,10 @@ LtMatmul form_of(DType dtype, int form) {
   return p;
 }
 
-double bound_of(DType dtype, double value) {
-  const double store = dtype == DType::kF16 ? 0x1p-11 : dtype == DType::kBF16 ? 0x1p-8 : 0;
-  return 4e-6 + std::abs(value) * store * 1.01;  // sums of 136 products of values below a half
+double bound_of(const LtMatmul& p, double value) {
+  const double store = p.dtype == DType::kF16 ? 0x1p-11 : p.dtype == DType::kBF16 ? 0x1p-8 : 0;
+  const double sum = 4e-6 * static_cast<double>(p.alpha);  // of 136 products of values below a half, times alpha
+  return sum + std::abs(value) * store * 1.01;
 }
 
 struct Operands {
@@ -138,7 +139,7 @@ int64_t GpuBlasLt::check_form(DType dtype, int form, int most) {
     double worst = 0;
     for (int64_t k = 0; k < results; ++k) {
       const double want = expected[static_cast<size_t>(k)];
-      worst = std::max(worst, std::abs(out.f64(k) - want) / bound_of(dtype, want));
+      worst = std::max(worst, std::abs(out.f64(k) - want) / bound_of(p, want));
     }
     EXPECT_LE(worst, 1);
   }
