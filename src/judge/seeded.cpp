@@ -213,9 +213,11 @@ Result<Tensor> random_input(const plan::Port& port, const DimBinding& dims, uint
   return t;
 }
 
+bool counts(DType t) { return is_integer(t) || t == DType::kBool; }
+
 void set_integers(int64_t value, std::vector<Tensor>* inputs) {
   for (Tensor& t : *inputs)
-    for (int64_t k = 0; k < t.numel() && is_integer(t.dtype()); ++k) t.set_i64(k, value);
+    for (int64_t k = 0; k < t.numel() && counts(t.dtype()); ++k) t.set_i64(k, value);
 }
 
 Result<std::vector<Tensor>> random_inputs(const plan::Program& program, const DimBinding& dims, uint64_t seed) {

@@ -17,7 +17,9 @@ Result<Tensor> random_input(const plan::Port& port, const DimBinding& dims, uint
 Result<Tensor> random_input(const plan::Program& program, size_t index, const DimBinding& dims, uint64_t seed);
 // One for each of the program's inputs, with consecutive seeds starting at this one.
 Result<std::vector<Tensor>> random_inputs(const plan::Program& program, const DimBinding& dims, uint64_t seed);
-// Makes all integers of these inputs this value, as they are where others cannot be run.
+// Whether elements of this type may decide places and sizes: an integer or a boolean.
+bool counts(DType t);
+// Makes all such elements of these inputs this value, as they are where others cannot be run.
 void set_integers(int64_t value, std::vector<Tensor>* inputs);
 
 }  // namespace peri::judge

@@ -111,6 +111,14 @@ class DataSizes(Typed):
             with self.subTest(words):
                 self.assertIn("PASSED", self.ends(0, *words))
 
+    def test_a_mask_that_must_choose_as_many_as_there_are(self):
+        """Rows of another input replace those that a mask names, as pictures do placeholders in a text: the one that a mask of ones or zeros lets run."""
+        text = '<ir_version: 8, opset_import: ["" : 17]> g (bool[t] mask, float[t,4] x, float[t,4] s) => (float[t,4] y) { i = NonZero (mask) p = Transpose <perm = [1, 0]> (i) y = ScatterND (x, p, s) }'
+        onnx.save(parser.parse_model(text), self.folder / "m.onnx")
+        self.ends(0, "build", "m.onnx", "-o", "a.engine", "--quiet", "--no-tune")
+        for words in (("bench", "a.engine", "--duration", "0.1"), ("verify", "a.engine")):
+            self.assertIn("PASSED", self.ends(0, *words))
+
     def test_the_assumed_sizes_are_stated(self):
         self.model("lengths beside what they mask")
         self.ends(0, "build", "m.onnx", "-o", "a.engine", "--quiet", "--dims", "b=2,t=50")

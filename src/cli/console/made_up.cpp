@@ -19,7 +19,7 @@ bool may_be_of_made_up(const Arguments& arguments, const Error& error) {
 
 bool has_integers(const plan::Program& program) {
   return std::any_of(program.inputs.begin(), program.inputs.end(),
-                     [](const plan::Port& port) { return is_integer(port.dtype); });
+                     [](const plan::Port& port) { return judge::counts(port.dtype); });
 }
 
 Error of_made_up(Error error) {

@@ -77,13 +77,14 @@ NamedArray<T> product(std::span<const NamedArray<T>> parts, const std::vector<in
   const bool empty = std::find(w.summed.begin(), w.summed.end(), 0) != w.summed.end();
   const int64_t count = positions.empty() ? elements : std::ssize(positions);
   parallel_for(threads, empty ? 0 : count, [&](int64_t begin, int64_t end) {
-    std::vector<int64_t> o(w.out.size());
+    std::vector<int64_t> o(w.out.size()), at(parts.size());
     for (int64_t n = begin; n < end; ++n) {
       const int64_t p = positions.empty() ? n : positions[static_cast<size_t>(n)];
       unravel(p, w.out, o);
-      int64_t at[2] = {0, 0};
-      for (size_t k = 0; k < parts.size(); ++k)
+      for (size_t k = 0; k < parts.size(); ++k) {
+        at[k] = 0;
         for (size_t d = 0; d < o.size(); ++d) at[k] += o[d] * w.out_steps[k][d];
+      }
       for (size_t c = 0; c < y.made.size(); ++c) {
         const T* const b = parts.size() > 1 ? parts[1].channels[c].data() + at[1] : nullptr;
         y.made[c][static_cast<size_t>(p)] = w.sum<T>(parts[0].channels[c].data() + at[0], b);
