@@ -11,6 +11,9 @@ namespace peri::lower {
 
 namespace {
 constexpr int kMaxPasses = 4;  // a size that one node decides may decide another's before it
+// Pairs of sizes that are looked through in a graph, so that one of many nodes that nothing fits is no long work: they
+// take 0.1 s. A square crop needs none of them.
+constexpr int64_t kMaxTries = 1 << 16;
 
 // Data-dependent sizes that no node has decided yet.
 using Open = std::set<std::string>;
@@ -38,9 +41,8 @@ int64_t least_with(const Dim& size, int64_t value, const std::set<std::string>& 
 }
 
 // Sets the open names of `size` so that it has this value: all to one number, else one, such as a height beside a
-// width, to a smaller one and the others to another.
-bool solve(const Dim& size, int64_t value, const Open& open, DimBinding* dims) {
-  constexpr int64_t kMaxTries = 4096;
+// width, to a smaller one and the others to another. `tries`: how many of these are left.
+bool solve(const Dim& size, int64_t value, const Open& open, int64_t* tries, DimBinding* dims) {
   const std::set<std::string> names = open_in(size, open);
   if (names.empty()) return false;
   const auto has_it = [&] {
@@ -49,10 +51,9 @@ bool solve(const Dim& size, int64_t value, const Open& open, DimBinding* dims) {
   };
   const int64_t equal = least_with(size, value, names, dims);
   if (has_it()) return true;
-  int64_t tries = 0;
   for (int64_t s = equal; s >= 1; --s)
     for (const std::string& one : names) {
-      if (names.size() == 1 || ++tries > kMaxTries) return false;
+      if (names.size() == 1 || --*tries < 0) return false;
       std::set<std::string> others = names;
       others.erase(one);
       (*dims)[one] = s;
@@ -103,14 +104,15 @@ class Fit {
       if (!m.same_axis || std::any_of(names.begin(), names.end(), [&](auto& s) { return decided.contains(s); }))
         continue;
       DimBinding with = all;
-      if (!solve(m.size, m.value, open_, &with)) continue;
+      if (!solve(m.size, m.value, open_, &tries_, &with)) continue;
       all = std::move(with);
       decided.insert(names.begin(), names.end());
     }
     if (!decided.empty() && fits(all)) return take(std::move(all), decided);
     for (const Meeting& m : met) {
       DimBinding with = dims_;
-      if (solve(m.size, m.value, open_, &with) && fits(with)) return take(std::move(with), open_in(m.size, open_));
+      if (solve(m.size, m.value, open_, &tries_, &with) && fits(with))
+        return take(std::move(with), open_in(m.size, open_));
     }
     return false;
   }
@@ -180,6 +182,7 @@ class Fit {
   const ir::Graph& graph_;
   DimBinding& dims_;
   Open open_;
+  int64_t tries_ = kMaxTries;
 };
 }  // namespace
 

@@ -101,13 +101,15 @@ class DataSizes(Typed):
                     self.answer(x=rng.normal(size=wide).astype(numpy.float32), **given)
         self.model("a crop whose list of places has known ones too")
         self.ends(0, "build", "m.onnx", "-o", "a.engine", "--quiet", "--force", "--no-tune", "--dims", "b=2,h=20,w=20")
+        steps = json.loads((self.folder / "a.engine.proof").read_text())["steps"]
+        self.assertEqual(len(set().union(*(s.get("assumed_sizes", {}) for s in steps))), 2, "the other two axes are whole")
         for at in ((0, 0), (3, 12), (11, 1)):
             self.answer(x=rng.normal(size=(2, 3, 20, 20)).astype(numpy.float32), at=numpy.array(at))
 
     def test_made_up_lengths_fit_what_they_mask(self):
         self.model("lengths beside what they mask")
         self.ends(0, "build", "m.onnx", "-o", "a.engine", "--quiet")
-        for words in (("bench", "a.engine", "--duration", "0.1"), ("verify", "a.engine"), ("verify", "m.onnx", "--onnxruntime"), ("verify", "a.engine", "--dims", "b=4,t=31")):
+        for words in (("bench", "a.engine", "--duration", "0.1", "--tolerance", "1000"), ("verify", "a.engine"), ("verify", "m.onnx", "--onnxruntime"), ("verify", "a.engine", "--dims", "b=4,t=31")):
             with self.subTest(words):
                 self.assertIn("PASSED", self.ends(0, *words))
 
@@ -116,7 +118,7 @@ class DataSizes(Typed):
         text = '<ir_version: 8, opset_import: ["" : 17]> g (bool[t] mask, float[t,4] x, float[t,4] s) => (float[t,4] y) { i = NonZero (mask) p = Transpose <perm = [1, 0]> (i) y = ScatterND (x, p, s) }'
         onnx.save(parser.parse_model(text), self.folder / "m.onnx")
         self.ends(0, "build", "m.onnx", "-o", "a.engine", "--quiet", "--no-tune")
-        for words in (("bench", "a.engine", "--duration", "0.1"), ("verify", "a.engine")):
+        for words in (("bench", "a.engine", "--duration", "0.1", "--tolerance", "1000"), ("verify", "a.engine")):
             self.assertIn("PASSED", self.ends(0, *words))
 
     def test_the_assumed_sizes_are_stated(self):
