@@ -1,6 +1,5 @@
 // Sizes for what the data decide that fit the sizes which they meet: tried node by node, by the nodes' own inference.
 #include <algorithm>
-#include <functional>
 #include <set>
 
 #include "exec/region/region_payload.hpp"
