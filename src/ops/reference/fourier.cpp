@@ -23,7 +23,7 @@ Complex times(Complex a, Complex b) {
 }
 }  // namespace
 
-Fourier::Fourier(int64_t n, bool inverse) : n_(n), size_(n) {
+Fourier::Fourier(int64_t n, bool inverse) : size_(n) {
   const bool power = std::has_single_bit(static_cast<uint64_t>(n));
   if (!power) size_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
   for (int64_t k = 0; k < size_ / 2; ++k) {

@@ -21,7 +21,7 @@ class Fourier {
   using Complex = std::complex<double>;
   void powers(std::span<Complex> x, bool back) const;
 
-  int64_t n_, size_;  // size_: a power of two, of the convolution where it is not n
+  int64_t size_;  // a power of two, of the convolution where it is not n
   std::vector<Complex>
       turns_;  // e^(-2 pi i k / size), k < size / 2, or its conjugate where the length is a power of two
   std::vector<Complex> chirp_, spectrum_;  // e^(-+ pi i k^2 / n), and the transform of its conjugate; empty: not needed
