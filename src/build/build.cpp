@@ -17,6 +17,7 @@
 #include "device/target.hpp"
 #include "exec/entry.hpp"
 #include "ir/bodies.hpp"
+#include "judge/index_limit.hpp"
 #include "judge/inputs.hpp"
 #include "judge/sizes.hpp"
 #include "judge/whole.hpp"
@@ -329,11 +330,19 @@ compile::Options refusing(const Options& options) {
   return out;
 }
 
+void name_limit(const compile::Compilation& compilation, Built* out) {
+  const auto& sizes = out->verdict.sizes;
+  const auto e = std::find_if(sizes.begin(), sizes.end(), [](const judge::SizeEvidence& s) { return s.integers >= 0; });
+  if (e == sizes.end()) return;
+  if (const auto limit = judge::index_limit(compilation.graph(), e->sizes)) out->index_limit = limit->text();
+}
+
 Result<Built> build_it(compile::Compilation* compilation, const Options& options) {
   runtime::EngineOptions engines = engine_options(options.executors, options.compile.tune.threads);
   engines.max_iterations = options.max_iterations;
   PERI_ASSIGN(Built out, choose_and_judge(compilation, options, &engines));
   engines.max_iterations = judged_iterations(options);
+  name_limit(*compilation, &out);
   time_in_runs(*compilation, engines, &out);
   return out;
 }

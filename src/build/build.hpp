@@ -43,6 +43,8 @@ struct Built {
   // Where there is no judge, or the model is too large for it: "" it ran once at its tuned size, else why it did not;
   // none: not tried.
   std::optional<std::string> unjudged_run = {};
+  // Where it ran on made-up integers of one value alone because others leave a table: which, and the size that fits.
+  std::string index_limit = {};
   std::vector<Refused> refused;
   WholeGraph whole;
   double seconds = 0;  // wall time of all rounds of choosing and judging, and of writing files

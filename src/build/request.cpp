@@ -295,7 +295,8 @@ std::string Made::verdict() const {
   for (const judge::SizeEvidence& e : built.verdict.sizes)
     if (!e.limit.empty() && e.sizes == DimBinding(tuned_for.begin(), tuned_for.end()))
       text += "; not run" + at + ": " + e.limit + made_up(e);
-  return text + of_constants(built.verdict.sizes);
+  text += of_constants(built.verdict.sizes);
+  return built.index_limit.empty() ? text : text + "; " + built.index_limit;
 }
 
 // The proof is written before the engine takes its name: where the disk has no room for both, what stood there stays.

@@ -12,6 +12,7 @@
 #include "compile/own_names.hpp"
 #include "compile/pinned.hpp"
 #include "hf/import.hpp"
+#include "judge/index_limit.hpp"
 #include "judge/sizes.hpp"
 #include "lower/region.hpp"
 #include "ops/entry.hpp"
@@ -222,6 +223,8 @@ Status try_lowering(const Request& request, Survey* f) {
   PERI_ASSIGN(const plan::ArenaPlan arena, plan::plan_arena(compiled->program, sizes));
   f->arena_bytes = arena.arena_bytes;
   for (const int64_t bytes : arena.device_bytes) f->arena_bytes += bytes;
+  if (const auto limit = judge::index_limit(compilation->graph(), f->dims))
+    f->notes.push_back(limit->text() + "; a run whose inputs go so far ends with an error");
   f->lacks = judge::lacks_memory(compilation->graph(), f->dims);  // as a build says it
   if (f->lacks.empty()) f->lacks = judge::lacks_memory(compiled->program, f->dims, false);
   f->device_memory = plan::memory_lines(compiled->program, f->dims);

@@ -106,6 +106,9 @@ class Moved(Typed):
             said = self.ends(0, "build", model, "-o", "p.engine", "--dims", "n=400", "--force", "--no-tune", "--quiet")
             self.assertEqual("by an earlier build" in said, earlier)
             self.assertRegex(said, r"at n=400( and \d more)? only with made-up integers that are all 1: others end with '\w*': an index .* is out of range")
+            self.assertIn("is given index 6 of a table of 6 rows with made-up inputs: n=5 is the largest that fits", said)
+        self.assertIn(b"n=5 is the largest that fits", self.peri("inspect", model, "--dims", "n=400").stdout)
+        self.assertNotIn(b"the largest that fits", self.peri("inspect", model, "--dims", "n=5").stdout)
         tuned = json.loads((self.folder / "p.engine.proof").read_text())["engine"]["sizes"][0]
         self.assertEqual((tuned["dims"], tuned["made_up_integers"]), ({"n": 400}, 1))
         self.assertIn("out of range", tuned["other_integers_end_with"])

@@ -1,0 +1,27 @@
+// Where places that a model computes from its inputs leave the tables that they index, as positions of a text that is
+// longer than a table of them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ir/graph.hpp"
+
+namespace peri::judge {
+
+struct IndexLimit {
+  std::string node;    // it indexes
+  int64_t rows = 0;    // of its table
+  int64_t index = 0;   // the first that is out of range at these sizes
+  std::string symbol;  // the dimension that has to be less; empty: no size of one dimension alone is enough
+  int64_t most = 0;    // its largest size at which every index is in range
+  // "'/Gather_17' is given index 130 of a table of 130 rows with made-up inputs: sequence=128 is the largest that fits"
+  std::string text() const;
+};
+
+// Of `graph` at `sizes`, with made-up inputs that are indices of what they index themselves (see make_inputs()). Only
+// indices that a few operators on integers compute are looked at, of at most some million elements. None: all are in
+// range, or nothing is known.
+std::optional<IndexLimit> index_limit(const ir::Graph& graph, const DimBinding& sizes);
+
+}  // namespace peri::judge
