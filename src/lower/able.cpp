@@ -29,6 +29,26 @@ void tell_untried(const Terms& terms, const Part& p, const tune::Candidates& tri
 }
 }  // namespace
 
+namespace {
+// At wide sizes, which must be of a part that the data decide and that cannot have the tuned ones. Whether there are
+// such sizes.
+bool find_wide(const Terms& terms, const Part& part, Able* able) {
+  const Region& r = part.region;
+  if (!has_data_size(r.inputs) || !terms.backend.placement.device.empty()) return false;
+  std::vector<DimBinding> also(terms.also.begin(), terms.also.end());
+  also.insert(also.end(), terms.wide.all().begin(), terms.wide.all().end());
+  for (const DimBinding& dims : terms.wide.all()) {
+    const auto all = able->tried ? candidates_of(r, dims, also, &terms.tuner, part.kernels)
+                                 : offers_of(r, dims, &terms.tuner);
+    if (!all.ok()) continue;
+    able->refusals = (*all)->refusals;
+    able->usable = usable_candidates(r, **all, dims, also, terms.refused, &terms.tuner, &able->refusals);
+    return true;
+  }
+  return false;
+}
+}  // namespace
+
 void find_able(const Terms& terms, const Part& part, Able* able) {
   const Region& r = part.region;
   const auto all = able->tried ? candidates_of(r, terms.tuned_for, terms.also, &terms.tuner, part.kernels)
@@ -36,6 +56,7 @@ void find_able(const Terms& terms, const Part& part, Able* able) {
   able->usable.clear();
   able->refusals.clear();
   if (!all.ok()) {
+    if (find_wide(terms, part, able)) return;
     able->refusals.push_back(
         {"*", has_data_size(r.outputs) ? "the data decides the sizes of its results" : all.error().text()});
     return;

@@ -28,6 +28,17 @@ MODELS = {
         "zero = Constant <value_ints = [0, 0]> () axes = Constant <value_ints = [2, 3]> () c = Slice (x, zero, crop, axes) f = Flatten (c) y = MatMul (f, w)",
         {"w": (3 * 12 * 10, 8)},
     ),
+    "its own rows in another order": (
+        "float[t,32] x, int64[1] n",
+        "zero = Constant <value_ints = [0]> () last = Constant <value_ints = [9223372036854775807]> () a = Slice (x, n, last, zero) b = Slice (x, zero, n, zero) c = Concat <axis = 0> (a, b) y = Add (c, x)",
+        {},
+    ),
+    "scores of a cut cache beside a mask": (
+        "float[b,i,16] q, float[b,i,16] k, float[b,s,16] c, int64[1] n, float[b,i,tot] mask",
+        """zero = Constant <value_ints = [0]> () one = Constant <value_ints = [1]> () kept = Slice (c, zero, n, one) all = Concat <axis = 1> (kept, k) t = Transpose <perm = [0, 2, 1]> (all)
+        scores = MatMul (q, t) m = Add (scores, mask) y = Softmax (m)""",
+        {},
+    ),
     "a crop whose list of places has known ones too": (
         "float[b,3,h,w] x, int64[2] at",
         """none = Constant <value_ints = [0, 0]> () all = Constant <value_ints = [4611686018427387904, 4611686018427387904]> () size = Constant <value_ints = [8, 8]> ()
@@ -69,7 +80,7 @@ class DataSizes(Typed):
         for name in MODELS:
             with self.subTest(name):
                 self.model(name)
-                sizes = ("--dims", "b=2,h=20,w=20") if "h,w" in MODELS[name][0] else ("--dims", "b=2") if "[b" in MODELS[name][0] else ()
+                sizes = ("--dims", "b=2,h=20,w=20") if "h,w" in MODELS[name][0] else ("--dims", "b=2") if "float[b" in MODELS[name][0] and "tot" not in MODELS[name][0] else ()
                 self.ends(0, "build", "m.onnx", "-o", "a.engine", "--json", "a.json", "--quiet", "--force", *sizes)
                 said = json.loads((self.folder / "a.json").read_text())
                 self.assertEqual((said["reference_steps"], said["slow_steps"]), (0, 0))
@@ -88,6 +99,21 @@ class DataSizes(Typed):
         for crop in ((12, 10), (10, 12), (20, 6)):
             with self.subTest(crop=crop):
                 self.answer(x=x(3, 3, 20, 20), crop=numpy.array(crop))
+
+    def test_sums_of_sizes_beside_others(self):
+        """Steps that cannot have the tuned sizes, where a list of one row at least and the rest of it are more than one."""
+        rng = numpy.random.default_rng(7)
+        x = lambda *shape: rng.normal(size=shape).astype(numpy.float32)
+        self.model("its own rows in another order")
+        self.ends(0, "build", "m.onnx", "-o", "a.engine", "--quiet", "--force", "--no-tune")
+        for t, n in ((9, 4), (1, 0), (1, 1), (300, 299), (2, 1)):
+            with self.subTest(t=t, n=n):
+                self.answer(x=x(t, 32), n=numpy.array([n]))
+        self.model("scores of a cut cache beside a mask")
+        self.ends(0, "build", "m.onnx", "-o", "a.engine", "--quiet", "--force", "--no-tune")
+        for b, i, s, n in ((2, 3, 9, 4), (1, 1, 5, 5), (1, 1, 1, 0), (3, 2, 40, 0)):
+            with self.subTest(b=b, i=i, s=s, n=n):
+                self.answer(q=x(b, i, 16), k=x(b, i, 16), c=x(b, s, 16), n=numpy.array([n]), mask=x(b, i, n + i))
 
     def test_what_a_list_holds_is_known_element_by_element(self):
         rng = numpy.random.default_rng(7)
