@@ -38,8 +38,8 @@ bool find_wide(const Terms& terms, const Part& part, Able* able) {
   std::vector<DimBinding> also(terms.also.begin(), terms.also.end());
   also.insert(also.end(), terms.wide.all().begin(), terms.wide.all().end());
   for (const DimBinding& dims : terms.wide.all()) {
-    const auto all = able->tried ? candidates_of(r, dims, also, &terms.tuner, part.kernels)
-                                 : offers_of(r, dims, &terms.tuner);
+    const auto all =
+        able->tried ? candidates_of(r, dims, also, &terms.tuner, part.kernels) : offers_of(r, dims, &terms.tuner);
     if (!all.ok()) continue;
     able->refusals = (*all)->refusals;
     able->usable = usable_candidates(r, **all, dims, also, terms.refused, &terms.tuner, &able->refusals);

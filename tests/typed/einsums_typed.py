@@ -30,6 +30,14 @@ EQUATIONS = [
     ("bij,bjk->bik", "pij", "qlk"),  # each input with names of its own, as exporters give them
     ("bhid,bhjd->bhij", "phid", "qgje"),
     ("bi,oij,bj->bo", "bi", "oaj", "pc"),
+    ("ii->i", "ii"),  # diagonals
+    ("ii", "ii"),
+    ("bii,bij->bj", "bii", "bij"),
+    ("...ii->...i", "abii"),
+    ("iaj,jji->ai", "iaj", "jji"),
+    ("iijj->ji", [5, 5, 3, 3]),
+    ("iii->i", [4, 4, 4]),
+    ("ii,ij->j", [1, 1], [1, 6]),
 ]
 
 

@@ -35,11 +35,12 @@ struct Operand {
   const Dim& extent(char c) const { return (*v->type.shape)[term.find(c)]; }
 };
 
-// A term of letters, its ellipsis as `wide` digits; none where a letter is named twice, or it is no such term.
-std::optional<std::string> read_term(const std::string& text, size_t wide) {
+// A term of letters, its ellipsis as `wide` digits; none where it is no such term. `again`: a letter may be named
+// twice.
+std::optional<std::string> read_term(const std::string& text, size_t wide, bool again) {
   std::string out;
   for (size_t k = 0; k < text.size(); ++k) {
-    if (std::isalpha(static_cast<unsigned char>(text[k])) && !has(out, text[k])) {
+    if (std::isalpha(static_cast<unsigned char>(text[k])) && (again || !has(out, text[k]))) {
       out += text[k];
     } else if (text.compare(k, 3, "...") == 0 && text.rfind("...") == k && wide <= kMaxWide) {
       for (size_t axis = wide; axis-- > 0;) out += static_cast<char>('0' + axis);
@@ -66,6 +67,13 @@ std::string implied(const std::vector<Operand>& operands) {
   return digits + letters;
 }
 
+// Whether axes of one letter are equal in every run.
+bool is_square(const Operand& o) {
+  for (size_t axis = 0; axis < o.term.size(); ++axis)
+    if (!((*o.v->type.shape)[axis] == o.extent(o.term[axis]))) return false;
+  return true;
+}
+
 struct Equation {
   std::vector<Operand> operands;
   std::string result;
@@ -85,14 +93,14 @@ std::optional<Equation> read(const ir::Node& n) {
     const bool dots = term.find("...") != std::string::npos;
     const size_t letters = term.size() - (dots ? 3 : 0), rank = v->type.rank();
     if (letters > rank || (!dots && letters != rank)) return std::nullopt;
-    auto named = read_term(term, rank - letters);
-    if (!named || named->size() != rank) return std::nullopt;
+    auto named = read_term(term, rank - letters, true);
+    if (!named || named->size() != rank || !is_square({v, *named})) return std::nullopt;
     wide = std::max(wide, rank - letters);
     e.operands.push_back({v, *std::move(named)});
   }
   if (at <= left.size()) return std::nullopt;
   const auto result =
-      arrow == std::string::npos ? std::optional(implied(e.operands)) : read_term(text.substr(arrow + 2), wide);
+      arrow == std::string::npos ? std::optional(implied(e.operands)) : read_term(text.substr(arrow + 2), wide, false);
   if (!result || result->size() != n.out()->type.rank()) return std::nullopt;
   e.result = *result;
   return e;
@@ -132,6 +140,46 @@ Result<ir::Value*> sum_last(Rewriter& w, ir::Value* v, size_t count, const ir::V
   std::vector<int64_t> axes;
   for (size_t k = 0; k < count; ++k) axes.push_back(static_cast<int64_t>(v->type.rank() - count + k));
   return w.make("reduce_sum", {v, w.ints(axes, like->name)}, {{"keepdims", int64_t{0}}}, like);
+}
+
+// The elements whose places along two axes of one letter are equal, until each is named once. A row of the square is
+// one longer than the way from an element of its diagonal to the next.
+Result<Operand> diagonal(Rewriter& w, Operand o) {
+  const auto twice = [&](char c) { return o.term.find(c) != o.term.rfind(c); };
+  for (auto at = std::find_if(o.term.begin(), o.term.end(), twice); at != o.term.end();
+       at = std::find_if(o.term.begin(), o.term.end(), twice)) {
+    const char c = *at;
+    const size_t first = o.term.find(c), second = o.term.find(c, first + 1);
+    const Dim n = o.extent(c);
+    std::string rest = o.term;
+    rest.erase(second, 1).erase(first, 1);
+    std::vector<int64_t> perm;
+    Shape shape;
+    for (size_t axis = 0; axis < o.term.size(); ++axis)
+      if (axis != first && axis != second) {
+        perm.push_back(static_cast<int64_t>(axis));
+        shape.push_back((*o.v->type.shape)[axis]);
+      }
+    perm.insert(perm.end(), {static_cast<int64_t>(first), static_cast<int64_t>(second)});
+    const ir::Value* const like = o.v;
+    const auto with = [&](std::initializer_list<Dim> last) {
+      Shape out = shape;
+      out.insert(out.end(), last);
+      return out;
+    };
+    PERI_ASSIGN(ir::Value * v, w.transpose(o.v, perm, like));
+    PERI_ASSIGN(v, w.reshape(v, with({n * n}), like));
+    std::vector<Dim> pads(2 * (shape.size() + 1), Dim(0));
+    pads.back() = n;
+    PERI_ASSIGN(ir::Value * behind, w.make("dims_constant", {}, {{"value", std::move(pads)}}, like));
+    PERI_ASSIGN(v, w.make("pad", {v, behind}, {}, like));
+    PERI_ASSIGN(v, w.reshape(v, with({n, n + Dim(1)}), like));
+    PERI_ASSIGN(
+        v, w.make("slice", {v, w.ints({0}, like->name), w.ints({1}, like->name), w.ints({-1}, like->name)}, {}, like));
+    PERI_ASSIGN(v, w.reshape(v, with({n}), like));
+    o = {v, rest + c};
+  }
+  return o;
 }
 
 // Without the axes that nothing else names, which are summed, and those of 1 that are more elsewhere.
@@ -255,11 +303,14 @@ Result<Operand> contracted(Rewriter& w, Equation e, const ir::Value* like) {
 Result<bool> open_einsum(Rewriter& w, ir::Node* n) {
   constexpr size_t kMaxTaken = 32;  // operands: pairs are compared for each product
   if (!multiplies(n->out()->type.dtype) || n->inputs.size() > kMaxTaken) return false;
-  const auto e = read(*n);
+  auto e = read(*n);
   if (!e || !agrees(*e)) return false;
   for (const ir::Value* v : n->inputs)
     if (!w.sized_by_inputs(*v->type.shape)) return false;
   w.standing_for({n});
+  for (Operand& o : e->operands) {
+    PERI_ASSIGN(o, diagonal(w, o));
+  }
   PERI_ASSIGN(Operand made, contracted(w, *e, n->out()));
   PERI_ASSIGN(made, reduced(w, std::move(made), {{}, e->result}, n->out()));
   PERI_ASSIGN(ir::Value * y, arranged(w, made, e->result));
