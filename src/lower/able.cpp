@@ -34,10 +34,10 @@ namespace {
 // such sizes.
 bool find_wide(const Terms& terms, const Part& part, Able* able) {
   const Region& r = part.region;
-  if (!has_data_size(r.inputs) || !terms.backend.placement.device.empty()) return false;
+  if (!terms.wide || !has_data_size(r.inputs) || !terms.backend.placement.device.empty()) return false;
   std::vector<DimBinding> also(terms.also.begin(), terms.also.end());
-  also.insert(also.end(), terms.wide.all().begin(), terms.wide.all().end());
-  for (const DimBinding& dims : terms.wide.all()) {
+  also.insert(also.end(), terms.wide->all().begin(), terms.wide->all().end());
+  for (const DimBinding& dims : terms.wide->all()) {
     const auto all =
         able->tried ? candidates_of(r, dims, also, &terms.tuner, part.kernels) : offers_of(r, dims, &terms.tuner);
     if (!all.ok()) continue;

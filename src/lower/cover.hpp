@@ -45,7 +45,7 @@ struct Terms {
   const DimBinding& tuned_for;       // the dims at which candidates are timed
   std::span<const DimBinding> also;  // other dims at which every choice must be valid
   const RefusedChoices& refused;     // choices that no region may use
-  const WideSizes& wide;             // where a region cannot have the first
+  const WideSizes* wide = nullptr;   // where a region cannot have the first; null: none
 };
 
 // Requirements on a split or a join before it is measured. Without measuring there are no splits, and joins only on a

@@ -326,7 +326,7 @@ Result<Lowered> lower_part(const ir::Graph& original, const Backend& backend, tu
   plan::LockReader& lock = whole->lock;
   Emitter e{graph, backend, tuner, options, {}, {}, {}, {}, {}, *whole};
   const WideSizes wide(graph, options.tuned_for);
-  const Terms terms{graph, backend, tuner, options.tuned_for, also, options.refused, wide};
+  const Terms terms{graph, backend, tuner, options.tuned_for, also, options.refused, &wide};
   Parts parts = parts_of(graph, cut_regions(graph, accepts_of(terms)),
                          lock.locked() ? locked_rules(lock) : measured_rules(terms));
   if (lock.locked()) parts = locked_parts(graph, lock, std::move(parts));

@@ -7,6 +7,7 @@
 #include "exec/region/region_payload.hpp"
 #include "ir/bodies.hpp"
 #include "lower/cover.hpp"
+#include "tune/other_dims.hpp"
 
 namespace peri::lower {
 
@@ -103,8 +104,12 @@ std::vector<tune::Candidate> usable_candidates(const Region& region, const tune:
       refusals->push_back({c.id(), std::string(kRejected) + c.evidence.rejected});
     else if (std::string why = refused_choice(refused, key, c); !why.empty())
       refusals->push_back({c.id(), "refused in the engine: " + std::move(why)});
+    else if (holds_at(region, c, also, tuner))
+      usable.push_back(c);
+    else if (const tune::Candidate apart = tune::without_sharing(c); holds_at(region, apart, also, tuner))
+      usable.push_back(apart);  // where it reuses another argument's memory, or none
     else
-      (holds_at(region, c, also, tuner) ? usable : here_only).push_back(c);
+      here_only.push_back(c);
   }
   const size_t everywhere = usable.size();
   const std::vector<std::pair<Dim, int64_t>> dims = tuned_dims(region, tuned_for);

@@ -30,10 +30,10 @@ std::optional<std::vector<double>> over_channels(const ir::Value* v, size_t rank
   return static_cast<int64_t>(out.size()) == channels ? std::optional(out) : std::nullopt;
 }
 
-std::optional<Channels> read_norm(const ir::Node& n, int64_t channels) {
+std::optional<Channels> read_norm(const ir::Node& n) {
   for (size_t k = 1; k < 5; ++k)
-    if (!n.in(k) || !n.in(k)->constant || n.in(k)->constant->numel() != channels) return std::nullopt;
-  if (n.i("training_mode") != 0) return std::nullopt;
+    if (!n.in(k) || !n.in(k)->constant || n.in(k)->constant->numel() != n.in(1)->constant->numel()) return std::nullopt;
+  if (n.i("training_mode") != 0 || n.in(1)->constant->numel() == 0) return std::nullopt;
   const std::vector<double> scale = doubles(*n.in(1)->constant), bias = doubles(*n.in(2)->constant),
                             mean = doubles(*n.in(3)->constant), var = doubles(*n.in(4)->constant);
   Channels c{n.in(0), {}, {}};
@@ -45,11 +45,11 @@ std::optional<Channels> read_norm(const ir::Node& n, int64_t channels) {
 }
 
 std::optional<Channels> read_channels(const ir::Node& n) {
-  if (n.outputs.empty() || !n.out()->type.known() || n.out()->type.rank() < 3 || !is_float(n.out()->type.dtype))
+  if (n.outputs.empty() || !n.out()->type.known() || n.out()->type.rank() < 2 || !is_float(n.out()->type.dtype))
     return std::nullopt;
+  if (n.op == "batch_normalization") return read_norm(n);
   const Dim& d = (*n.out()->type.shape)[1];
-  if (!d.is_const() || d.value() == 0) return std::nullopt;
-  if (n.op == "batch_normalization") return read_norm(n, d.value());
+  if (!d.is_const() || d.value() == 0 || n.out()->type.rank() < 3) return std::nullopt;
   const bool both = n.op == "add" || n.op == "mul";
   if ((!both && n.op != "sub" && n.op != "div") || n.inputs.size() != 2) return std::nullopt;
   for (size_t k : {1, 0}) {
@@ -104,11 +104,38 @@ Result<bool> rule(Rewriter& w, ir::Node* n) {
   return true;
 }
 
+// Of statistics that are known in the run only: (x - mean) * (scale / sqrt(variance + epsilon)) + bias.
+Result<bool> open(Rewriter& w, ir::Node* n) {
+  if (n->i("training_mode") != 0 || !n->out()->type.known() || n->out()->type.rank() < 2) return false;
+  const DType t = n->out()->type.dtype;
+  Shape channels(n->out()->type.rank() - 1, Dim(1));
+  channels[0] = (*n->out()->type.shape)[1];
+  std::vector<ir::Value*> of(5);
+  for (size_t k = 1; k < 5; ++k) {
+    ir::Value* const v = n->in(k);
+    if (!v || v->type.dtype != t || !v->type.known() || v->type.rank() != 1) return false;
+  }
+  if (!w.sized_by_inputs(channels)) return false;
+  w.standing_for({n});
+  for (size_t k = 1; k < 5; ++k) {
+    PERI_ASSIGN(of[k], w.reshape(n->in(k), channels, n->in(k)));
+  }
+  const ir::Value* const like = n->out();
+  PERI_ASSIGN(ir::Value * factor, w.make("add", {of[4], w.scalar(t, n->f("epsilon", 1e-5), "epsilon")}, {}, like));
+  PERI_ASSIGN(factor, w.make("sqrt", {factor}, {}, like));
+  PERI_ASSIGN(factor, w.make("div", {of[1], factor}, {}, like));
+  PERI_ASSIGN(ir::Value * y, w.make("sub", {n->in(0), of[3]}, {}, like));
+  PERI_ASSIGN(y, w.make("mul", {y, factor}, {}, like));
+  PERI_ASSIGN(y, w.make("add", {y, of[2]}, {}, like));
+  w.replace(n->out(), y);
+  return true;
+}
+
 // A batch normalisation that nothing takes up is a product and a sum.
 Result<bool> plain(Rewriter& w, ir::Node* n) {
   if (n->op != "batch_normalization") return false;
   const auto c = read_channels(*n);
-  if (!c) return false;
+  if (!c) return open(w, n);
   std::vector<int64_t> dims(n->out()->type.rank() - 1, 1);
   dims[0] = static_cast<int64_t>(c->scale.size());
   auto scale = Tensor::zeros(n->out()->type.dtype, dims), shift = Tensor::zeros(n->out()->type.dtype, dims);
@@ -138,8 +165,7 @@ const Entry fold_batch_norm_entry{{
     .contract = "A batch normalisation, or a constant factor or summand for each channel, right behind a convolution "
                 "with constant weights "
                 "is part of its weights and bias (computed in double); any other batch normalisation of constants is a "
-                "product and a "
-                "sum for each channel.",
+                "product and a sum for each channel, and one of computed statistics their arithmetic.",
     .follows = {"fold_constants"},
     .run = run,
     .examples =
@@ -171,7 +197,20 @@ const Entry fold_batch_norm_entry{{
           "f32[2] = [4.0, 16.0]; a = relu(x); y = batch_normalization(a, s, b, m, v) {epsilon=0.0}; output y }",
           "graph { input x: f32[2,2,3]; const s: f32[2,1] = [1.0, 1.0]; const t: f32[2,1] = [0.0, -1.0]; a = relu(x); "
           "b = mul(a, s); y = "
-          "add(b, t); output y }"}},
+          "add(b, t); output y }"},
+         {"of columns",
+          "graph { input x: f32[n,2]; const s: f32[2] = [2.0, 4.0]; const b: f32[2] = [1.0, 2.0]; const m: f32[2] = "
+          "[1.0, 3.0]; const v: f32[2] = [4.0, 16.0]; y = batch_normalization(x, s, b, m, v) {epsilon=0.0}; output y "
+          "}",
+          "graph { input x: f32[n,2]; const s: f32[2] = [1.0, 1.0]; const t: f32[2] = [0.0, -1.0]; a = mul(x, s); y = "
+          "add(a, t); output y }"},
+         {"of statistics that are inputs",
+          "graph { input x: f32[n,c,4]; input s: f32[c]; input b: f32[c]; input m: f32[c]; input v: f32[c]; y = "
+          "batch_normalization(x, s, b, m, v) {epsilon=0.5}; output y }",
+          "graph { input x: f32[n,c,4]; input s: f32[c]; input b: f32[c]; input m: f32[c]; input v: f32[c]; const e: "
+          "f32[] = [0.5]; const p: i64[2] = [-1, 1]; const q: i64[2] = [-1, 1]; const r: i64[2] = [-1, 1]; const o: "
+          "i64[2] = [-1, 1]; s1 = reshape(s, p); b1 = reshape(b, q); m1 = reshape(m, r); v1 = reshape(v, o); f = "
+          "add(v1, e); g = sqrt(f); h = div(s1, g); d = sub(x, m1); k = mul(d, h); y = add(k, b1); output y }"}},
 }};
 
 }  // namespace peri::passes

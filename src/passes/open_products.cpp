@@ -95,8 +95,11 @@ const Entry open_products_entry{{
           "graph { input a: f64[6,4]; input b: f64[5,4]; input c: f64[5]; t = transpose(b) {perm=[1, 0]}; p = "
           "matmul(a, "
           "t); y = add(p, c); output y }"},
-         {"a trace stays", "graph { input a: f32[3,3]; y = einsum(a) {equation=\"ii->i\"}; output y }",
-          "graph { input a: f32[3,3]; y = einsum(a) {equation=\"ii->i\"}; output y }"},
+         {"a diagonal", "graph { input a: f32[3,3]; y = einsum(a) {equation=\"ii->i\"}; output y }",
+          "graph { input a: f32[3,3]; const s: i64[1] = [9]; const t: i64[2] = [3, 4]; const b: i64[1] = [0]; const "
+          "e: i64[1] = [1]; const x: i64[1] = [-1]; const u: i64[1] = [3]; r = reshape(a, s); n = dims_constant() "
+          "{value=dims[0,3]}; p = pad(r, n); q = reshape(p, t); c = slice(q, b, e, x); y = reshape(c, u); output y "
+          "}"},
          {"a gemm with factors",
           "graph { input a: f32[6,4]; const b: f32[6,5] = seeded(0.5, 1); const c: f32[4,5] = seeded(0.5, 2); y "
           "= gemm(a, b, c) {alpha=0.5, transA=1}; output y }",

@@ -241,7 +241,7 @@ void Tuner::State::decide_first_right(const ir::Graph& region, const std::vector
   const auto enough = [&] {
     return std::any_of(all->list.begin(), all->list.end(), [&](const Candidate& c) {
       return c.evidence.right() && std::all_of(also.begin(), also.end(), [&](const ir::Graph& g) {
-               return offered_for(c, g, constant, target).has_value();
+               return offered_for(without_sharing(c), g, constant, target).has_value();
              });
     });
   };

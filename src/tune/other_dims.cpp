@@ -74,6 +74,11 @@ std::optional<Candidate> offered_for(const Candidate& candidate, const ir::Graph
   return std::nullopt;
 }
 
+Candidate without_sharing(Candidate candidate) {
+  std::fill(candidate.offer.in_place.begin(), candidate.offer.in_place.end(), -1);
+  return candidate;
+}
+
 std::vector<ir::Graph> bound_at(const ir::Graph& region, std::span<const DimBinding> also) {
   std::vector<ir::Graph> out;
   for (const DimBinding& dims : also)
@@ -87,6 +92,7 @@ void judge_other_dims(const ir::Graph& here, const std::vector<bool>& constant, 
   std::vector<Candidate*> owners, list;
   for (Candidate* c : candidates) {
     auto same = offered_for(*c, there, constant, target);
+    if (!same) same = offered_for(without_sharing(*c), there, constant, target);
     if (!same) continue;  // the caller's: it holds at the tuned dims only
     offered.push_back(std::move(*same));
     owners.push_back(c);

@@ -21,11 +21,15 @@ constexpr double kMaxOtherFlops = 2e9, kMaxOtherBytes = 256 << 20;
 std::optional<Candidate> offered_for(const Candidate& candidate, const ir::Graph& region,
                                      const std::vector<bool>& constant, const device::Target& target);
 
+// The same candidate with all its results in memory of their own.
+Candidate without_sharing(Candidate candidate);
+
 // Verdicts about candidates of a region, one for each.
 using Ask = std::function<std::vector<Verdict>(const ir::Graph& region, std::span<Candidate* const> candidates)>;
 
 // Asks for verdicts at the dims of `there` about those of `candidates`, correct at the dims of `here`, that are offered
-// there too. One that is wrong there is rejected, with the dims in its reason; `evidence` counts the work.
+// there too, without sharing of memory if not with theirs. One that is wrong there is rejected, with the dims in its
+// reason; `evidence` counts the work.
 void judge_other_dims(const ir::Graph& here, const std::vector<bool>& constant, const ir::Graph& there,
                       const device::Target& target, std::span<Candidate* const> candidates, const Ask& ask);
 

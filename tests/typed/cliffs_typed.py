@@ -37,6 +37,41 @@ class Cliffs(Typed):
                 self.assertEqual(json.loads((self.folder / "a.json").read_text())["reference_steps"], 0)
                 self.ends(0, "verify", "a.engine", "--max-error", "1e-2", "--quiet")
 
+    def test_batch_normalisations_of_columns_and_of_given_statistics(self):
+        """Behind a dense layer, of an open number of channels, and of statistics that are inputs, with names of their own or not."""
+        rng = numpy.random.default_rng(2)
+        given = lambda a, b, c, d: f"float[{a}] s, float[{b}] o, float[{c}] m, float[{d}] v"
+        for x, statistics, shape in (("n,8", None, (5, 8)), ("n,c", given(*"cccc"), (5, 8)), ("n,c,t", given(*"cccc"), (2, 8, 3)), ("n,c,h,w", given(*"pqrs"), (2, 8, 3, 4)), ("n,c,t", None, (3, 8, 5))):
+            with self.subTest(x=x, statistics=statistics):
+                text = f'<ir_version: 8, opset_import: ["" : 17]> g (float[{x}] x{", " + statistics if statistics else ""}) => (float[{x}] y) {{ y = BatchNormalization <epsilon = 0.01> (x, s, o, m, v) }}'
+                model = parser.parse_model(text)
+                feed = {n: rng.uniform(0.1, 2, 8).astype(numpy.float32) for n in "somv"}
+                if not statistics:
+                    model.graph.initializer.extend(numpy_helper.from_array(w, n) for n, w in feed.items())
+                onnx.save(model, self.folder / "bn.onnx")
+                self.ends(0, "build", "bn.onnx", "-o", "a.engine", "--json", "a.json", "--quiet", "--no-tune", "--force")
+                self.assertEqual(json.loads((self.folder / "a.json").read_text())["reference_steps"], 0)
+                data = rng.normal(size=shape).astype(numpy.float32)
+                for n, w in {"x": data, **(feed if statistics else {})}.items():
+                    numpy.save(self.folder / f"{n}.npy", w)
+                words = [w for n in (["x", *"somv"] if statistics else ["x"]) for w in ("-i", f"{n}={n}.npy")]
+                self.ends(0, "run", "a.engine", *words, "--output-dir", "out")
+                s, o, m, v = (w.astype(float).reshape(8, *[1] * (data.ndim - 2)) for w in feed.values())
+                numpy.testing.assert_allclose(numpy.load(self.folder / "out/y.npy"), (data - m) / numpy.sqrt(v + 0.01) * s + o, rtol=1e-5, atol=1e-5)
+
+    def test_a_sum_of_two_that_have_one_size_at_the_smallest_batch(self):
+        """The memory of either can hold the result there, and of one alone at the tuned batch; so of a list that data cut."""
+        table = helper.make_tensor("p", TensorProto.FLOAT, [1, 64, 32], [0.5] * 2048)
+        model = parser.parse_model('<ir_version: 8, opset_import: ["" : 17]> g (float[b,64,32] x) => (float[b,64,32] y) { a = Relu (x) p2 = Identity (p) q = Exp (p2) e = Mul (a, x) s = Softmax (e) t = Expand (p, o) y = Add (s, t) }')
+        model.graph.initializer.extend([table, helper.make_tensor("o", TensorProto.INT64, [3], [1, 64, 32])])
+        open_table = parser.parse_model('<ir_version: 8, opset_import: ["" : 17]> g (float[b,s,32] x, float[1,s,32] p) => (float[b,s,32] y) { a = Softmax (x) y = Add (a, p) }')
+        cut = parser.parse_model('<ir_version: 8, opset_import: ["" : 17]> g (float[t,8] x, float[q,8] z, int64[1] n) => (float[m,8] y) { o = Constant <value_ints = [0]> () c = Slice (x, o, n, o) ' + "".join(f"a{k} = Add ({f'r{k - 1}' if k else 'c'}, z) r{k} = Relu (a{k}) " for k in range(60)) + "y = Add (r59, z) }")
+        for name, graph, words in (("table", model, ("--min-shapes", "x:1x64x32", "--opt-shapes", "x:4x64x32")), ("open", open_table, ("--min-shapes", "x:1x8x32,p:1x8x32", "--opt-shapes", "x:4x32x32,p:1x32x32")), ("cut", cut, ())):
+            with self.subTest(name):
+                onnx.save(graph, self.folder / "sum.onnx")
+                self.ends(0, "build", "sum.onnx", "-o", "a.engine", "--json", "a.json", "--quiet", "--no-tune", "--force", *words)
+                self.assertEqual(json.loads((self.folder / "a.json").read_text())["reference_steps"], 0)
+
     def test_batches_too_large_to_try(self):
         """What no machine can run once keeps the kernel of its small cases: for its size alone nothing goes to the reference."""
         weight = lambda name, *shape: numpy_helper.from_array(numpy.full(shape, 0.25, numpy.float32), name)
