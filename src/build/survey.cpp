@@ -142,7 +142,7 @@ double work_seconds(const compile::Compiled& compiled, int threads, bool measure
 void add_held(const ir::Graph& graph, Survey* f) {
   const auto is_weight_of = [](const ir::Node* n, const ir::Value* v) {
     for (size_t port = 0; port < n->inputs.size(); ++port)
-      if (n->inputs[port] == v && ops::role_of(*n, port) == ops::Role::kWeight) return true;
+      if (n->inputs[port] == v && ops::is_factor(*n, port)) return true;
     return false;
   };
   for (const ir::Value* v : graph.constants()) {

@@ -107,8 +107,8 @@ void close_region(const ir::Graph& graph, Region* r) {
     for (size_t port = 0; port < n->inputs.size(); ++port) {
       ir::Value* v = n->inputs[port];
       if (!v || (v->producer && inside.contains(v->producer))) continue;
-      // Kernels pack weights, however few they are.
-      if (!small_constant(v) || (v->constant && ops::role_of(*n, port) == ops::Role::kWeight)) add_once(r->inputs, v);
+      // Kernels read and pack factors, however few they are.
+      if (!small_constant(v) || (v->constant && ops::is_factor(*n, port))) add_once(r->inputs, v);
     }
     for (ir::Value* v : n->outputs) {
       const bool used_outside =

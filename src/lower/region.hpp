@@ -25,7 +25,7 @@ std::string region_name(const Region& region);
 std::string region_key(const Region& region);
 
 // Sets inputs and outputs from the nodes. Constants of up to kMaxInlineElements elements are part of the region, except
-// weights of products and convolutions.
+// factors of products and convolutions.
 constexpr int64_t kMaxInlineElements = 16;
 void close_region(const ir::Graph& graph, Region* region);
 

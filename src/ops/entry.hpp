@@ -228,6 +228,9 @@ std::vector<const OpDef*> all();
 Role role_of(const ir::Node& node, size_t port);
 // Whether shapes are computed from the value: a region that holds it as a constant then knows them.
 bool says_sizes(const ir::Value& value);
+// Whether the input is a factor of a product or a convolution: the weight, or what it is multiplied by. Kernels read
+// such operands from memory, however few they are.
+bool is_factor(const ir::Node& node, size_t port);
 // A fact of the node's op: is(node, &OpDef::anchor). False for an unknown op.
 bool is(const ir::Node& node, bool OpDef::* fact);
 inline bool is_anchor(const ir::Node& node) { return is(node, &OpDef::anchor); }

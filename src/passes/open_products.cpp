@@ -41,8 +41,24 @@ Result<bool> open_gemm(Rewriter& w, ir::Node* n) {
   return true;
 }
 
+// Of two vectors.
+Result<bool> open_dot(Rewriter& w, ir::Node* n) {
+  ir::Value *const a = n->in(0), *const b = n->in(1);
+  if (!a->type.known() || !b->type.known() || a->type.rank() != 1 || b->type.rank() != 1) return false;
+  const Dim &k = (*a->type.shape)[0], &other = (*b->type.shape)[0];
+  if (!w.sized_by_inputs({k, other})) return false;
+  w.standing_for({n});
+  PERI_ASSIGN(ir::Value * row, w.reshape(a, {Dim(1), k}, a));
+  PERI_ASSIGN(ir::Value * column, w.reshape(b, {other, Dim(1)}, b));
+  PERI_ASSIGN(ir::Value * y, w.make("matmul", {row, column}, {}, n->out()));
+  PERI_ASSIGN(y, w.reshape(y, {}, n->out()));
+  w.replace(n->out(), y);
+  return true;
+}
+
 Result<bool> rule(Rewriter& w, ir::Node* n) {
   if (n->op == "einsum") return open_einsum(w, n);
+  if (n->op == "matmul") return open_dot(w, n);
   if (n->op == "gemm") return open_gemm(w, n);
   return false;
 }
@@ -55,9 +71,10 @@ extern const Entry open_products_entry;
 const Entry open_products_entry{{
     .name = "open_products",
     .contract =
-        "No einsum is left whose terms name each letter once and agree in their extents or are 1 there: one of more "
-        "than two operands is products of two, those first that multiply least. None is left of "
-        "float gemms with a transposed left side, with factors or with more than a row to add, and of those of float64 "
+        "No einsum is left whose terms agree in their extents or are 1 there: one of more than two operands is "
+        "products of two, those first that multiply least, and of what a term names by one letter twice the diagonal. "
+        "None is left of products of two vectors, of float gemms with a transposed left side, with factors or with "
+        "more than a row to add, and of those of float64 "
         "or of integers without factors. They are transposes, reshapes, matmul, mul, reduce_sum and add. It stands "
         "before "
         "the passes that look for matmul.",
@@ -100,6 +117,9 @@ const Entry open_products_entry{{
           "e: i64[1] = [1]; const x: i64[1] = [-1]; const u: i64[1] = [3]; r = reshape(a, s); n = dims_constant() "
           "{value=dims[0,3]}; p = pad(r, n); q = reshape(p, t); c = slice(q, b, e, x); y = reshape(c, u); output y "
           "}"},
+         {"two vectors", "graph { input a: f32[k]; input b: f32[k]; y = matmul(a, b); output y }",
+          "graph { input a: f32[k]; input b: f32[k]; const s: i64[2] = [1, -1]; const t: i64[2] = [-1, 1]; const e: "
+          "i64[0] = []; r = reshape(a, s); c = reshape(b, t); p = matmul(r, c); y = reshape(p, e); output y }"},
          {"a gemm with factors",
           "graph { input a: f32[6,4]; const b: f32[6,5] = seeded(0.5, 1); const c: f32[4,5] = seeded(0.5, 2); y "
           "= gemm(a, b, c) {alpha=0.5, transA=1}; output y }",

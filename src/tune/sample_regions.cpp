@@ -72,7 +72,7 @@ std::vector<bool> lift_weights(ir::Graph* g) {
   for (ir::Value* v : g->constants()) {
     const bool weighs = std::any_of(v->users.begin(), v->users.end(), [&](const ir::Node* n) {
       for (size_t port = 0; port < n->inputs.size(); ++port)
-        if (n->inputs[port] == v && ops::role_of(*n, port) == ops::Role::kWeight) return true;
+        if (n->inputs[port] == v && ops::is_factor(*n, port)) return true;
       return false;
     });
     if ((v->constant->numel() <= kMaxInlineElements && !weighs) || v->constant->dtype() == DType::kString ||

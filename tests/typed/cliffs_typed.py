@@ -4,6 +4,7 @@ import json
 
 import numpy
 import onnx
+import onnxruntime
 from onnx import TensorProto, helper, numpy_helper, parser
 
 from typed import SOURCE, Typed, main
@@ -36,6 +37,24 @@ class Cliffs(Typed):
                 self.ends(0, "build", model, "-o", "a.engine", "--json", "a.json", "--quiet", *more)
                 self.assertEqual(json.loads((self.folder / "a.json").read_text())["reference_steps"], 0)
                 self.ends(0, "verify", "a.engine", "--max-error", "1e-2", "--quiet")
+
+    def test_small_matrices_on_the_left_and_vectors_have_kernels(self):
+        """A rotation of points and a matrix of colours: few elements times many."""
+        rng = numpy.random.default_rng(4)
+        for text, left, right in (("MatMul (w, x)", (3, 3), (3, 900)), ("MatMul (w, x)", (4, 4), (5, 4, 30)), ("MatMul (w, x)", (4,), (4, 70)), ("Gemm <alpha = 0.5> (w, x)", (3, 3), (3, 900)), ("MatMul (x, x)", None, (1000,)), ("Conv (w, x)", (1, 1, 4, 4), (6, 1, 3, 3))):
+            with self.subTest(text, right=right):
+                model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g (float[{",".join("abcd"[: len(right)]) if "Conv" not in text else "6,1,3,3"}] x) => (float y) {{ y = {text} }}')
+                model.graph.output[0].type.tensor_type.ClearField("shape")
+                feed = {"x": rng.normal(size=right).astype(numpy.float32)}
+                w = rng.normal(size=left or (1,)).astype(numpy.float32)
+                if left:
+                    model.graph.initializer.append(numpy_helper.from_array(w, "w"))
+                onnx.save(model, self.folder / "few.onnx")
+                self.ends(0, "build", "few.onnx", "-o", "a.engine", "--json", "a.json", "--quiet", "--no-tune", "--force")
+                self.assertEqual(json.loads((self.folder / "a.json").read_text())["reference_steps"], 0)
+                numpy.save(self.folder / "x.npy", feed["x"])
+                self.ends(0, "run", "a.engine", "-i", "x=x.npy", "--output-dir", "out")
+                numpy.testing.assert_allclose(numpy.load(self.folder / "out/y.npy"), onnxruntime.InferenceSession(self.folder / "few.onnx").run(None, feed)[0], rtol=1e-4, atol=1e-4)
 
     def test_batch_normalisations_of_columns_and_of_given_statistics(self):
         """Behind a dense layer, of an open number of channels, and of statistics that are inputs, with names of their own or not."""

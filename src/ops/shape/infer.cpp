@@ -155,6 +155,9 @@ bool says_sizes(const ir::Value& value) {
     return false;
   });
 }
+bool is_factor(const ir::Node& node, size_t port) {
+  return role_of(node, port) == Role::kWeight || (port == 0 && role_of(node, 1) == Role::kWeight);
+}
 bool is(const ir::Node& node, bool OpDef::* fact) {
   const OpDef* op = find(node.op);
   return op && op->*fact;
