@@ -96,6 +96,7 @@ TEST(EveryOp, WhatFloat64ModelsHold) {
   takes("max_pool_typed", "input x: f64[2,9,30,31]",
         "max_pool(x) {kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1]}");
   takes("matmul_typed", "input a: f64[2,1,7,9]; input b: f64[3,9,13]", "matmul(a, b)");
+  takes("attention_f64", "input q: f64[2,3,7,8]; input k: f64[2,3,9,8]; input v: f64[2,3,9,5]", "attention(q, k, v)");
 }
 
 TEST(EveryOp, MeansOfBytes) {
