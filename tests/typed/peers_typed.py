@@ -150,6 +150,8 @@ class Peers(Typed):
         self.assertTrue(told["peer_is_off"] and told["own_error"] < 1e-6 < 1e-4 < told["peer_error"], told)
         self.assertNotIn("inexact", verify(0, 1.0))
         self.assertIn("ONNX Runtime's is the inexact one", verify(3, 1.002, "--max-error", "1e-4"))  # a budget that is given is kept
+        self.assertIn("ours is within the budget", verify(0, "1 + 5"))  # a shift, however large: its cosine is that of the reference
+        self.assertIn("ours is off by", verify(3, "1 + 5", "--max-error", "1e-4"))
         self.assertIn("against the float64 reference ours is off by", verify(3, -1))  # another meaning
         self.assertNotIn("inexact", verify(3, -1))
 
