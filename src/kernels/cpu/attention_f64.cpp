@@ -193,7 +193,9 @@ const Entry attention_f64_entry{{
     .instantiate = instantiate,
     .needs = needs_from<instantiate>,
     .samples =
-        {"graph { input q: f64[2,3,41,19]; input k: f64[2,3,70,19]; input v: f64[2,3,70,35]; y = attention(q, k, v); "
+        {"graph { input q: f64[1,2,1,16]; input k: f64[1,2,300,16]; input v: f64[1,2,300,16]; y = attention(q, k, v) "
+         "{causal=1, scale=0.5}; output y }",
+         "graph { input q: f64[2,3,41,19]; input k: f64[2,3,70,19]; input v: f64[2,3,70,35]; y = attention(q, k, v); "
          "output y }",
          "graph { input q: f64[2,6,5,8]; input k: f64[2,2,8,9]; input v: f64[2,2,9,8]; input m: f64[2,1,1,9]; y = "
          "attention(q, k, v, m) {k_layout=\"bhds\", softcap=2.0}; output y }",
