@@ -135,6 +135,19 @@ Status FileUses::check(bool force) const {
   return Ok{};
 }
 
+bool FileUses::may_write(const std::string& path, bool force) const {
+  FileUses own;
+  own.parts_ = parts_;
+  for (const Use& u : uses_)
+    if (u.path == path || same_file(u.path, path)) own.uses_.push_back(u);
+  return own.check(force).ok();
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  const auto one = identity_of(a), other = identity_of(b);
+  return one && other && *one == *other;
+}
+
 std::string behind_links(const std::string& path) {
   std::filesystem::path at = path;
   std::error_code failed;

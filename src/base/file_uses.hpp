@@ -39,6 +39,8 @@ class FileUses {
   // and `force` is not set; kUsage for "-" if the kind does not accept it; kInvalid for a folder, block device, FIFO or
   // socket that would be written, and for a character device such as /dev/null where the kind does not stream.
   Status check(bool force) const;
+  // Whether one of the files may be written whatever check() says of the others.
+  bool may_write(const std::string& path, bool force) const;
 
  private:
   struct Use {
@@ -57,6 +59,9 @@ class FileUses {
 
 // The check for a single file that is about to be written.
 Status check_replaces(const std::string& path, const FileKind& kind, bool force);
+
+// Whether two paths name one file, which need not exist; a device that keeps nothing, such as /dev/null, is none.
+bool same_file(const std::string& a, const std::string& b);
 
 // The path that a user's path resolves to: links are followed, so that the file they point to is replaced and the links
 // remain. A path that cannot be resolved is returned unchanged.

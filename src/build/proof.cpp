@@ -108,7 +108,7 @@ void write_engine_verdict(JsonWriter& w, const build::Built& built) {
     w.begin_object().key("dims");
     write_sizes(w, e.sizes);
     if (!e.limit.empty()) {
-      w.field("limit_of_the_model", e.limit).end_object();
+      w.field(e.no_memory ? "limit_of_this_machine" : "limit_of_the_model", e.limit).end_object();
       continue;
     }
     w.field("steps_judged", e.steps_judged)

@@ -249,6 +249,24 @@ std::string verified_before(const Built& built) {
                 static_cast<long long>(verified), all_steps_text(done.steps, done.in_bodies).c_str());
 }
 
+// A smallest or largest size that was asked for and at which the engine was not judged: "; not run at batch=256: ...".
+std::string of_bounds(const Built& built) {
+  const judge::EngineVerdict& v = built.verdict;
+  const auto& tuned_for = built.compiled.program.tuned_for;
+  std::string out;
+  for (const DimBinding& bound : built.compiled.bounds) {
+    const auto e = std::find_if(v.sizes.begin(), v.sizes.end(), [&](const auto& s) { return s.sizes == bound; });
+    const std::string not_run = "not run at " + judge::sizes_text(bound);
+    if ((e != v.sizes.end() && e->limit.empty()) || bound == DimBinding(tuned_for.begin(), tuned_for.end())) continue;
+    if (out.find(not_run) != std::string::npos) continue;  // both bounds are one size
+    const bool told = v.incomplete.starts_with(not_run);
+    out += "; " + (e != v.sizes.end() ? not_run + ": " + e->limit
+                   : told             ? v.incomplete
+                                      : not_run + ", nor judged there");
+  }
+  return out;
+}
+
 // What is to be done where a model refuses the inputs that a build makes up.
 std::string made_up(const judge::SizeEvidence& e) {
   const bool own = e.no_memory || e.limit.find("--") != std::string::npos;  // it has a remedy
@@ -295,7 +313,7 @@ std::string Made::verdict() const {
   for (const judge::SizeEvidence& e : built.verdict.sizes)
     if (!e.limit.empty() && e.sizes == DimBinding(tuned_for.begin(), tuned_for.end()))
       text += "; not run" + at + ": " + e.limit + made_up(e);
-  text += of_constants(built.verdict.sizes);
+  text += of_bounds(built) + of_constants(built.verdict.sizes);
   return built.index_limit.empty() ? text : text + "; " + built.index_limit;
 }
 

@@ -79,11 +79,15 @@ std::string error_object(const Error& e) {
   return std::move(w).take();
 }
 
-// Whether --json may write to the path; if the path itself is the error, nothing is written there.
+// Whether --json may write to the path; if its file itself is the error, nothing is written there.
 bool takes_answer(const Arguments& arguments, std::string_view command, const std::string& path) {
   const Command* c = find(command);
-  const Status files = c ? file_uses(*c, arguments).check(arguments.has("--force")) : Status(Ok{});
-  return (files.ok() || files.error().file != path) && build::check_folder_of(path).ok();
+  return (!c || file_uses(*c, arguments).may_write(path, arguments.has("--force"))) &&
+         build::check_folder_of(path).ok();
+}
+// A command may refuse a file that it writes without being told, such as the engine of `peri build MODEL`.
+bool is_about(const Result<Outcome>& result, const std::string& path) {
+  return !result.ok() && !result.error().file.empty() && same_file(result.error().file, path);
 }
 
 // One object for --json: the outcome's own, the error, or both.
@@ -123,7 +127,7 @@ int finish(const Arguments* arguments, const Result<Outcome>& result, std::strin
   forget_answer();
   if (json_to == "-") {
     std::printf("%s\n", object.c_str());
-  } else if (!json_to.empty() && takes_answer(*arguments, command, json_to)) {
+  } else if (!json_to.empty() && !is_about(result, json_to) && takes_answer(*arguments, command, json_to)) {
     Status written = write_named_file(json_to, object + "\n");
     if (!written.ok()) failed(written.error().text());
   } else if (!json_to.empty() && result.ok()) {

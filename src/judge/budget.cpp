@@ -28,14 +28,18 @@ Budget peer_budget() {
   return b;
 }
 
-bool by_rounding(const Difference& d, const Budget& b, DType type) {
-  return is_float(type) && !b.given && d.linf <= kRoundings * unit_roundoff(DType::kF32) * d.largest;
+namespace {
+bool is_rounding(const Difference& d, DType type) {
+  return is_float(type) && d.linf <= kRoundings * unit_roundoff(DType::kF32) * d.largest;
 }
+}  // namespace
+
+bool by_rounding(const Difference& d, const Budget& b, DType type) { return !b.given && is_rounding(d, type); }
 
 bool kept_budget(const Budget& b, bool peer, const OutputVerdict& o, DType type) {
   const Budget usual = peer ? peer_budget() : Budget();
   if (!is_float(type)) return false;
-  if (b.given) return true;
+  if (b.given && !(o.difference.relative <= b.max_error)) return true;
   if (o.difference.cosine < b.min_cosine && b.min_cosine != usual.min_cosine) return true;
   return o.of_change.value_or(0) > b.max_change && b.max_change != usual.max_change;
 }
@@ -43,11 +47,10 @@ bool kept_budget(const Budget& b, bool peer, const OutputVerdict& o, DType type)
 std::string breach(const OutputVerdict& o, double allowed, const Budget& b, DType type) {
   const Difference& d = o.difference;
   if (!is_float(type)) return unequal(d);
-  const bool rounding = by_rounding(d, b, type);
-  if (!(d.relative <= allowed) && !rounding)
+  if (!(d.relative <= allowed) && !by_rounding(d, b, type))
     return format("error %.3g of its range, allowed %.3g", d.relative, allowed);
   const Budget usual = peer_budget();  // by others, that were given, the smallest change counts
-  const bool tiny = d.relative <= 4 * unit_roundoff(type) || rounding;  // two roundings of each side
+  const bool tiny = d.relative <= 4 * unit_roundoff(type) || is_rounding(d, type);  // two roundings of each side
   if (!(d.cosine >= b.min_cosine) && !(tiny && b.min_cosine == usual.min_cosine))
     return format("its cosine is 1 - %.3g, allowed is 1 - %.3g", 1 - d.cosine, 1 - b.min_cosine);
   if (o.of_change.value_or(0) > b.max_change && !(tiny && b.max_change == usual.max_change))

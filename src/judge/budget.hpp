@@ -12,7 +12,7 @@ constexpr double kRoundings = 8;  // as many as Budget::allowed() gives a narrow
 
 // Whether all of the difference is of that size. False where the budget was given: it holds for all outputs.
 bool by_rounding(const Difference& difference, const Budget& budget, DType type);
-// Whether a budget that was given rules following out: for floats each part of it, for others none.
+// Whether an output breaks a part of the budget that was given, which rules following out: for floats, for others none.
 bool kept_budget(const Budget& budget, bool peer, const OutputVerdict& output, DType type);
 // What of a budget an answer does not keep; "": it keeps all. `allowed`: of its range.
 std::string breach(const OutputVerdict& output, double allowed, const Budget& budget, DType type);

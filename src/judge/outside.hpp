@@ -41,8 +41,8 @@ Status weigh_moves(const Subject& s, const VerifyTerms& terms, const Runs& r, si
 
 // Which of two answers that differ is off, if one is: each is held against the float64 reference of its own weights,
 // within the same budget. The reference reads the model as the engine does: only an answer that means the same by its
-// cosine, or that is rounded to bytes and parts by a step of them here and there, is called inexact. A budget that was
-// given stays one of their difference.
+// cosine, which no shift or factor of all elements lowers, or that is rounded to bytes and parts by a step of them here
+// and there, is called inexact. A budget that was given stays one of their difference.
 Status ask_reference(const Subject& s, const VerifyTerms& terms, const Runs& r, size_t n, size_t k,
                      const Budget& budget, References& references, OutputVerdict* o, std::string* why);
 

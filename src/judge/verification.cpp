@@ -23,6 +23,14 @@ std::string peer_moved(const std::vector<OutputVerdict>& outputs) {
   if (reference) out += ", and the float64 reference moves as far by the round-off of its operations";
   return out;
 }
+
+// Of the answers that are held by a share of their range.
+std::string error_text(const Verification& v) {
+  if (v.measured == 0)
+    return v.moved ? format(", allowed is an error of %.3g of the output's range", v.allowed) : std::string();
+  return format(", largest error%s %.3g of the output's range, allowed %.3g",
+                v.followed + v.moved > 0 ? " of the other answers" : "", v.worst, v.allowed);
+}
 }  // namespace
 
 std::string Verification::text() const {
@@ -38,11 +46,8 @@ std::string Verification::text() const {
     out = format("%s against %s: no value was compared, as all outputs are empty; their types%s agree",
                  counted(static_cast<int64_t>(runs), "run").c_str(), against.c_str(),
                  empty_shapes.empty() ? " and shapes" : "");
-  else if (out.empty() && by_rounding > 0 && by_rounding == outputs.size())
-    out = format("%s against %s", counted(static_cast<int64_t>(runs), "run").c_str(), held.c_str());
   else if (out.empty())
-    out = format("%s against %s, largest error %.3g of the output's range, allowed %.3g",
-                 counted(static_cast<int64_t>(runs), "run").c_str(), held.c_str(), worst, allowed);
+    out = format("%s against %s", counted(static_cast<int64_t>(runs), "run").c_str(), held.c_str()) + error_text(*this);
   if (both_nan && outside.empty())
     out += format("; %lld elements are NaN on both sides and were taken for equal", static_cast<long long>(both_nan));
   if (followed && outside.empty())

@@ -161,9 +161,11 @@ Status compare_runs(const Subject& s, const VerifyTerms& terms, const Runs& r, r
       v->stored += by_own_weights;
       if (o.inside && by_rounding(o.difference, budget, got.dtype()) && o.difference.relative > allowed)
         v->by_rounding += 1;
-      else if (!o.followed)
+      else if (!o.followed) {
+        v->measured += 1;
         v->worst =
             std::max(v->worst, o.inside && (o.peer_is_off || by_own_weights) ? *o.own_error : o.difference.relative);
+      }
       if (!o.inside && v->outside.empty())
         v->outside = "output '" + o.output + "' is outside its budget" + at_seed(terms, n) + ": " + beyond + why;
       v->outputs.push_back(std::move(o));

@@ -102,7 +102,8 @@ struct Verification {
   double max_error = 0;           // of the budget
   DType precision = DType::kF32;  // of the engine
   double allowed = 0;             // the largest error allowed for any output's type
-  double worst = 0;               // the largest error, as a share of its output's range, of outputs not followed
+  double worst = 0;               // the largest error, as a share of its output's range, of `measured` outputs
+  size_t measured = 0;            // outputs that are held by such a share: neither followed nor by_rounding
   int64_t weights_checked = 0;
   size_t runs = 0;
   int64_t compared = 0;      // elements of outputs

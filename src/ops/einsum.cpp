@@ -12,6 +12,7 @@
 #include "ops/reference/parallel.hpp"
 #include "ops/shape/broadcast.hpp"
 #include "ops/shape/indices.hpp"
+#include "ops/shape/letters.hpp"
 
 namespace peri::ops {
 namespace {
@@ -103,8 +104,13 @@ Status infer(InferContext& c) {
     for (size_t d = 0; d < e.operands[k].size(); ++d) {
       auto [it, fresh] = extent.emplace(e.operands[k][d], c.shape(k)[d]);
       if (fresh) continue;
-      PERI_ASSIGN(const Shape both, broadcast({it->second}, {c.shape(k)[d]}));
-      it->second = both[0];
+      const int name = e.operands[k][d];
+      const auto both = broadcast({it->second}, {c.shape(k)[d]});
+      if (!both.ok())
+        return letters_differ(std::string(1, name < kEllipsis ? static_cast<char>(name) : '0'), c.node.s("equation"))
+            .expecting(it->second.text())
+            .but_found(c.shape(k)[d].text() + " in " + shape_text(c.shape(k)));
+      it->second = (*both)[0];
     }
   }
   Shape y;

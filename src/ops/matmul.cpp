@@ -11,6 +11,7 @@
 #include "ops/shape/any_size.hpp"
 #include "ops/shape/broadcast.hpp"
 #include "ops/shape/indices.hpp"
+#include "ops/shape/letters.hpp"
 
 namespace peri::ops {
 namespace {
@@ -22,11 +23,20 @@ Status infer(InferContext& c) {
   if (row) a.insert(a.begin(), Dim(1));
   if (column) b.push_back(Dim(1));
   const Dim &k = a.back(), &l = b[b.size() - 2];
+  const std::string letters = c.node.s("letters");
+  const auto differ = [&](const char* what) {
+    return letters.empty() ? invalid("%s", what) : letters_differ(letters, c.node.s("equation"));
+  };
   if (k.is_const() && l.is_const() && !(k == l))
-    return invalid("the inner dimensions differ")
+    return differ("the inner dimensions differ")
         .expecting(k.text())
         .but_found(l.text() + " in " + shape_text(c.shape(0)) + " times " + shape_text(c.shape(1)));
-  PERI_ASSIGN(Shape y, broadcast(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2)));
+  auto batch = broadcast(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));
+  if (!batch.ok()) {
+    const Error& e = batch.error();
+    return differ(e.message.c_str()).expecting(e.expected).but_found(e.found);
+  }
+  Shape y = *std::move(batch);
   if (!row) y.push_back(a[a.size() - 2]);
   if (!column) y.push_back(b.back());
   c.set(0, c.dtype(0), std::move(y));
@@ -186,6 +196,8 @@ const Entry matmul_entry{{
      .versions = {1, 9, 13},
      .inputs = {{"a", kTypes}, {"b", kTypes, false, false, 0, Role::kWeight}},
      .outputs = {{"y"}},
+     .attrs = {{"equation", AttrKind::kString, false, "none: of an Einsum that it stands for"},
+               {"letters", AttrKind::kString, false, "none: those of the equation whose sizes may differ"}},
      .infer = infer,
      .reference = reference,
      .pull = pull,

@@ -5,6 +5,7 @@
 
 #include "base/fault.hpp"
 #include "exec/region/region_payload.hpp"
+#include "tune/trial_place.hpp"
 
 namespace peri::tune {
 
@@ -52,6 +53,30 @@ std::optional<std::vector<int>> sharing_there(const std::vector<int>& own, const
   }
   return out;
 }
+
+// Whether the kernel does the sharing of `own` there too, though it offers the memory of another input: at these sizes
+// two have the result's. An instance with weights of zeros is asked, where neither a library nor a device makes it.
+bool shares_there(const kernels::Kernel& kernel, const kernels::Offer& there, const std::vector<int>& own,
+                  const kernels::Problem& problem, const device::Target& target) {
+  if (device_of(kernel) != "host" || !kernel.library.empty()) return false;
+  const auto answer = contained([&]() -> Result<bool> {
+    const ir::Graph region = kernels::placed(problem, there);
+    std::vector<Tensor> weights(region.inputs.size());
+    for (size_t k = 0; k < weights.size(); ++k) {
+      if (!problem.constant[k]) continue;
+      PERI_ASSIGN(weights[k], Tensor::zeros(region.inputs[k]->type.dtype, kernels::dims_of(*region.inputs[k])));
+    }
+    kernels::Packed packed;
+    PERI_ASSIGN(const auto instance,
+                kernel.instantiate({&region, problem.constant}, there.config, {weights, &packed, &target}));
+    for (size_t k = 0; k < own.size(); ++k)
+      if (own[k] >= 0 && same_size(*region.inputs[static_cast<size_t>(own[k])], *region.outputs[k]) &&
+          !instance->may_take(k, static_cast<size_t>(own[k])))
+        return false;
+    return true;
+  });
+  return answer.ok() && *answer;
+}
 }  // namespace
 
 std::optional<Candidate> offered_for(const Candidate& candidate, const ir::Graph& region,
@@ -66,6 +91,8 @@ std::optional<Candidate> offered_for(const Candidate& candidate, const ir::Graph
         o.outputs != own.outputs)
       continue;
     auto shared = sharing_there(own.in_place, o.in_place, region);
+    if (!shared && shares_there(*candidate.kernel, o, own.in_place, {&region, constant}, target))
+      shared = sharing_there(own.in_place, own.in_place, region);
     if (!shared) continue;
     o.in_place = std::move(*shared);
     o.config = own.config;

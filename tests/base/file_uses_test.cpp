@@ -63,5 +63,22 @@ TEST_F(Uses, AFileGivesWayToItsOwnKindOnly) {
   EXPECT_EQ(kind("/none", "/b"), ErrorKind::kCancelled) << "an empty file is of every kind";
 }
 
+TEST_F(Uses, AFileIsWrittenWhateverIsWrongWithOthers) {
+  FileUses u;
+  u.reads("the input", folder_ + "/a");
+  u.writes("--output", folder_ + "/link", kLetter);
+  u.writes("--json", folder_ + "/new", kLetter);
+  u.writes("--log", folder_ + "/b", kLetter);
+  EXPECT_FALSE(u.check(false).ok());
+  EXPECT_TRUE(u.may_write(folder_ + "/new", false));
+  EXPECT_FALSE(u.may_write(folder_ + "/b", false));  // of another kind
+  EXPECT_TRUE(u.may_write(folder_ + "/b", true));
+  for (const char* same : {"/a", "/link", "/hard", "/./a"}) EXPECT_FALSE(u.may_write(folder_ + same, true)) << same;
+  u.writes("--lock", folder_ + "/sub/../new", kLetter);
+  EXPECT_FALSE(u.may_write(folder_ + "/new", true));
+  EXPECT_TRUE(same_file(folder_ + "/a", folder_ + "/hard") && same_file(folder_ + "/no", folder_ + "/sub/up/no"));
+  EXPECT_FALSE(same_file(folder_ + "/a", folder_ + "/b") || same_file("/dev/null", "/dev/null"));
+}
+
 }  // namespace
 }  // namespace peri

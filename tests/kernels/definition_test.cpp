@@ -246,6 +246,27 @@ TEST(Definition, EachKernelGivesWhatItsOpMeans) {
 }
 
 // NaN and infinities of any input, those that zeros of the padding or weights of nothing are multiplied with too.
+TEST(Definition, AttentionOfFloat64) {
+  const Case cases[] = {
+      {"attention_f64",
+       "graph { input q: f64[2,5,6,8]; input k: f64[2,2,8,9]; input v: f64[2,2,9,8]; input m: f64[2,1,1,9]; y = "
+       "attention(q, k, v, m) {k_layout=\"bhds\", q_layout=\"bshd\", scale=0.5, softcap=2.0}; output y }",
+       0, 0, 0, 3},
+      {"attention_f64",
+       "graph { input q: f64[2,37,3,8]; input k: f64[2,37,3,8]; input v: f64[2,37,3,8]; input m: bool[37,1]; y = "
+       "attention(q, k, v, m) {causal=1, k_layout=\"bshd\", q_layout=\"bshd\", v_layout=\"bshd\", "
+       "y_layout=\"bshd\", zero_hidden_rows=1}; output y }",
+       0, 0, 2},
+      {"attention_f64",
+       "graph { input q: f64[1,2,40,4]; input k: f64[1,2,9000,4]; input v: f64[1,2,9000,3]; input m: f32[40,9000]; y "
+       "= attention(q, k, v, m) {causal=1, past=dims[7]}; output y }"},
+      {"attention_f64",
+       "graph { input q: f64[1,1,9,4]; input k: f64[1,1,5,4]; input v: f64[1,1,5,3]; y = attention(q, k, v) "
+       "{causal=1}; output y }"},
+  };
+  for (const Case& c : cases) check(c);
+}
+
 TEST(Definition, WhatIsNoNumberGoesWhereTheDefinitionLeadsIt) {
   const Case cases[] = {
       {"conv_open_f32",

@@ -60,6 +60,12 @@ if ldd "$scratch/static_from_c" | grep -F 'libperi.so'; then
   echo "peri-static links the shared library"
   exit 1
 fi
+# Both where the prefix has a space.
+ln -s prefix "$scratch/a prefix"
+for name in peri peri-static; do
+  eval "cc -std=c99 '$source/tests/package/from_c.c' $(PKG_CONFIG_PATH="$scratch/a prefix/lib/pkgconfig" pkg-config --cflags --libs $name) -o '$scratch/spaced_$name'"
+  [[ $("$scratch/spaced_$name") == "$version" ]] || { echo "$name in a prefix with a space says another version"; exit 1; }
+done
 [[ $("$scratch/c99_from_c") == "$version" ]] || { echo "the C program says another version"; exit 1; }
 [[ $("$scratch/c99_run_engine" "$scratch/digits.engine") == "$("$scratch/consumer/run_engine" "$scratch/digits.engine")" ]] ||
   { echo "libperi.so and libperi.a give different answers"; exit 1; }

@@ -96,6 +96,7 @@ TEST(EveryOp, WhatFloat64ModelsHold) {
   takes("max_pool_typed", "input x: f64[2,9,30,31]",
         "max_pool(x) {kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1]}");
   takes("matmul_typed", "input a: f64[2,1,7,9]; input b: f64[3,9,13]", "matmul(a, b)");
+  takes("attention_f64", "input q: f64[2,3,7,8]; input k: f64[2,3,9,8]; input v: f64[2,3,9,5]", "attention(q, k, v)");
 }
 
 TEST(EveryOp, MeansOfBytes) {
@@ -240,6 +241,15 @@ TEST(EveryOp, Sampling) {
   }
   takes("resize_taps", "input x: f32[2,3,40,50]; const s: i64[4] = [2, 3, 17, 20]",
         "resize(x, _, _, s) {mode=\"linear\", antialias=1}");
+  for (const std::string type : {"u8", "i8", "u16", "i16", "u32", "i32"})
+    for (const char* how : {"linear\"", "cubic\"", "linear\", antialias=1", "cubic\", antialias=1"}) {
+      const std::string resize = std::string("resize(x, _, _, s) {mode=\"") + how + "}";
+      takes("resize_integers", "input x: " + type + "[2,3,40,50]; const s: i64[4] = [2, 3, 17, 71]", resize);
+      takes("resize_integers", "input x: " + type + "[2,41,30,3]; const s: i64[4] = [2, 64, 90, 3]", resize);
+      takes("resize_integers", "input x: " + type + "[30,50]; const s: i64[2] = [30, 99]", resize);
+    }
+  takes("resize_integers", "input x: u8[1,2,40,50]; const s: f32[4] = [1.0, 1.0, 2.3, 0.7]",
+        "resize(x, _, s) {mode=\"linear\", coordinate_transformation_mode=\"align_corners\"}");
   takes("roi_align_f32", "input x: f32[2,20,30,40]; input r: f32[9,4]; input b: i64[9]",
         "roi_align(x, r, b) {output_height=5, output_width=7}");
 }

@@ -183,6 +183,31 @@ TEST(Planted, AnOfferAtOtherSizesSharesTheSameMemoryWhereSizesAreEqual) {
 }
 
 // A product with constant right side and steps of relu and residuals, wrong in one way.
+// A gate of one number a channel has the size of what it gates where an image is one pixel: there the kernel could take
+// either's memory, and does take that which the engine shares at other sizes.
+TEST(OtherSizes, AGateThatIsAsLargeAsWhatItGates) {
+  const auto gated = [](int64_t side) {
+    const std::string pixels = std::to_string(side);
+    auto g = ir::parse_graph("graph { input x: f32[2,16," + pixels + "," + pixels +
+                             "]; input s: f32[2,16,1,1]; const t: "
+                             "f32[16,1,1] = seeded(1, 1); z = sigmoid(s); m = mul(x, z); y = add(m, t); output y }");
+    EXPECT_TRUE(g.ok() && ops::infer_graph(*g).ok());
+    return std::move(*g);
+  };
+  const auto machine = device::this_cpu();
+  const std::vector<bool> constant(2, false);
+  const kernels::Kernel& kernel = *kernels::find("elementwise");
+  const ir::Graph here = gated(8), there = gated(1);
+  const auto offers = kernel.offer({&here, constant}, machine);
+  ASSERT_TRUE(offers.ok() && offers->size() == 2);
+  for (const kernels::Offer& o : *offers) {
+    ASSERT_EQ(o.in_place, std::vector<int>{0});
+    const auto same = offered_for({&kernel, o}, there, constant, machine);
+    ASSERT_TRUE(same);
+    EXPECT_EQ(same->offer.in_place, o.in_place);
+  }
+}
+
 enum class Wrong { kNothing, kLongSums, kSecondStep, kNothingTaken };
 template <Wrong kWrong>
 Result<std::vector<kernels::Offer>> offer_steps(const kernels::Problem& p, const device::Target& target) {

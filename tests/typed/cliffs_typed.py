@@ -105,6 +105,21 @@ class Cliffs(Typed):
         self.assertEqual(json.loads((self.folder / "a.json").read_text())["reference_steps"], 0)
         self.ends(0, "verify", "a.engine", "--dims", "n=3", "--quiet")
 
+    def test_bounds_that_are_not_judged_are_told(self):
+        """A largest size that this machine cannot run, or not judge, is not passed over; one that it can says nothing."""
+        node, value = helper.make_node, helper.make_tensor_value_info
+        graph = helper.make_graph([node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]), node("ReduceMean", ["a"], ["y"], axes=[2, 3])], "g", [value("x", TensorProto.FLOAT, ["n", 8, "h", "h"])],
+                                  [value("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(numpy.full((8, 8, 3, 3), 0.25, numpy.float32), "w")])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "wide.onnx")
+        for largest, told in (("x:1000000000x8x8x8", r"not run at h=8,n=1000000000: a run takes( at least)? [\d.]+ GiB of memory, and [\d.]+ are free"), ("x:1x8x40000x40000", "not run at h=40000,n=1: "), ("x:3x8x9x9", "right at 2 sizes")):
+            with self.subTest(largest=largest):
+                words = ("build", "wide.onnx", "-o", "w.engine", "--dims", "n=1,h=8", "--max-shapes", largest, "--no-tune", "--no-cache", "--quiet", "--force")
+                said = self.ends(0, *words)
+                self.assertRegex(said, told)
+                self.assertEqual("not run" in said, "not run" in told, said)
+        proof = json.loads((self.folder / "w.engine.proof").read_text())
+        self.assertNotIn("limit_of_this_machine", json.dumps(proof))
+
     def test_convolutions_whose_weights_come_with_the_run(self):
         value = helper.make_tensor_value_info
         for name, x, w, more, bias in (("plain", ["n", 4, 40, 40], [8, 4, 3, 3], {"pads": [1, 1, 1, 1]}, False), ("grouped", ["n", 6, 17, 19], [9, 2, 3, 2], {"group": 3, "strides": [2, 3], "dilations": [1, 2]}, True),

@@ -173,6 +173,20 @@ class Files(Typed):
             r = self.peri("build", "m.onnx", "-o", "n.engine", "--lock", "/dev/null", "--json", "-", *self.quick, capture_output=False, stdout=none, stderr=subprocess.PIPE)
             self.assertEqual(r.returncode, 0, r.stderr)
 
+    def test_a_refused_answer_is_written_nowhere(self):
+        """Where --json names what another flag, or a default, writes by other words, nothing is written and what is there stays."""
+        self.ends(0, "build", "m.onnx", "-o", "p.engine", "--lock", "p.lock", *self.quick)
+        (self.folder / "link").symlink_to("p.engine")
+        os.link(self.folder / "p.engine", self.folder / "hard")
+        before = {file.name: file.read_bytes() for file in self.folder.iterdir() if file.is_file()}
+        for words in (("-o", "p.engine", "--json", "./p.engine"), ("-o", "p.engine", "--json", "link"), ("-o", "hard", "--json", "p.engine"), ("-o", "link", "--json", "./p.engine.proof"),
+                      ("-o", "q.engine", "--lock", "p.lock", "--json", "./p.lock"), ("-o", "p.engine", "--lock", "p.engine", "--json", "./p.engine"),
+                      ("-o", "z.engine", "--json", "./z.engine"), ("-o", "./z.engine", "--json", "z.engine.proof"), ("--json", "m.engine"), ("--json", "./m.engine.proof")):
+            for more in ((), ("--force",)):
+                with self.subTest(words=words, more=more):
+                    self.assertRegex(self.ends(2, "build", "m.onnx", *words, *more, *self.quick), "are one file")
+                    self.assertEqual({file.name: file.read_bytes() for file in self.folder.iterdir() if file.is_file()}, before)
+
     def test_an_answer_that_cannot_be_written_is_told(self):
         self.assertIn("FAILED build: /dev/full: cannot write", self.ends(1, "build", "m.onnx", "-o", "a.engine", "--log", "/dev/full"))
         self.assertIn("FAILED", self.ends(1, "inspect", "m.onnx", "--json", "none/a.json"))

@@ -92,6 +92,7 @@ class Peers(Typed):
         said = self.verify(0, 0)
         self.assertIn("one answer parts from it at roundings", said)
         self.assertIn("its own answer moves as far", said)
+        self.assertIn("1 run against ONNX Runtime; one answer parts", said)  # no error of the range is told where none was held by it
 
     def test_ties_that_no_rounding_of_the_inputs_moves(self):
         """The peer decides them as float64 does, or another way; ours, by what float32 makes of them."""
@@ -150,6 +151,8 @@ class Peers(Typed):
         self.assertTrue(told["peer_is_off"] and told["own_error"] < 1e-6 < 1e-4 < told["peer_error"], told)
         self.assertNotIn("inexact", verify(0, 1.0))
         self.assertIn("ONNX Runtime's is the inexact one", verify(3, 1.002, "--max-error", "1e-4"))  # a budget that is given is kept
+        self.assertIn("ours is within the budget", verify(0, "1 + 5"))  # a shift, however large: its cosine is that of the reference
+        self.assertIn("ours is off by", verify(3, "1 + 5", "--max-error", "1e-4"))
         self.assertIn("against the float64 reference ours is off by", verify(3, -1))  # another meaning
         self.assertNotIn("inexact", verify(3, -1))
 
@@ -207,8 +210,11 @@ class Peers(Typed):
         peer = INEXACT.replace("@ self.w * {factor})", "@ self.w + np.linspace(1, 2, 8)) * {factor})").replace("return [(", "return [((")
         for code, factor, words in (0, 1 + 1.2e-7, "PASSED"), (0, 1 + 2e-5, "ONNX Runtime's is the inexact one"), (3, -1.0, "outside its budget"):
             (self.folder / "onnxruntime.py").write_text(peer.replace("{factor}", repr(factor)))
-            said = self.ends(code, "verify", "near.onnx", "--onnxruntime", *QUICK)
-            self.assertIn(words, said)
+            for looser in ((), ("--max-error", "0.5")):  # the change between seeds decides, whose budget nobody gave
+                said = self.ends(code, "verify", "near.onnx", "--onnxruntime", *looser, *QUICK)
+                self.assertIn(words, said)
+        (self.folder / "onnxruntime.py").write_text(peer.replace("{factor}", repr(1 + 2e-5)))
+        self.assertIn("of the change between two seeds", self.ends(3, "verify", "near.onnx", "--onnxruntime", "--max-change", "1e-4", *QUICK))
 
     def test_answers_that_hardly_vary_beside_their_size(self):
         """A softmax of nearly equal values: float32 cannot hold it to a share of its range. A few roundings of its size are no error,

@@ -73,6 +73,20 @@ class Terms(Typed):
                 with self.subTest(model=model, other=other):
                     self.assertIn(wanted, self.ends(2, "run", model, "-i", "a=a.npy", "-i", f"b={other}", "--quiet"))
 
+    def test_axes_of_one_letter_that_differ(self):
+        """The equation and its letter are named, not the product that stands for an Einsum."""
+        self.array("a.npy", numpy.ones((2, 4), numpy.float32))
+        self.array("b.npy", numpy.ones((3, 5), numpy.float32))
+        pair = {"a": "a.npy", "b": "b.npy"}
+        self.both('g (float[N, K] a, float[L, M] b) => (float[N, M] y) { p = Einsum <equation = "ij,jk->ik"> (a, b) y = Relu(p) }', pair,
+                  "Einsum of 'a' and 'b': the sizes of letter j differ in Einsum's equation ij,jk->ik.*: expected 4, found 3 in ", "p", "the_Einsum")
+        self.array("c.npy", numpy.ones((2, 4, 6), numpy.float32))
+        self.array("d.npy", numpy.ones((3, 6, 7), numpy.float32))
+        self.both('g (float[A, N, K] a, float[B, K, M] b) => (float[C, N, M] y) { p = Einsum <equation = "bij,bjk->bik"> (a, b) y = Relu(p) }', {"a": "c.npy", "b": "d.npy"},
+                  "Einsum of 'a' and 'b': the sizes of letter b differ in Einsum's equation bij,bjk->bik.*: expected equal dimensions or 1, found 2 against 3", "p", "the_Einsum")
+        self.save('g (float[2, 4] a, float[3, 5] b) => (float[2, 5] y) { p = Einsum <equation = "ij,jk->ik"> (a, b) y = Relu(p) }')
+        self.assertEqual(self.fails("the sizes of letter j differ in Einsum's equation ij,jk->ik: expected 4, found 3 in ", "build", "named.onnx", "-o", "n.engine", "-q"), "the_Einsum")
+
     def test_several_nodes_in_one_step(self):
         """One step for a chain names the nodes of all, and a value within it by the operator that makes it."""
         self.array("a.npy", numpy.ones((2, 4), numpy.float32))

@@ -18,6 +18,7 @@ bool made_up(std::string_view name) {
 }
 
 std::string operator_of(const ir::Node& n) {
+  if (n.has("letters")) return "Einsum";  // a product that stands for it
   const ops::OpDef* op = ops::find(n.op);
   return op && !op->onnx.empty() ? std::string(op->onnx) : n.op;
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/cpu/task_instance.hpp"
+#include "kernels/match/resize_match.hpp"
 #include "ops/reference/resample.hpp"
 
 namespace peri::kernels {
@@ -102,34 +103,6 @@ void run_rows(const Plan& plan, const Pass& p, const void* from, void* to, int64
   }
 }
 
-// The tables of an axis are made while it is planned, so they are kept small: an image or a sound has fewer places.
-constexpr int64_t kMaxExtent = 1 << 20;
-
-// Scales as the model states them, by axis; sizes where it states those.
-Result<std::vector<ops::AxisGeometry>> geometry_of(const ir::Node& n, const std::vector<int64_t>& x,
-                                                   const std::vector<int64_t>& y) {
-  if (n.has("axes") || n.s("keep_aspect_ratio_policy", "stretch") != "stretch")
-    return refused("axes, or a kept aspect ratio");
-  if (n.s("coordinate_transformation_mode") == "tf_crop_and_resize") return refused("a region of interest");
-  const ir::Value* scales = n.in(2);
-  const bool stated = scales && !(scales->type.rank() == 1 && (*scales->type.shape)[0].is_const(0));
-  if (stated && (!scales->constant || scales->constant->numel() != static_cast<int64_t>(x.size())))
-    return refused("scales that are not constant");
-  std::vector<ops::AxisGeometry> out;
-  for (size_t k = 0; k < x.size(); ++k) {
-    ops::AxisGeometry g;
-    g.in = x[k];
-    g.out = y[k];
-    g.scale =
-        stated ? scales->constant->f64(static_cast<int64_t>(k)) : static_cast<double>(y[k]) / static_cast<double>(x[k]);
-    g.whole = g.scale == 1 && g.in == g.out;
-    if (!(g.scale > 0) || (stated && ops::scaled_extent(g.in, g.scale) != g.out))
-      return refused("sizes that its scales do not give");
-    out.push_back(g);
-  }
-  return out;
-}
-
 Result<Plan> read(const Problem& p) {
   const ir::Node& n = p.anchor();
   if (n.op != "resize") return refused("not a resize");
@@ -143,9 +116,9 @@ Result<Plan> read(const Problem& p) {
   if (plan.bytes == 0 || plan.bytes > 8) return refused("elements of %s", dtype_name(type).data());
   const std::vector<int64_t> x = dims_of(*n.in(0)), y = dims_of(*n.out());
   for (size_t k = 0; k < x.size(); ++k)
-    if (x[k] == 0 || y[k] == 0 || x[k] > kMaxExtent || y[k] > kMaxExtent)
-      return refused("an empty tensor, or an axis of more than %lld places", static_cast<long long>(kMaxExtent));
-  PERI_ASSIGN(const std::vector<ops::AxisGeometry> geometry, geometry_of(n, x, y));
+    if (x[k] == 0 || y[k] == 0 || x[k] > kMaxResizeExtent || y[k] > kMaxResizeExtent)
+      return refused("an empty tensor, or an axis of more than %lld places", static_cast<long long>(kMaxResizeExtent));
+  PERI_ASSIGN(const std::vector<ops::AxisGeometry> geometry, resize_geometry(n, x, y));
   // At sizes where no axis changes, the last one is read as it is.
   const bool still = std::all_of(geometry.begin(), geometry.end(), [](const auto& g) { return g.whole; });
   std::vector<int64_t> dims = x;

@@ -77,13 +77,14 @@ bool is_square(const Operand& o) {
 struct Equation {
   std::vector<Operand> operands;
   std::string result;
+  std::string text;  // as the model has it
 };
 
 std::optional<Equation> read(const ir::Node& n) {
   std::string text = those(n.s("equation"), [](char c) { return c != ' '; });
   const size_t arrow = text.find("->");
   const std::string left = text.substr(0, arrow);
-  Equation e;
+  Equation e{{}, "", n.s("equation")};
   size_t wide = 0, at = 0;
   for (ir::Value* v : n.inputs) {
     if (at > left.size() || !v || !v->type.known()) return std::nullopt;
@@ -222,9 +223,15 @@ Shape grouped(const Operand& o, const std::string& batch, const std::string& fir
   return out;
 }
 
+// What a matmul says of letters whose sizes may differ in a run.
+ir::Attrs said(const Operand& a, const Operand& b, const std::string& equation) {
+  const std::string open = those(a.term, [&](char c) { return has(b.term, c) && !(a.extent(c) == b.extent(c)); });
+  return open.empty() ? ir::Attrs() : ir::Attrs{{"equation", equation}, {"letters", open}};
+}
+
 // The product of two, of which `wanted` are the axes that something else names, in the order that is best.
 Result<Operand> product(Rewriter& w, const Operand& a, const Operand& b, const std::string& wanted,
-                        const ir::Value* like) {
+                        const std::string& equation, const ir::Value* like) {
   const std::string batch = those(wanted, [&](char c) { return has(a.term, c) && has(b.term, c); }),
                     rows = those(wanted, [&](char c) { return has(a.term, c) && !has(b.term, c); }),
                     columns = those(wanted, [&](char c) { return !has(a.term, c) && has(b.term, c); }),
@@ -248,7 +255,7 @@ Result<Operand> product(Rewriter& w, const Operand& a, const Operand& b, const s
   PERI_ASSIGN(ir::Value * right, arranged(w, b, batch + summed + columns));
   PERI_ASSIGN(left, w.reshape(left, grouped(a, batch, rows, summed), a.v));
   PERI_ASSIGN(right, w.reshape(right, grouped(b, batch, summed, columns), b.v));
-  PERI_ASSIGN(ir::Value * y, w.make("matmul", {left, right}, {}, like));
+  PERI_ASSIGN(ir::Value * y, w.make("matmul", {left, right}, said(a, b, equation), like));
   PERI_ASSIGN(y, w.reshape(y, y_shape, like));
   return Operand{y, made};
 }
@@ -293,7 +300,7 @@ Result<Operand> contracted(Rewriter& w, Equation e, const ir::Value* like) {
         const bool named = std::any_of(e.operands.begin(), e.operands.end(), [&](auto& o) { return has(o.term, c); });
         if (named && !has(wanted, c)) wanted += c;
       }
-    PERI_ASSIGN(Operand made, product(w, a, b, wanted, like));
+    PERI_ASSIGN(Operand made, product(w, a, b, wanted, e.text, like));
     e.operands.push_back(std::move(made));
   }
   return e.operands.front();
