@@ -195,7 +195,8 @@ typedef struct peri_verify_options {
   size_t seed_count;
   const peri_dim* dims; /* the shape of the runs; other dimensions have their tuned sizes */
   size_t dim_count;
-  double max_error;       /* the largest error allowed, as a share of an output's range; 0: 1e-4 */
+  double max_error;       /* the largest error allowed, as a share of an output's range; 0: 1e-4; a number too small to
+                           * have its full precision (DBL_TRUE_MIN): none, as in max_change, rtol and atol */
   int bisect;             /* 1: also judge every step of the last run on its actual inputs; 2: do nothing else, for
                            * sizes at which the float64 run of the whole would take hours */
   const char* peer_model; /* compare with ONNX Runtime's outputs of this ONNX file, or a folder's (by $PERI_PYTHON),
