@@ -246,7 +246,7 @@ struct VerifyOptions {
   int threads = 0;
   std::vector<uint64_t> seeds;  // of the inputs, one run each; empty: 1 and 2
   Dims dims;                    // the shape of the runs; other dimensions have their tuned sizes
-  double max_error = 0;         // as a share of an output's range; 0: 1e-4
+  double max_error = 0;         // as a share of an output's range; 0: 1e-4; DBL_TRUE_MIN: none
   bool bisect = false;          // also judge every step of the last run
   bool steps_only = false;      // judge every step of a run and no output, where the whole in float64 would take hours
   std::string peer_model;       // as in peri_verify_options; empty: the float64 reference

@@ -195,7 +195,8 @@ typedef struct peri_verify_options {
   size_t seed_count;
   const peri_dim* dims; /* the shape of the runs; other dimensions have their tuned sizes */
   size_t dim_count;
-  double max_error;       /* the largest error allowed, as a share of an output's range; 0: 1e-4 */
+  double max_error;       /* the largest error allowed, as a share of an output's range; 0: 1e-4; a number too small to
+                           * have its full precision (DBL_TRUE_MIN): none, as in max_change, rtol and atol */
   int bisect;             /* 1: also judge every step of the last run on its actual inputs; 2: do nothing else, for
                            * sizes at which the float64 run of the whole would take hours */
   const char* peer_model; /* compare with ONNX Runtime's outputs of this ONNX file, or a folder's (by $PERI_PYTHON),
@@ -297,8 +298,10 @@ peri_error* peri_session_output_memory(peri_session* session, size_t index, peri
  * Outputs: if data is NULL, the output is in memory of the session; else it is written to data, which must have exactly
  * the output's size and its dtype or PERI_DTYPE_INVALID, and dims are not read. After success every output has its
  * dtype, dims, rank, data and bytes; dims and memory of the session are valid until the next run or the end of the
- * session. Data-dependent outputs and those of PERI_STRING must have data NULL. On the host, an input whose memory
- * overlaps an output's is copied first. Texts of inputs are copied.
+ * session. So a tensor may be passed to one run after another: data that the last run set is taken as NULL, and data
+ * that lies within such memory is USAGE; what peri_session_output_to_dlpack() handed out is the caller's.
+ * Data-dependent outputs and those of PERI_STRING must have data NULL. On the host, an input whose memory overlaps an
+ * output's is copied first. Texts of inputs are copied.
  *
  * Devices: if peri_session_device() is a device, each tensor may be in its memory, as `device` and `device_index` say.
  * An output there whose data is NULL is in the session's own memory. Memory of the caller is accessed in place from the

@@ -236,7 +236,8 @@ class Session {
 
   // Runs the inputs, in the engine's order. The returned views are valid until the next run or the end of the session.
   // `outputs`, if not empty, has one for each output: memory of the caller to write to, or a View{} for memory of the
-  // session (on the device that View::device names). `stream`: see peri_session_run(); wait() then returns the errors.
+  // session (on the device that View::device names); a view that the last run returned counts as such. `stream`: see
+  // peri_session_run(); wait() then returns the errors.
   Result<std::vector<View>> run(std::span<const View> inputs, std::span<const View> outputs = {},
                                 void* stream = nullptr) {
     return detail::guarded([&]() -> Result<std::vector<View>> {

@@ -131,14 +131,16 @@ Result<DLManagedTensor*> copied_to_dlpack(const peri_session& s, const peri_tens
 Result<DLManagedTensor*> to_dlpack(const peri_session& s, size_t index) {
   if (const peri_tensor* const left = left_on_device(s, index)) return copied_to_dlpack(s, *left);
   const std::vector<Tensor>& outputs = s.last.outputs;
-  if (index >= outputs.size() || !outputs[index].defined())
+  if (s.last.over || index >= outputs.size() || !outputs[index].defined())
     return usage("the last run gave no output %zu", index).expecting(format("one of %zu", outputs.size()));
   auto shared = std::make_unique<Shared>();
   shared->tensor = outputs[index];
   shared->dims = shared->tensor.dims();
   void* const data = const_cast<void*>(shared->tensor.data());
   const DType dtype = shared->tensor.dtype();
-  return handed_out(std::move(shared), dtype, data, dlpack_device(kDLCPU, 0));
+  PERI_ASSIGN(DLManagedTensor* const out, handed_out(std::move(shared), dtype, data, dlpack_device(kDLCPU, 0)));
+  s.last.lent[index] = false;
+  return out;
 }
 }  // namespace
 

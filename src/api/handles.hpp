@@ -92,10 +92,13 @@ struct peri_report {
   std::string json;
 };
 
-// The results of the last run; empty until a run succeeds, and once the next one begins.
+// The results of the last run that succeeded.
 struct peri_last_run {
+  bool over = false;  // a run began behind it: only who has a pointer to what lies here may know it
+
   std::vector<peri::Tensor> outputs;              // in memory of the host; undefined where the output is on a device
   std::vector<std::vector<peri_string>> strings;  // by output: what a caller reads of one of strings; else empty
+  mutable std::vector<bool> lent;  // by output: in memory of the session that is not handed out by DLPack
   // For runs on a device: the outputs returned to the caller, and the dims that they point to.
   std::vector<peri_tensor> left;
   std::vector<std::vector<int64_t>> dims;

@@ -135,6 +135,14 @@ Status keep_apart(const plan::Program& program, std::span<const runtime::View> v
   return Ok{};
 }
 
+// What the caller has a pointer to of output `k`.
+std::pair<const void*, size_t> seen_memory(const peri_last_run& last, size_t k) {
+  const Tensor& t = last.outputs[k];
+  if (t.dtype() != DType::kString) return {t.data(), t.bytes().size()};
+  const std::vector<peri_string>& texts = last.strings[k];
+  return {texts.data(), texts.size() * sizeof(peri_string)};
+}
+
 }  // namespace
 
 Result<std::vector<Tensor>> inputs_of(const plan::Program& program, const TensorArray& given) {
@@ -155,6 +163,30 @@ Result<std::vector<Tensor>> inputs_of(const plan::Program& program, const Tensor
 
 Status check_file(const peri_session& session) { return session.file ? session.file->check() : Status(Ok{}); }
 
+Result<std::vector<peri_tensor>> asked_outputs(const peri_session& s, const TensorArray& out) {
+  const peri_last_run& last = s.last;
+  std::vector<peri_tensor> asked;
+  for (size_t k = 0; k < out.size(); ++k) {
+    peri_tensor& t = asked.emplace_back(out[k]);
+    if (t.device != PERI_DEVICE_HOST) {
+      const peri_tensor* const left = left_on_device(s, k);
+      if (left && last.lent[k] && left->data == t.data) t.data = nullptr;
+      continue;
+    }
+    for (size_t other = 0; t.data && other < last.outputs.size(); ++other) {
+      if (!last.lent[other] || !last.outputs[other].defined()) continue;
+      const auto [data, bytes] = seen_memory(last, other);
+      if (t.data == data)
+        t.data = nullptr;
+      else if (overlap(t.data, t.bytes, data, bytes))
+        return usage("the memory of this output lies in what the last run gave, which is the session's")
+            .at_node(s.engine->program().outputs[k].name)
+            .advise("give it memory of your own, or leave its data NULL");
+    }
+  }
+  return asked;
+}
+
 Status run_session(peri_session* s, const TensorArray& in, const TensorArray& out, void* stream) {
   const plan::Program& program = s->session->engine().program();
   PERI_TRY(check_call(program, in.size(), out.size()));
@@ -164,21 +196,30 @@ Status run_session(peri_session* s, const TensorArray& in, const TensorArray& ou
   std::vector<std::vector<int64_t>> dims;
   for (const Tensor& t : inputs) dims.push_back(t.dims());
   PERI_ASSIGN(const DimBinding binding, plan::bind_dims(program, dims));
+  PERI_ASSIGN(const std::vector<peri_tensor> asked, asked_outputs(*s, out));
   std::vector<runtime::View> views;
   for (size_t k = 0; k < out.size(); ++k) {
-    PERI_ASSIGN(views.emplace_back(), output_of(out[k], program.outputs[k], binding));
+    PERI_ASSIGN(views.emplace_back(), output_of(asked[k], program.outputs[k], binding));
   }
   PERI_TRY(keep_apart(program, views, &inputs));
-  // An input may lie in memory that the run before gave: that lives until this one is done.
-  const peri_last_run before = std::exchange(s->last, {});
+  // What the run before gave lives until one succeeds: inputs may lie there, and outputs that are passed again say so.
+  s->last.over = true;
+  s->last.left.clear();
   auto made = s->session->run(inputs, views);
   if (s->log.function)
     for (const std::string& note : exec::take_packed_notes()) PERI_TRY(s->log.tell(PERI_LOG_WARNING, note));
   if (!made.ok()) return std::move(made).error();
   PERI_TRY(check_file(*s));
-  s->last.outputs = std::move(made).value();
-  s->last.strings.resize(out.size());
-  for (size_t k = 0; k < out.size(); ++k) out.set(k, given(s->last.outputs[k], &s->last.strings[k], out[k]));
+  peri_last_run now;
+  now.outputs = std::move(made).value();
+  now.strings.resize(out.size());
+  std::vector<peri_tensor> told;
+  for (size_t k = 0; k < out.size(); ++k) {
+    now.lent.push_back(!asked[k].data);
+    told.push_back(given(now.outputs[k], &now.strings[k], asked[k]));
+  }
+  s->last = std::move(now);  // its vectors move, what they hold stays in place
+  for (size_t k = 0; k < out.size(); ++k) out.set(k, told[k]);
   return note_untuned(s, program, binding);
 }
 

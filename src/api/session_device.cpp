@@ -88,8 +88,10 @@ class DeviceCall {
     for (size_t k = 0; k < in_.size(); ++k) PERI_TRY(check_place(in_[k], device, program_.inputs[k]));
     for (size_t k = 0; k < out_.size(); ++k) PERI_TRY(check_place(out_[k], device, program_.outputs[k]));
     PERI_ASSIGN(const auto dims, all_dims(program_, in_));
+    PERI_ASSIGN(asked_, asked_outputs(*s_, out_));
     // What was left on the device is given up: a larger shape may move it. What was left on the host may be an input.
-    const peri_last_run before = std::exchange(s_->last, {});
+    s_->last.over = true;
+    s_->last.left.clear();
     PERI_TRY(s_->session->prepare(dims));
     PERI_TRY(take_inputs());
     PERI_TRY(take_outputs());
@@ -117,11 +119,13 @@ class DeviceCall {
   }
   Status take_outputs() {
     made_.dims.reserve(out_.size());
+    made_.strings.resize(out_.size());
     for (size_t k = 0; k < out_.size(); ++k) {
       const plan::Port& port = program_.outputs[k];
       PERI_ASSIGN(const device::Argument own, s_->session->output_memory(k));
       PERI_ASSIGN(made_.dims.emplace_back(), eval(port.shape, s_->session->binding()));
-      peri_tensor t = out_[k];
+      peri_tensor t = asked_[k];
+      made_.lent.push_back(!t.data);
       if (!t.data) {
         PERI_TRY(give_memory(own, port, &t));
       } else {
@@ -154,6 +158,7 @@ class DeviceCall {
   const TensorArray &in_, &out_;
   void* stream_;
   runtime::ResidentRun run_;
+  std::vector<peri_tensor> asked_;
   peri_last_run made_;
   std::vector<peri_tensor> tensors_;
 };

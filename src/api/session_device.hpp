@@ -8,6 +8,9 @@ namespace peri::api {
 
 // As peri_session_run(), with exclusive use of the session.
 Status run_session(peri_session* s, const TensorArray& in, const TensorArray& out, void* stream);
+// `out` as a run takes it. Where the data of an output is what the last run gave, as in a tensor that is passed to one
+// run after another, it is NULL: that memory is the session's. kUsage: it lies elsewhere in such memory.
+Result<std::vector<peri_tensor>> asked_outputs(const peri_session& s, const TensorArray& out);
 // Whether a tensor is on a device, so that run_on_device() applies.
 bool any_on_device(const TensorArray& tensors);
 Status run_on_device(peri_session* s, const TensorArray& in, const TensorArray& out, void* stream);

@@ -1,6 +1,7 @@
 // Verification through the C interface.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "api/callbacks.hpp"
@@ -13,6 +14,9 @@
 namespace peri::api {
 namespace {
 
+// Where 0 is the default, a number that has no full precision stands for 0.
+double as_meant(double value) { return std::abs(value) < std::numeric_limits<double>::min() ? 0 : value; }
+
 // What is 0 is as it was.
 Status set_budget(const peri_verify_options& given, judge::Budget* b) {
   const auto take = [](double value, const char* name, double least, double most, double* out) -> Status {
@@ -20,7 +24,7 @@ Status set_budget(const peri_verify_options& given, judge::Budget* b) {
       return usage("peri_verify_options.%s is not in range", name)
           .expecting(std::isfinite(most) ? format("%g to %g", least, most) : "a finite number of 0 or more")
           .but_found(format("%g", value));
-    if (value != 0) *out = value;
+    if (value != 0) *out = as_meant(value);
     return Ok{};
   };
   PERI_TRY(take(given.min_cosine, "min_cosine", -1, 1, &b->min_cosine));
@@ -72,7 +76,7 @@ Result<judge::VerifyTerms> terms_of(const peri_engine& engine, const peri_verify
         .expecting("a finite number of 0 or more")
         .but_found(format("%g", given.max_error));
   if (given.max_error > 0) {
-    t.budget.max_error = given.max_error;
+    t.budget.max_error = as_meant(given.max_error);
     t.budget.given = true;
   }
   if (given.bisect < 0 || given.bisect > 2)

@@ -25,13 +25,19 @@ struct Tables {
 };
 
 // A padding row has no meaning of its own in a table that is only read; where positions are counted from it, it is one
-// of their rows too.
+// of their rows too, and the first token has the row behind it.
 Result<int64_t> read_pad(const BertVariant& variant, const Json& config, const Tables& t) {
   const Json* given = config.find("pad_token_id");
   if (given && given->is_null() && !variant.positions_after_pad) return 0;
   PERI_ASSIGN(const int64_t pad, config.get_int("pad_token_id", variant.pad));
-  const int64_t rows = variant.positions_after_pad ? std::min(t.words, t.positions) : t.words;
+  const bool counted = variant.positions_after_pad && t.positions - 1 < t.words;
+  const int64_t rows = counted ? t.positions - 1 : t.words;
   if (pad >= 0 && pad < rows) return pad;
+  if (counted && pad >= rows)
+    return invalid("no position is left for a token: positions start behind the padding token's")
+        .at_node("pad_token_id")
+        .expecting(format("less than max_position_embeddings - 1, %lld", static_cast<long long>(rows)))
+        .but_found(std::to_string(pad));
   return invalid("padding token out of range")
       .at_node("pad_token_id")
       .expecting(format("0 to %lld", static_cast<long long>(rows - 1)))

@@ -69,16 +69,22 @@ uint64_t start_of(const ir::Node& node) {
 // Each element has a generator of its own.
 Rng at_place(uint64_t start, int64_t place) { return Rng(start + static_cast<uint64_t>(place)); }
 
+constexpr int64_t kMinDrawn = 4096;  // numbers read or written for which a thread is started
+
+// `reads`: how many numbers each of the drawn ones takes to make.
 template <class F>
-Status each_drawn(RefCall& call, F f) {
+Status each_drawn(RefCall& call, F f, int64_t reads = 1) {
   const uint64_t start = start_of(call.node);
-  parallel_for(call.threads, call.count(), [&](int64_t begin, int64_t end) {
-    for (int64_t n = begin; n < end; ++n) {
-      const int64_t p = call.position(n);
-      Rng rng = at_place(start, p);
-      f(rng, p);
-    }
-  });
+  parallel_for(
+      call.threads, call.count(),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t n = begin; n < end; ++n) {
+          const int64_t p = call.position(n);
+          Rng rng = at_place(start, p);
+          f(rng, p);
+        }
+      },
+      std::max<int64_t>(kMinDrawn / reads, 1));
   return Ok{};
 }
 
@@ -107,16 +113,19 @@ Status bernoulli(RefCall& call) {
 Status multinomial(RefCall& call) {
   const RefTensor& x = *call.in[0];
   const int64_t classes = x.dims[1], count = call.out[0].dims[1];
-  return each_drawn(call, [&](Rng& rng, int64_t p) {
-    const double* const row = x.f.data() + p / count * classes;
-    const double most = *std::max_element(row, row + classes);
-    double all = 0;
-    for (int64_t k = 0; k < classes; ++k) all += std::exp(row[k] - most);
-    double left = rng.uniform() * all;
-    int64_t taken = 0;
-    while (taken + 1 < classes && (left -= std::exp(row[taken] - most)) >= 0) ++taken;
-    call.out[0].i[static_cast<size_t>(p)] = taken;
-  });
+  return each_drawn(
+      call,
+      [&](Rng& rng, int64_t p) {
+        const double* const row = x.f.data() + p / count * classes;
+        const double most = *std::max_element(row, row + classes);
+        double all = 0;
+        for (int64_t k = 0; k < classes; ++k) all += std::exp(row[k] - most);
+        double left = rng.uniform() * all;
+        int64_t taken = 0;
+        while (taken + 1 < classes && (left -= std::exp(row[taken] - most)) >= 0) ++taken;
+        call.out[0].i[static_cast<size_t>(p)] = taken;
+      },
+      std::max<int64_t>(classes, 1));
 }
 
 bool pull_nothing(const ir::Node&, size_t, std::span<const int64_t>, std::vector<int64_t>* needed) {

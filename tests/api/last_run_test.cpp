@@ -204,6 +204,84 @@ TEST(LastRun, ItsAnswerMayBeTheNextInput) {
   EXPECT_EQ(got, std::vector<float>(wanted.as<float>().begin(), wanted.as<float>().end()));
 }
 
+// As a loop in C does it: what the run before set in the tensor is memory of the session, whatever the sizes are and
+// whether a run between them failed.
+TEST(LastRun, ItsTensorMayBeTheNextOutput) {
+  Allocator allocator;
+  auto engine = digits("cpu", &allocator.raw);
+  ASSERT_TRUE(engine.ok());
+  auto reused = peri::Session::create(*engine, 1), fresh = peri::Session::create(*engine, 1);
+  peri::View out;
+  for (const int64_t batch : {2, 2, 3, 1, 64, 64, 2}) {
+    Images images(batch);
+    for (float& v : images.values) v += static_cast<float>(batch);
+    if (batch == 3) {
+      peri::View wrong = images.view();
+      wrong.bytes -= 4;
+      EXPECT_FALSE(reused->run(std::span(&wrong, 1), std::span(&out, 1)).ok());
+      allocator.at_work = [&] { reused->cancel(); };
+      const peri::View in = images.view();
+      const auto cancelled = reused->run(std::span(&in, 1), std::span(&out, 1));
+      ASSERT_FALSE(cancelled.ok());
+      EXPECT_EQ(cancelled.error().kind, PERI_ERROR_CANCELLED);
+      EXPECT_EQ(not_handed_out(*reused).kind, PERI_ERROR_USAGE) << "only the tensor knows of it";
+    }
+    const peri::View in = images.view();
+    const auto made = reused->run(std::span(&in, 1), std::span(&out, 1));
+    ASSERT_TRUE(made.ok()) << made.error().text;
+    const auto wanted = fresh->run({in});
+    ASSERT_TRUE(wanted.ok());
+    out = made->at(0);
+    EXPECT_EQ(std::vector<float>(out.as<float>().begin(), out.as<float>().end()),
+              std::vector<float>(wanted->at(0).as<float>().begin(), wanted->at(0).as<float>().end()))
+        << batch;
+  }
+  peri::View within = out;
+  within.data = const_cast<float*>(out.as<float>().data()) + 10;
+  Images one(1);
+  const peri::View in = one.view();
+  within.bytes = 40;
+  const auto made = reused->run(std::span(&in, 1), std::span(&within, 1));
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().kind, PERI_ERROR_USAGE);
+  EXPECT_NE(made.error().text.find("lies in what the last run gave"), std::string::npos) << made.error().text;
+}
+
+// What is handed out belongs to whoever has it: an output may be written there.
+TEST(LastRun, AnArrayThatWasHandedOutIsMemoryOfTheCaller) {
+  auto engine = digits("cpu");
+  ASSERT_TRUE(engine.ok());
+  auto s = peri::Session::create(*engine, 1);
+  Images images(2), others(2);
+  for (float& v : others.values) v = 1 - v;
+  const auto first = s->run({images.view()});
+  ASSERT_TRUE(first.ok());
+  auto handed = s->output_to_dlpack(0);
+  ASSERT_TRUE(handed.ok());
+  const peri::View in = others.view(), out = first->at(0);
+  const std::vector<float> before(out.as<float>().begin(), out.as<float>().end());
+  const auto made = s->run(std::span(&in, 1), std::span(&out, 1));
+  ASSERT_TRUE(made.ok()) << made.error().text;
+  EXPECT_EQ(made->at(0).data, (*handed)->dl_tensor.data);
+  EXPECT_NE(before, std::vector<float>(made->at(0).as<float>().begin(), made->at(0).as<float>().end()));
+  (*handed)->deleter(*handed);
+}
+
+TEST_F(OnADevice, ItsTensorMayBeTheNextOutputToo) {
+  for (const peri_device device : {PERI_DEVICE_NULL, PERI_DEVICE_HOST}) {
+    peri::View out;
+    out.device = device;
+    for (const int64_t batch : {2, 2, 64, 2}) {
+      Images images(batch);
+      const peri::View in = images.view();
+      const auto made = session_->run(std::span(&in, 1), std::span(&out, 1));
+      ASSERT_TRUE(made.ok()) << made.error().text;
+      out = made->at(0);
+      EXPECT_EQ(out.bytes, static_cast<size_t>(batch) * 40);
+    }
+  }
+}
+
 // A caller that was compiled before there were devices has a smaller struct, and set nothing in it.
 TEST(LastRun, AnOlderTensorStaysOne) {
   constexpr size_t kOld = offsetof(peri_tensor, device_index);

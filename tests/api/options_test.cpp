@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
 
 #include "tests/places.hpp"
 
@@ -316,6 +317,10 @@ TEST_F(Options, AnEngineIsVerifiedAgainstItsSource) {
     ASSERT_FALSE(refused.ok());
     EXPECT_NE(std::string(refused.error().text).find(", and bisect = 2 "), std::string::npos) << refused.error().text;
   }
+  o.max_error = std::numeric_limits<double>::denorm_min();
+  const auto none = loaded->verify(o);
+  ASSERT_TRUE(none.ok());
+  EXPECT_NE(none->outside.find(" of its range, allowed 0;"), std::string::npos) << none->outside;
   o.max_error = 1e-12;
   auto strict = loaded->verify(o);
   ASSERT_TRUE(strict.ok());

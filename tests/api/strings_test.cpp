@@ -79,6 +79,12 @@ TEST_F(Strings, GoInAndComeOut) {
   const auto again = session->run({made->at(0)});
   ASSERT_TRUE(again.ok()) << again.error().text;
   EXPECT_EQ(peri::texts_of(again->at(0)), upper);
+  // The tensors that it filled are passed to the next.
+  const std::vector<peri_string> fewer(texts.begin(), texts.begin() + 3);
+  const peri::View in = peri::View::of(std::span(fewer), {3});
+  const auto refilled = session->run(std::span(&in, 1), *again);
+  ASSERT_TRUE(refilled.ok()) << refilled.error().text;
+  EXPECT_EQ(peri::texts_of(refilled->at(0)), std::vector<std::string>(upper.begin(), upper.begin() + 3));
   EXPECT_EQ(session->output_to_dlpack(0).error().kind, PERI_ERROR_UNSUPPORTED);
   EXPECT_FALSE(session->input_memory(0).ok());
 }

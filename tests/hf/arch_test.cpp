@@ -164,7 +164,7 @@ TEST(LongestText, FollowsTheFilesAndThePositions) {
   } cases[] = {
       {"bert", "", "", "", 20},        {"bert", "", "1e30", "", 20},  {"bert", "", "16", "", 16},
       {"bert", "18", "16", "", 18},    {"bert", "99", "16", "", 20},  {"roberta", "", "", "", 18},
-      {"roberta", "", "", "4", 15},    {"roberta", "", "", "19", 1},  {"roberta", "20", "", "", 18},
+      {"roberta", "", "", "4", 15},    {"roberta", "", "", "18", 1},  {"roberta", "20", "", "", 18},
       {"roberta", "17", "12", "", 17}, {"roberta", "", "12", "", 12}, {"distilbert", "", "", "", 20},
   };
   for (const auto& c : cases) {
@@ -244,6 +244,26 @@ TEST_F(HostileFolder, APaddingTokenNeedsARowOfTheWordsOnly) {
   }
   set("pad_token_id", "50");
   EXPECT_NE(error().find("'pad_token_id': padding token out of range: expected 0 to 49, found 50"), std::string::npos)
+      << error();
+}
+
+// RoBERTa counts positions from the padding token's: of 20 rows, that of id 19 is the last.
+TEST_F(HostileFolder, APaddingTokenLeavesAPosition) {
+  fs::remove_all(dir_);
+  fs::copy(kData + "tiny_roberta", dir_, fs::copy_options::recursive);
+  config_ = read_file(dir_ + "/config.json", 1 << 20).value();
+  set("pad_token_id", "18");
+  EXPECT_EQ(error(), "ok");
+  for (const char* bad : {"19", "20", "50"}) {
+    set("pad_token_id", bad);
+    EXPECT_NE(error().find("config.json: 'pad_token_id': no position is left for a token: positions start behind the "
+                           "padding token's: expected less than max_position_embeddings - 1, 19, found " +
+                           std::string(bad)),
+              std::string::npos)
+        << error();
+  }
+  set("pad_token_id", "-1");
+  EXPECT_NE(error().find("'pad_token_id': padding token out of range: expected 0 to 18, found -1"), std::string::npos)
       << error();
 }
 

@@ -21,6 +21,27 @@ TEST(ParallelFor, EveryIndexOnce) {
   }
 }
 
+TEST(ParallelFor, ASliceHasAtLeastAsManyAsIsAsked) {
+  const struct {
+    int64_t n, least;
+    int slices;
+  } cases[] = {{8, 4096, 1},      {4096, 4096, 1}, {8191, 4096, 1}, {8192, 4096, 2},
+               {100000, 4096, 4}, {3, 1, 3},       {9, 1, 4}};
+  for (const auto& c : cases) {
+    std::atomic<int> slices{0};
+    std::atomic<int64_t> done{0};
+    parallel_for(
+        4, c.n,
+        [&](int64_t begin, int64_t end) {
+          ++slices;
+          done += end - begin;
+        },
+        c.least);
+    EXPECT_EQ(slices.load(), c.slices) << c.n;
+    EXPECT_EQ(done.load(), c.n);
+  }
+}
+
 TEST(ParallelFor, OfNothingNothingIsDone) {
   const std::function<bool()> never = [] { return false; };
   const StopScope scope(never);  // as a command has one

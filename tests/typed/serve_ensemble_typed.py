@@ -310,11 +310,27 @@ class Ensembles(Served):
         self.ensemble("port", step("one", "a", "d").replace('key: "x"', 'key: "z"'))
         self.ensemble("input", step("one", "a", "d"), ports=PORTS.replace("input [", 'input [{ name: "b" data_type: TYPE_FP32 dims: [-1, 4] }, '))
         self.ensemble("tensor", step("one", "a", "d"), step("one", "a", "e"))
+        inner = step("one", "a", "d").replace('key: "x"', 'key: "a"').replace('key: "y"', 'key: "d"')
+        for name, of in (("round", "back"), ("back", "round"), ("beside", "back")):
+            self.ensemble(name, inner.replace('"one"', f'"{of}"'))
+        self.put("four", config="max_batch_size: 4\n")
+        self.ensemble("large", step("four", "a", "d"), ports="max_batch_size: 8\n" + PORTS.replace("[-1, 4]", "[4]"))
         self.serve(ready=False)
-        said = {row["name"]: row.get("reason", "") for row in self.tried(12)}
+        said = {row["name"]: row.get("reason", "") for row in self.tried(17)}
         for name, want in (("circle", "circle"), ("missing", "step 'none': there is no such model"), ("failed", "step 'broken': the model could not be loaded"), ("twice", "made twice"), ("types", "i8"), ("dims", "5"),
-                           ("output", "made by no step"), ("input", "the ensemble's input 'b' is used by no step"), ("tensor", "tensor 'e', output 'y' of step 'one', is used by no step"), ("port", "'z'"), ("one", "")):
+                           ("output", "made by no step"), ("input", "the ensemble's input 'b' is used by no step"), ("tensor", "tensor 'e', output 'y' of step 'one', is used by no step"), ("port", "'z'"), ("one", ""),
+                           ("round", "step 'back' leads back to the ensemble itself"), ("back", "step 'round' leads back to the ensemble itself"), ("beside", "step 'back': the model could not be loaded"),
+                           ("large", "the ensemble's max_batch_size is above that of step 'four': expected at most 4, found 8")):
             self.assertIn(want, said[name], name)
+
+    def test_a_step_runs_no_larger_batch_than_its_model_takes(self):
+        self.put("four", config="max_batch_size: 4\n")
+        self.ensemble("rows", step("four", "a", "d"))
+        self.serve()
+        for rows, wanted in ((4, 200), (5, 400)):
+            status, said = self.infer("rows", {"inputs": [{"name": "a", "shape": [rows, 4], "datatype": "FP32", "data": [1] * (4 * rows)}]})
+            self.assertEqual(status, wanted, said)
+        self.assertIn("the tensor 'a' has 5 rows, and the ensemble's model 'four' takes at most 4", said["error"])
 
 
 if __name__ == "__main__":

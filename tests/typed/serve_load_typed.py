@@ -147,9 +147,16 @@ class Load(Served):
                 code, said = self.object_of(*words, "-b", rows)
                 self.assertEqual((code, said["mismatches"], said["points"][0]["ok"]), want, said)
                 self.assertEqual((said["points"][0]["mismatches"], said["points"][0]["errors"]), (want[1], {"wrong answer": want[1]} if want[1] else {}))
+                self.assertEqual((said["complete"], said["points"][0]["latency_ms"]["p50"] is None, said["points"][0]["failed_ms"]["max"] is None), (True, want[2] == 0, want[1] == 0))
                 if want[1]:
                     self.assertIn("output 'y': element 7: expected 9.1" if wanted is wrong and rows == 2 else "", said["points"][0]["error_messages"]["wrong answer"])
                     self.assertRegex(self.ends(3, *words, "-b", rows), "answers differ from 'validation_data'")
+        line = self.peri(*words, "-b", 1, "--concurrency-range", "1:2").stdout.decode()  # the last data: all are right
+        self.assertNotIn(" - ", line)
+        (self.folder / "data.json").write_text(json.dumps({"data": data, "validation_data": [wrong[1]] * 2}))
+        code, said = self.object_of(*words, "--concurrency-range", "1:2")
+        self.assertEqual((code, said["complete"], len(said["points"])), (3, False, 1), "the load behind is not measured")
+        self.assertRegex(self.peri(*words).stdout.decode(), r"(?m)^ +1 +0\.0 +0\.0( +-){4} +20 ")
         (self.folder / "folder").mkdir()
         (self.folder / "folder/x").write_bytes(numpy.ones(4, numpy.float32).tobytes())
         code, said = self.object_of("bench", "-u", self.endpoint(), "-m", "plain", "--request-count", "5", "-b", 2, "--input-data", "folder")

@@ -208,10 +208,8 @@ class Repository(Served):
         self.put("add", config="max_batch_size: 4\n")
         (self.repository / "add/labels").write_text("a secret\n")
         self.serve("--model-control-mode", "explicit", "--load-model", "add")
-        http = tritonclient.http.InferenceServerClient(f"127.0.0.1:{self.port}")
-        grpc = tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}")
-        self.addCleanup(http.close)
-        self.addCleanup(grpc.close)
+        http = self.closed(tritonclient.http.InferenceServerClient(f"127.0.0.1:{self.port}"))
+        grpc = self.closed(tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{self.grpc_port}"))
 
         def batch():
             return http.get_model_config("add")["max_batch_size"]
@@ -233,14 +231,16 @@ class Repository(Served):
                 with self.assertRaisesRegex(InferenceServerException, words):
                     client.load_model("add", config=json.dumps(wrong))
         for text in ("", "[]", "max_batch_size: 2", "{", '{"a":' * 30, "{" + " " * (2 << 20) + "}"):
-            with self.assertRaises(InferenceServerException):
-                http.load_model("add", config=text)
+            self.assertRaises(InferenceServerException, http.load_model, "add", config=text)
         self.assertEqual((batch(), self.value()), (8, 1.0), "what is served goes on")
         http.load_model("add")
         self.assertEqual(batch(), 4, "the folder's own again")
         http.load_model("add", config=json.dumps(http.get_model_config("add")))
         self.assertEqual((batch(), self.value()), (4, 1.0))
-        self.assertIn("cannot load add: the configuration of the order: line 1: ", self.log.read_text())
+        note = 'a "pair" \U0001f600 \\ud83d \\\U0001f680 \u00e9'
+        http.load_model("add", config=json.dumps({"parameters": {"note": {"string_value": note}}}))
+        self.assertEqual(http.get_model_config("add")["parameters"]["note"]["string_value"], note)
+        self.assertIn("cannot load add: the configuration of the load request: not valid JSON at byte 1", self.log.read_text())
 
     def test_parameters_of_a_load_over_grpc(self):
         """Of the wrong kind, or a file's: refused by name, where bytes were once taken for nothing and the load went on without them."""

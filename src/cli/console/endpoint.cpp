@@ -228,11 +228,21 @@ Result<serve::LoadTerms> terms_of(const Arguments& a) {
 
 double ms_at(const stats::Histogram& h, double q) { return static_cast<double>(h.quantile(q)) * 1e-6; }
 
+// In nine columns; "-" where no request has a time.
+std::string shown_ms(const stats::Histogram& h, double q) {
+  return h.count() > 0 ? format("%9.3f", ms_at(h, q)) : format("%9s", "-");
+}
+
 void write_times(JsonWriter& w, std::string_view name, const stats::Histogram& h) {
-  w.key(name).begin_object().field("mean", h.mean() * 1e-6);
+  const auto field = [&](std::string_view key, double ms) {
+    (void)(h.count() > 0 ? w.key(key).value(ms) : w.key(key).null());
+  };
+  w.key(name).begin_object();
+  field("mean", h.mean() * 1e-6);
   for (const auto& [key, q] : {std::pair{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}})
-    w.field(key, ms_at(h, q));
-  w.field("max", static_cast<double>(h.most()) * 1e-6).key("histogram").begin_array();
+    field(key, ms_at(h, q));
+  field("max", static_cast<double>(h.most()) * 1e-6);
+  w.key("histogram").begin_array();
   for (int k = 0; k < stats::Histogram::kRanges; ++k)
     if (h.in(k)) w.begin_array().value(static_cast<double>(h.end_of(k)) * 1e-6).value(h.in(k)).end_array();
   w.end_array().end_object();
@@ -265,9 +275,9 @@ void write_point(JsonWriter& w, const serve::LoadTerms& t, const serve::LoadResu
 
 void print_point(const Page& page, const serve::LoadTerms& t, const serve::LoadResult& r) {
   const double load = t.rate > 0 ? t.rate : static_cast<double>(t.concurrency);
-  page.line("%9.6g %10.1f %10.1f %9.3f %9.3f %9.3f %9.3f %7llu  %s", load, r.per_second(), r.good_per_second(),
-            ms_at(r.latency, 0.5), ms_at(r.latency, 0.9), ms_at(r.latency, 0.95), ms_at(r.latency, 0.99),
-            static_cast<unsigned long long>(r.failed()),
+  page.line("%9.6g %10.1f %10.1f %s %s %s %s %7llu  %s", load, r.per_second(), r.good_per_second(),
+            shown_ms(r.latency, 0.5).c_str(), shown_ms(r.latency, 0.9).c_str(), shown_ms(r.latency, 0.95).c_str(),
+            shown_ms(r.latency, 0.99).c_str(), static_cast<unsigned long long>(r.failed()),
             r.interrupted ? "interrupted"
             : r.lost      ? "lost"
             : r.stable    ? ""
@@ -340,11 +350,10 @@ Result<Outcome> bench_endpoint(const Arguments& arguments) {
   if (facts.sequence > 0) w.field("sequence_length", facts.sequence);
   w.key("points").begin_array();
   Outcome out;
-  bool stable = true;
+  bool stable = true, cut = false, whole = true;
   double best = 0;
   size_t measured = 0;
   uint64_t wrong = 0;
-  bool cut = false;
   for (const serve::LoadTerms& t : points) {
     auto found = serve::run_load(subject.endpoint, maker, t);
     cut = found.ok() ? found->interrupted : found.error().kind == ErrorKind::kCancelled;
@@ -355,6 +364,7 @@ Result<Outcome> bench_endpoint(const Arguments& arguments) {
       out.error = found.error();
     if (out.error && measured > 0 && (!found.ok() || (found->ok == 0 && found->wrong() == 0)))
       out.error->remedy = "requests of the loads before succeeded: has the server ended, or is it overloaded?";
+    whole = found.ok() && !cut && !found->lost && (!out.error || measured + 1 == points.size());
     if (!found.ok()) break;
     const serve::LoadResult& r = *found;
     if (r.ok == 0 && measured == 0 && r.wrong() == 0) return *std::move(out.error);
@@ -367,7 +377,7 @@ Result<Outcome> bench_endpoint(const Arguments& arguments) {
     if (cut || out.error) break;
     if (t.threshold_ns > 0 && r.latency.quantile(t.quantile) > t.threshold_ns) break;
   }
-  w.end_array().field("complete", !cut && !out.error);
+  w.end_array().field("complete", whole);
   if (facts.checked) w.field("mismatches", wrong);
   out.json = w.end_object().take();
   out.summary = format("%s at %s: %zu load%s, most %.6g good answers a second", subject.model.c_str(),

@@ -16,9 +16,9 @@ namespace peri::ops {
 
 constexpr int64_t kPieces = 64;  // of a slice, between which it may be stopped
 
-void parallel_for(int threads, int64_t n, FunctionRef<void(int64_t, int64_t)> f) {
+void parallel_for(int threads, int64_t n, FunctionRef<void(int64_t, int64_t)> f, int64_t least) {
   if (n <= 0) return;
-  const int64_t slices = std::min<int64_t>(std::max(threads, 1), n);
+  const int64_t slices = std::min<int64_t>(std::max(threads, 1), std::max<int64_t>(n / least, 1));
   if (slices <= 1 && !may_stop()) return f(0, n);
   // Of work that may be stopped a slice is done in pieces; the calling thread asks for all.
   const int64_t pieces = may_stop() ? kPieces : 1;

@@ -334,9 +334,11 @@ def build(
     and verifies the whole engine. Takes seconds.
 
     `dims`: the shape to tune for, by a dimension's name, INPUT.AXIS, "batch" or "sequence"; `min_dims`, `max_dims`: limits of
-    the sizes that the engine runs (default: none). `fixed`: inputs to replace by constants. `output`: also write the engine to
-    this file, and its proof beside it. `progress`: called with (done, total, what). `stop`: true ends the build with the best
-    engine so far; Ctrl-C ends it with KeyboardInterrupt. The other arguments are the flags of `peri build`."""
+    the sizes that the engine runs (default: none). `fixed`: inputs to replace by constants (`--fix`). `tune`, `verify`, `cache`,
+    `worker`: False is `--no-tune` and so on. `disabled_passes`, `dump_folder`: `--disable-pass`, `--dump-passes`. `output`: also
+    write the engine to this file, and its proof beside it. `progress`: called with (done, total, what). `stop`: true ends the
+    build with the best engine so far; Ctrl-C ends it with KeyboardInterrupt. The other arguments are the flags of `peri build`
+    of these names."""
     options = _options({**locals(), "disabled_passes": arguments.names(disabled_passes, "disabled_passes"), "budget": float(budget or 0)})
     for name in ("model", "progress", "stop"):
         options.pop(name, None)

@@ -200,6 +200,7 @@ void Ensemble::send_one(const std::shared_ptr<Run>& run, size_t k) {
   const auto call = std::make_shared<Call>();
   bool over = false;
   std::optional<Error> wrong;
+  const int64_t most = served->config.max_batch_size;
   {
     const std::lock_guard<std::mutex> lock(run->mutex);
     over = run->over;
@@ -213,6 +214,10 @@ void Ensemble::send_one(const std::shared_ptr<Run>& run, size_t k) {
                         name == step.inputs.end() ? "" : name->second.c_str(), p.name.c_str(), step.model.c_str())
                     .expecting(std::string(dtype_name(p.dtype)) + shape_text(p.shape))
                     .but_found(tensor_type_text(t));
+      if (!wrong && most > 0 && t.rank() > 0 && t.dims()[0] > most)
+        wrong = invalid("the tensor '%s' has %lld rows, and the ensemble's model '%s' takes at most %lld",
+                        name->second.c_str(), static_cast<long long>(t.dims()[0]), step.model.c_str(),
+                        static_cast<long long>(most));
       call->inputs.push_back(t);
     }
     if (!wrong && !over) run->open[k] = {served, call};
@@ -299,12 +304,21 @@ Result<std::shared_ptr<runtime::Servable>> make_ensemble(const ModelConfig& conf
   return std::shared_ptr<runtime::Servable>(std::make_shared<Ensemble>(config, std::move(find), std::move(ports)));
 }
 
-Status check_no_circle(const std::string& name, const ModelConfig& config, const FindModel& find) {
-  for (const EnsembleStep& s : config.steps) {
-    const ServedPtr served = find(s.model, s.version, nullptr);
-    if (s.model == name || (served && !check_no_circle(name, served->config, find).ok()))
+// Whether one of the steps, or of theirs, is the model of this name. `seen`: those that were looked into.
+static bool leads_to(const std::string& name, const EnsembleStep& step, const StepsOf& steps_of,
+                     std::set<std::pair<std::string, std::string>>* seen) {
+  if (step.model == name) return true;
+  if (!seen->emplace(step.model, step.version).second) return false;
+  const std::vector<EnsembleStep> steps = steps_of(step);
+  return std::any_of(steps.begin(), steps.end(),
+                     [&](const EnsembleStep& s) { return leads_to(name, s, steps_of, seen); });
+}
+
+Status check_no_circle(const std::string& name, const ModelConfig& config, const StepsOf& steps_of) {
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const EnsembleStep& s : config.steps)
+    if (leads_to(name, s, steps_of, &seen))
       return refused("step '%s' leads back to the ensemble itself: its models go in a circle", s.model.c_str());
-  }
   return Ok{};
 }
 

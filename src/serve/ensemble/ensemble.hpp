@@ -15,8 +15,11 @@ namespace peri::serve {
 // too, with one request of each sequence at a time, so that its models receive them in order.
 void queue_ensemble(const ModelConfig& config, const FindModel& find, ModelOptions* options);
 
+// The steps of a step's model, if it is an ensemble, served or only found.
+using StepsOf = std::function<std::vector<EnsembleStep>(const EnsembleStep&)>;
+
 // kRefused: a step's model is the ensemble of this name, or one that uses it.
-Status check_no_circle(const std::string& name, const ModelConfig& config, const FindModel& find);
+Status check_no_circle(const std::string& name, const ModelConfig& config, const StepsOf& steps_of);
 
 // Models are looked up for each request, so that they may be replaced. REQUIRES: `find` outlives the result. Errors,
 // with step, tensor and expectation: kInvalid; kRefused: a step's model is not served.

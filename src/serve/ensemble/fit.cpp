@@ -65,6 +65,14 @@ Status check_step(const EnsembleStep& step, const Model& model, Edges* edges) {
   return Ok{};
 }
 
+// 0: the dims of that configuration have no batch of their own.
+Status check_batch(const EnsembleStep& step, int64_t most, int64_t of_ensemble) {
+  if (most == 0 || of_ensemble <= most) return Ok{};
+  return invalid("the ensemble's max_batch_size is above that of step '%s'", step.model.c_str())
+      .expecting("at most " + std::to_string(most))
+      .but_found(std::to_string(of_ensemble));
+}
+
 Status check_steps(const ModelConfig& config, const FindModel& find, Edges* edges) {
   std::vector<const EnsembleStep*> left;
   for (const EnsembleStep& s : config.steps) left.push_back(&s);
@@ -85,6 +93,7 @@ Status check_steps(const ModelConfig& config, const FindModel& find, Edges* edge
     std::string why;
     const ServedPtr served = find(step.model, step.version, &why);
     if (!served) return refused("step '%s': %s", step.model.c_str(), why.c_str());
+    PERI_TRY(check_batch(step, served->config.max_batch_size, config.max_batch_size));
     PERI_TRY(check_step(step, *served->model, edges));
   }
   return Ok{};

@@ -1,5 +1,6 @@
 // Whether the steps of an ensemble fit its models: every tensor produced once and used, every input of every step
-// present with its type, no cycle, and the types and constant dimensions of both ends of each tensor equal.
+// present with its type, no cycle, the types and constant dimensions of both ends of each tensor equal, and no batch
+// larger than a step's model takes.
 #pragma once
 
 #include <vector>

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "serve/repository/configuration.hpp"
 #include "serve/repository/options.hpp"
 #include "serve/repository/repository.hpp"
 
@@ -62,6 +63,18 @@ FindModel Repository::finder() const {
     if (!out && why) *why = absence(name, version);
     return out;
   };
+}
+
+// Those of the model of a step: as it is served, else as its folder says.
+std::vector<EnsembleStep> Repository::steps_of(const EnsembleStep& step) const {
+  int status = 0;
+  std::string unused;
+  if (const ServedPtr served = find(step.model, step.version, &status, &unused)) return served->config.steps;
+  if (!plain_name(step.model)) return {};
+  const auto found = scan_model(options_.root, step.model, options_.config_name);
+  if (!found.ok()) return {};
+  const auto config = configuration_of(*found, std::nullopt);
+  return config.ok() ? config->steps : std::vector<EnsembleStep>();
 }
 
 std::vector<ServedPtr> Repository::all() const {

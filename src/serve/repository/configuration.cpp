@@ -3,25 +3,52 @@
 #include "serve/repository/configuration.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/file.hpp"
+#include "base/json.hpp"
 #include "base/plural.hpp"
+#include "base/utf8.hpp"
 
 namespace peri::serve {
 
 constexpr int64_t kMaxConfigBytes = 1 << 20;
 constexpr int64_t kMaxLabelBytes = 64 << 20;
 
+// In valid JSON, characters above U+FFFF that are escaped in two parts, as YAML does not read them, are written out.
+static std::string without_pairs(std::string_view json) {
+  const auto part = [&](size_t at) -> uint32_t {  // 0: no \uXXXX begins there
+    uint32_t code = 0;
+    if (at + 6 <= json.size() && json.substr(at, 2) == "\\u")
+      std::from_chars(json.data() + at + 2, json.data() + at + 6, code, 16);
+    return code;
+  };
+  std::string out;
+  for (size_t k = 0; k < json.size();) {
+    const size_t bytes = json[k] == '\\' ? 2 : 1;
+    if (const uint32_t high = part(k); high >= 0xD800 && high < 0xDC00) {
+      utf8_append(out, 0x10000 + ((high - 0xD800) << 10) + (part(k + 6) - 0xDC00));
+      k += 12;
+    } else {
+      out += json.substr(k, bytes);
+      k += bytes;
+    }
+  }
+  return out;
+}
+
 static Result<ModelConfig> read_given(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos || text[begin] != '{')
-    return invalid("the configuration of the order is not an object of JSON");
+    return invalid("the configuration of the load request is not an object of JSON");
   if (static_cast<int64_t>(text.size()) > kMaxConfigBytes)
-    return invalid("the configuration of the order has more than 1 MiB");
-  Result<ModelConfig> config = parse_model_config(text, "config.yaml", ConfigFrom::kClient);  // JSON is YAML
+    return invalid("the configuration of the load request has more than 1 MiB");
+  Result<Json> json = parse_json(text);  // YAML takes more than JSON, and tells faults in other words
+  Result<ModelConfig> config = json.ok() ? parse_model_config(without_pairs(text), "config.yaml", ConfigFrom::kClient)
+                                         : Result<ModelConfig>(std::move(json).error());
   if (config.ok()) return config;
   Error error = std::move(config).error();
-  error.file = "the configuration of the order";  // the model's folder holds no such file
+  error.file = "the configuration of the load request";  // the model's folder holds no such file
   return error;
 }
 

@@ -210,7 +210,7 @@ Status Repository::try_load(const std::string& name, const std::optional<std::st
 
 Result<Loaded> Repository::load_ensemble(const std::string& name, const ModelConfig& config) {
   Loaded out;
-  PERI_TRY(check_no_circle(name, config, finder()));
+  PERI_TRY(check_no_circle(name, config, [this](const EnsembleStep& s) { return steps_of(s); }));
   out.backend = "ensemble";
   PERI_ASSIGN(out.servable, make_ensemble(config, finder()));
   return out;

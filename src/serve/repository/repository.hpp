@@ -107,6 +107,7 @@ class Repository {
   Status load_now(const std::string& name, const std::optional<std::string>& given = {});
   Status try_load(const std::string& name, const std::optional<std::string>& given);
   FindModel finder() const;
+  std::vector<EnsembleStep> steps_of(const EnsembleStep& step) const;
   std::string absence(const std::string& name, const std::string& version) const;
   Result<Loaded> load_ensemble(const std::string& name, const ModelConfig& config);
   Result<ServedPtr> make(const FoundModel& found, const FoundVersion& version, const ModelConfig& config);
