@@ -35,6 +35,7 @@ std::span<const std::string_view> order() {
       "write_pads",
       "slice_volumes",      // volumes are images of many depths
       "lift_windows",       // signals are images of one row
+      "open_transposed",    // weights that come with the run
       "open_upsampling",    // a few channels of windows that do not overlap
       "gemm_to_matmul",     // linear layers without reshapes around them
       "sink_transposes",    // transposes meet and cancel; chains of reshapes are one
