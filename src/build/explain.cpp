@@ -207,10 +207,20 @@ std::string Explanation::text() const {
             " on a device";
   std::string reached;
   if (sustained_of > 0)
-    reached =
-        format(", %s at sustained rates%s: efficiency %.0f %%", ms_text(sustained).c_str(),
-               away > 0 ? format(" of %.3f on the host", sustained_of).c_str() : "", 100 * sustained / sustained_of);
+    reached = format(", %s at sustained rates%s: efficiency %.0f %%", ms_text(sustained).c_str(),
+                     away > 0        ? format(" of %.3f on the host", sustained_of).c_str()
+                     : floorless > 0 ? format(" of the %.3f that the other steps take", sustained_of).c_str()
+                                     : "",
+                     100 * sustained / sustained_of);
   return head + ms_text(ms) + " measured, " + least + reached + ", " + counted(threads, "thread") + left;
+}
+
+bool Explanation::times_runs() const {
+  return std::any_of(steps.begin(), steps.end(), [](const ExplainedStep& s) { return s.timed() && s.of_engine; });
+}
+
+std::string times_in_words(const Explanation& e) {
+  return std::string(tune::kTimeInWords) + (e.times_runs() ? "; " + std::string(kEngineTimeInWords) : "");
 }
 
 std::string explanation_json(const std::string& path, const Json& proof, const Explanation& e) {
@@ -219,11 +229,11 @@ std::string explanation_json(const std::string& path, const Json& proof, const E
   const auto share = [&w](const char* key, double least, double ms) {
     ms > 0 ? w.field(key, least / ms) : w.key(key).null();
   };
-  w.begin_object().field("of", path).field("times_are", tune::kTimeInWords);
+  w.begin_object().field("of", path).field("times_are", times_in_words(e));
   e.timed > 0 ? w.field("total_ms", e.ms) : w.key("total_ms").null();
   w.field("floor_ms", e.floor);
   share("share_of_floor", e.floor, e.ms);
-  w.field("sustained_ms", e.sustained);
+  w.field("sustained_ms", e.sustained).field("sustained_of_ms", e.sustained_of);
   share("share_of_peak", e.sustained, e.sustained_of);
   w.field("steps_without_a_floor", static_cast<int64_t>(e.floorless))
       .field("steps_on_a_device", static_cast<int64_t>(e.away))

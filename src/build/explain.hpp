@@ -28,6 +28,11 @@ struct ExplainedStep {
   double share_of(std::optional<double> least) const { return ms > 0 && least ? *least / ms : 0; }
 };
 
+// What the time of a step is that is timed in a run of the engine.
+constexpr std::string_view kEngineTimeInWords =
+    "steps whose sizes the data decide, loops, branches and steps on the reference: the median of some runs of the "
+    "engine on the inputs that peri bench makes up";
+
 struct Explanation {
   bench::Ceilings ceilings;  // that times are compared with
   bench::Peaks peaks;
@@ -45,7 +50,11 @@ struct Explanation {
   int64_t threads = 0;  // of the times
 
   std::string text() const;  // one line
+  bool times_runs() const;   // a step has a time of the engine's runs
 };
+
+// What the times of its steps are.
+std::string times_in_words(const Explanation& explanation);
 
 // The proof of an engine, or of a model that is compiled now, given by request.model; `file`, if it is not empty, is
 // read instead, without a check that it belongs to the engine.

@@ -114,7 +114,7 @@ std::string totals_table(const char* what, const std::vector<Total>& totals, dou
   std::string rows;
   for (const Total& t : totals)
     rows += "<tr>" + cell(code(t.name)) + number(std::to_string(t.steps)) + number(ms_digits(t.ms)) +
-            number(ms > 0 ? percent(t.ms / ms) : "-") + number(ms_digits(t.floor)) +
+            number(ms > 0 ? percent(t.ms / ms) : "-") + number(t.floors > 0 ? ms_digits(t.floor) : "-") +
             (counts_problems ? cell(escaped(t.members)) : "") + "</tr>\n";
   if (counts_problems)
     return table({{what}, {"steps", true}, {"ms", true}, {"share", true}, {"floor ms", true}, {"which"}}, rows);
@@ -135,7 +135,7 @@ std::string facts(const Json& proof, const Explanation& e) {
   if (const Json* machine = proof.find("machine")) fact("machine", proof_word(*machine, "cpu"));
   fact("threads", std::to_string(e.threads));
   fact("built", proof_word(proof, "built") + " by peri " + proof_word(proof, "peri"));
-  fact("times are", proof_word(proof, "times_are"));
+  fact("times are", proof_word(proof, "times_are") + (e.times_runs() ? "; " + std::string(kEngineTimeInWords) : ""));
   fact("floor",
        "the least that the algorithm's products and the step's arguments and results take at the hardware's "
        "limits (roofline)");

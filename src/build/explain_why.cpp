@@ -121,6 +121,7 @@ std::vector<Total> totals_of(const Explanation& e, Grouping by) {
       t.members += ", ...";
     t.steps += 1;
     t.ms += std::max(r.ms, 0.0);
+    t.floors += r.floor.has_value();
     t.floor += r.floor.value_or(0);
   }
   std::vector<Total> out;

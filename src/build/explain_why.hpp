@@ -19,8 +19,8 @@ struct Why {
 Why why_of(const Json& step);
 
 struct Total {
-  std::string name, members;  // members: names of the first steps
-  int64_t steps = 0;
+  std::string name, members;      // members: names of the first steps
+  int64_t steps = 0, floors = 0;  // floors: of how many steps one is known
   double ms = 0, floor = 0;
 };
 // By problem only those that occur more than once.

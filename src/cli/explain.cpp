@@ -80,11 +80,7 @@ void print_head(const Page& page, const build::Explanation& e, const std::string
   if (e.away > 0)
     page.line("on a device: %s, with floors of its own, '-' where they were not told",
               counted(static_cast<int64_t>(e.away), "step").c_str());
-  if (std::any_of(e.steps.begin(), e.steps.end(),
-                  [](const build::ExplainedStep& s) { return s.timed() && s.of_engine; }))
-    page.line(
-        "steps whose sizes the data decide, loops, branches and steps on the reference: the median of some runs of "
-        "the engine on the inputs that peri bench makes up");
+  if (e.times_runs()) page.line("%s", std::string(build::kEngineTimeInWords).c_str());
   page.line("ms: %s; floor: hardware minimum (roofline); peak: at sustained rates; effic.: peak ms / ms",
             std::string(tune::kTimeInWords).c_str());
 }

@@ -188,9 +188,13 @@ Error no_command(const char* name) {
   return usage("no command '%s'", name).advise(near.empty() ? "see: peri --help" : "did you mean '" + near + "'?");
 }
 
+// What stands in a command's place; the overview tells of both.
+bool is_help(std::string_view word) { return word == "help" || word == "--help" || word == "-h"; }
+bool is_version(std::string_view word) { return word == "--version" || word == "-V" || word == "version"; }
+
 // peri help COMMAND
 int help_of(const char* name) {
-  if (std::string_view(name) == "help") return tell(overview(help_columns()), "help");
+  if (is_help(name) || is_version(name)) return tell(overview(help_columns()), "help");
   if (const Command* command = find(name)) return tell(help_text(*command, help_columns()), name);
   return finish(nullptr, no_command(name), "help");
 }
@@ -213,9 +217,9 @@ int run(int argc, char** argv) {
     return exit_code(ErrorKind::kUsage);
   }
   const std::string_view first = argv[1];
-  const bool help = first == "help" || first == "--help" || first == "-h";
+  const bool help = is_help(first);
   if (help && argc == 2) return tell(overview(help_columns()), "help");
-  const bool version_asked = first == "--version" || first == "-V" || first == "version";
+  const bool version_asked = is_version(first);
   const std::span<char* const> words(argv + 2, static_cast<size_t>(argc - 2));
   // Without a command the flag may stand in its place.
   const Arguments unread =

@@ -96,7 +96,7 @@ std::string lacks_memory(const ir::Graph& graph, const DimBinding& sizes) {
       for (const int64_t d : *dims) size *= static_cast<double>(d);
       bytes += size;
     }
-  return lacks_memory(bytes, "a run takes");
+  return lacks_memory(bytes, "a run takes at least");
 }
 
 std::string lacks_memory(const plan::Program& program, const DimBinding& sizes, bool separate) {

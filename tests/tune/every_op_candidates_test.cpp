@@ -99,6 +99,16 @@ TEST(EveryOp, WhatFloat64ModelsHold) {
   takes("attention_f64", "input q: f64[2,3,7,8]; input k: f64[2,3,9,8]; input v: f64[2,3,9,5]", "attention(q, k, v)");
 }
 
+TEST(EveryOp, MaximaOfBytes) {
+  for (const std::string type : {"u8", "i8"})
+    for (const char* channels : {"1", "16", "63", "64", "100"})
+      for (const char* how : {"kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]", "kernel_shape=[2, 2]",
+                              "kernel_shape=[3, 2], strides=[1, 1], dilations=[2, 3], pads=[2, 3, 1, 0]",
+                              "kernel_shape=[2, 2], strides=[3, 5]", "kernel_shape=[9, 11], pads=[8, 10, 8, 10]"})
+        takes("max_pool_bytes", "input x: " + type + "[2," + channels + ",17,19]",
+              std::string("max_pool(x) {") + how + "}");
+}
+
 TEST(EveryOp, MeansOfBytes) {
   for (const std::string type : {"u8", "i8"})
     EXPECT_EQ(passed("graph { input x: " + type +

@@ -137,6 +137,8 @@ class Conventions(Typed):
         for word, meant in (("hlep", "help"), ("--hepl", "--help"), ("--versoin", "--version"), ("biuld", "build")):
             self.assertIn(f"did you mean '{meant}'?", self.ends(2, word))
         self.assertEqual(self.peri("help", "help").stdout, self.peri("help").stdout)
+        for word in ("--help", "-h", "--version", "-V", "version"):  # each stands in a command's place, and none of them is suggested for itself
+            self.assertEqual((self.peri("help", word).returncode, self.peri("help", word).stdout), (0, self.peri("help").stdout), word)
 
     def test_help_in_all_its_ways(self):
         for words in (("-V",), ("--version",), ("version",)):

@@ -180,9 +180,9 @@ class Limits(Typed):
     def test_a_run_that_this_machine_cannot_hold_is_told_by_inspect(self):
         same = self.save("wide.onnx", [helper.make_node("Relu", ["x"], ["y"])], [value("x", TensorProto.FLOAT, [1 << 20, 1 << 19])], [value("y", TensorProto.FLOAT, [1 << 20, 1 << 19])])
         r = self.peri("inspect", same, "--json", "a.json")
-        self.assertIn("not here: a run takes 4096.0 GiB of memory", r.stdout.decode())
-        self.assertIn("which this machine does not have: a run takes 4096.0 GiB of memory", r.stderr.decode())
-        self.assertIn("a run takes 4096.0 GiB of memory", self.ends(1, "build", same, "-o", "a.engine", "--no-cache"))
+        self.assertIn("not here: a run takes at least 4096.0 GiB of memory", r.stdout.decode())
+        self.assertIn("which this machine does not have: a run takes at least 4096.0 GiB of memory", r.stderr.decode())
+        self.assertIn("a run takes at least 4096.0 GiB of memory", self.ends(1, "build", same, "-o", "a.engine", "--no-cache"))
         self.assertIn("a run takes", json.loads((self.folder / "a.json").read_text())["lacks"])
         self.assertNotIn("not here", self.peri("inspect", DIGITS).stdout.decode())
 

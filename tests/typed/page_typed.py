@@ -106,6 +106,25 @@ class Page(Typed):
         (self.folder / "letter.html").write_text("<p>dear reader")
         self.assertIn("--force", self.ends(1, "explain", "m.engine", "--html", "letter.html"))
 
+    def test_steps_of_runs_of_the_engine(self):
+        """What their times are is said in all three forms, no floor is made up for them, and the efficiency is that of the others."""
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("NonZero", ["p"], ["z"]), helper.make_node("Transpose", ["z"], ["i"]), helper.make_node("GatherND", ["p", "i"], ["g"]), helper.make_node("Relu", ["g"], ["y"])]
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, [64, 64])], [value("y", TensorProto.FLOAT, ["k"])], [helper.make_tensor("w", TensorProto.FLOAT, [64, 64], [0.01 * (k % 7 - 3) for k in range(4096)])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "z.onnx")
+        self.ends(0, "build", "z.onnx", "-o", "z.engine", "--quiet")
+        text, reader, said = self.page("z.engine")
+        words = "the median of some runs of the engine on the inputs that peri bench makes up"
+        self.assertIn(words, text)
+        self.assertIn(words, said["times_are"])
+        self.assertIn(words, self.peri("explain", "z.engine").stdout.decode())
+        floors = {layer["step"]["chosen"].split("@")[0]: "floor_ms" in layer for layer in said["layers"]}
+        self.assertEqual({row[0]: row[4] != "-" for row in reader.tables["By kernel"]}, floors)
+        self.assertIn(False, floors.values())
+        self.assertAlmostEqual(said["share_of_peak"], said["sustained_ms"] / said["sustained_of_ms"], 9)
+        self.assertLess(said["sustained_of_ms"], said["total_ms"])
+        self.assertRegex(text, r"at sustained rates of the [\d.]+ that the other steps take: efficiency")
+
     def test_it_needs_nothing_and_escapes_names(self):
         text, reader, said = self.page(self.convolutions("m.onnx", EVIL), "--no-tune", "--no-cache")
         self.assertEqual(reader.fetched, [])

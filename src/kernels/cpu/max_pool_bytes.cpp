@@ -37,18 +37,41 @@ Result<ConvShape> read(const Problem& p) {
   return s;
 }
 
+// Columns of the padded image that windows of a row of the result reach.
+int64_t width_of(const ConvShape& s) { return (s.ow() - 1) * s.sw + (s.kw - 1) * s.dw + 1; }
+// Whether the maxima of whole rows, shifted, are taken before every sw-th is kept: pixels of few bytes are no work for
+// a loop of their own.
+bool is_by_rows(const ConvShape& s) {
+  constexpr int64_t kMinPixel = 64;  // bytes of a loop of its own: a vector of AVX-512
+  return s.ic < kMinPixel && s.sw <= s.kw;
+}
+// Of a task: a row of maxima down the windows, and, by rows, one of maxima along them.
+int64_t scratch_of(const ConvShape& s) { return width_of(s) * s.ic * (is_by_rows(s) ? 2 : 1); }
+
 // One row of the result.
 template <class X>
-void run_row(const ConvShape& s, void (*most)(const X*, X*, int64_t), const X* x, int64_t oy, X* y) {
-  const size_t pixel = static_cast<size_t>(s.ic) * sizeof(X);
-  for (int64_t ox = 0; ox < s.ow(); ++ox, y += s.ic) {
-    std::memset(y, X(-1) < X(0) ? 0x80 : 0, pixel);
-    for (int64_t ky = 0; ky < s.kh; ++ky)
-      for (int64_t kx = 0; kx < s.kw; ++kx) {
-        const int64_t iy = oy * s.sh - s.top + ky * s.dh, ix = ox * s.sw - s.left + kx * s.dw;
-        if (iy >= 0 && iy < s.ih && ix >= 0 && ix < s.iw) most(x + (iy * s.iw + ix) * s.ic, y, s.ic);
-      }
+void run_row(const ConvShape& s, void (*most)(const X*, X*, int64_t), const X* x, int64_t oy, X* y, X* scratch) {
+  const int64_t width = width_of(s), pixel = s.ic, first = std::max<int64_t>(0, s.left),
+                end = std::min(width, s.iw + s.left);
+  X* const down = scratch;
+  std::memset(down, X(-1) < X(0) ? 0x80 : 0, static_cast<size_t>(width * pixel));
+  for (int64_t ky = 0; ky < s.kh; ++ky) {
+    const int64_t iy = oy * s.sh - s.top + ky * s.dh;
+    if (iy >= 0 && iy < s.ih && first < end)
+      most(x + (iy * s.iw + first - s.left) * pixel, down + first * pixel, (end - first) * pixel);
   }
+  if (!is_by_rows(s)) {
+    for (int64_t ox = 0; ox < s.ow(); ++ox, y += pixel) {
+      std::copy_n(down + ox * s.sw * pixel, pixel, y);
+      for (int64_t kx = 1; kx < s.kw; ++kx) most(down + (ox * s.sw + kx * s.dw) * pixel, y, pixel);
+    }
+    return;
+  }
+  const int64_t starts = (s.ow() - 1) * s.sw + 1;
+  X* const along = s.sw == 1 ? y : scratch + width * pixel;
+  std::copy_n(down, starts * pixel, along);
+  for (int64_t kx = 1; kx < s.kw; ++kx) most(down + kx * s.dw * pixel, along, starts * pixel);
+  for (int64_t ox = 0; s.sw != 1 && ox < s.ow(); ++ox) std::copy_n(along + ox * s.sw * pixel, pixel, y + ox * pixel);
 }
 
 Result<std::vector<Offer>> offer(const Problem& p, const Target& target) {
@@ -67,25 +90,25 @@ Result<std::unique_ptr<Instance>> instantiate(const Problem& p, std::string_view
   PERI_ASSIGN(const ConvShape s, read(p));
   PERI_ASSIGN(const auto isa, cpu::best_isa(*c.target));
   const bool is_signed = p.anchor().in(0)->type.dtype == DType::kI8;
-  return TaskInstance::make(s.n * s.oh(), 0,
-                            [s, is_signed, &loops = cpu::integer::loops_of(isa),
-                             x = Source::of(p, p.anchor().in(0), c.constants)](int64_t task, const Args& args) {
-                              const int64_t from = task / s.oh() * s.ih * s.iw * s.ic, to = task * s.ow() * s.ic,
-                                            row = task % s.oh();
-                              if (is_signed)
-                                run_row(s, loops.most_i8, static_cast<const int8_t*>(x.data(args)) + from, row,
-                                        static_cast<int8_t*>(args.out[0]) + to);
-                              else
-                                run_row(s, loops.most_u8, static_cast<const uint8_t*>(x.data(args)) + from, row,
-                                        static_cast<uint8_t*>(args.out[0]) + to);
-                            });
+  return TaskInstance::make(
+      s.n * s.oh(), static_cast<size_t>(scratch_of(s)),
+      [s, is_signed, &loops = cpu::integer::loops_of(isa), x = Source::of(p, p.anchor().in(0), c.constants)](
+          int64_t task, const Args& args) {
+        const int64_t from = task / s.oh() * s.ih * s.iw * s.ic, to = task * s.ow() * s.ic, row = task % s.oh();
+        if (is_signed)
+          run_row(s, loops.most_i8, static_cast<const int8_t*>(x.data(args)) + from, row,
+                  static_cast<int8_t*>(args.out[0]) + to, reinterpret_cast<int8_t*>(args.scratch));
+        else
+          run_row(s, loops.most_u8, static_cast<const uint8_t*>(x.data(args)) + from, row,
+                  static_cast<uint8_t*>(args.out[0]) + to, reinterpret_cast<uint8_t*>(args.scratch));
+      });
 }
 }  // namespace
 
 extern const Entry max_pool_bytes_entry;
 const Entry max_pool_bytes_entry{{
     .name = "max_pool_bytes",
-    .version = 1,
+    .version = 2,
     .provider = "peri",
     .takes = "max pooling of u8 and i8 in two dimensions, NHWC",
     .offer = offer,
@@ -94,7 +117,9 @@ const Entry max_pool_bytes_entry{{
     .samples = {"graph { input x: u8[2,70,9,8]; y = max_pool(x) {kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,2]}; "
                 "output y }",
                 "graph { input x: i8[1,5,9,8]; y = max_pool(x) {kernel_shape=[2,3], dilations=[2,1], ceil_mode=1, "
-                "strides=[2,2]}; output y }"},
+                "strides=[2,2]}; output y }",
+                "graph { input x: u8[1,16,9,12]; y = max_pool(x) {kernel_shape=[2,2], strides=[3,4]}; output y }",
+                "graph { input x: i8[2,3,9,12]; y = max_pool(x) {kernel_shape=[3,3], pads=[2,2,2,2]}; output y }"},
     .takes_constants = true,
 }};
 
