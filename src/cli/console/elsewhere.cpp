@@ -147,9 +147,11 @@ constexpr OtherFlags kOthers[] = {
      "requests at a rate are for a server: peri bench --endpoint URL --request-rate-range A:B:S"},
     {"-layout -mean_values -scale_values -mean -scale -imean -iscale",
      "--layout, --mean and --std of peri run are for pictures"},
-    {"-load_from_file -lfile -c --path_to_cldnn_config -load_config -dump_config -api --api_type -mlc -inference_only -progress -exec_graph_path -report_folder",
+    {"-load_from_file -lfile -c --path_to_cldnn_config -load_config -dump_config -api --api_type -mlc -inference_only "
+     "-progress -exec_graph_path -report_folder",
      "leave it out: there is no counterpart, since bench measures a run as it is and prints one table"},
-    {"-pin --infer_threads_pinning", "leave it out: taskset and numactl say which CPUs a process may use, and --threads how many"},
+    {"-pin --infer_threads_pinning",
+     "leave it out: taskset and numactl say which CPUs a process may use, and --threads how many"},
     {"-latency_percentile --latency-percentile --percentile",
      "peri bench MODEL --json FILE has the median, p90 and p99"},
     {"-o", "leave it out: all passes run; peri build MODEL --disable-pass NAME leaves one out", "bench"},
