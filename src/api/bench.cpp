@@ -80,7 +80,8 @@ Status compare(const char* before_text, const char* after_text, double limit, pe
     *out =
         std::make_unique<peri_report>(peri_report{bench::comparison_json(c, before, "", after, "", limit)}).release();
   if (!c.enough)
-    return Error(ErrorKind::kUnstable, "too few processes for a verdict").advise(bench::advice_for_verdict());
+    return Error(ErrorKind::kUnstable, "too few processes for a verdict")
+        .advise(format("measure both with peri_bench_options.processes of %zu or more", bench::kMinProcesses));
   if (!c.regression) return Ok{};
   return Error(ErrorKind::kRegression, format("%.3f [%.3f, %.3f] of before", c.ratio, c.interval.low, c.interval.high))
       .expecting(format("no more than %.3g", limit));

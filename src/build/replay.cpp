@@ -288,6 +288,7 @@ Result<Replay> replay(const ReplayRequest& request) {
   options.budget_ms = request.budget_ms;
   options.stop = request.stop;
   options.worker = tune::worker_program();
+  options.why_no_worker = tune::why_no_worker();
   tune::Tuner tuner(options);
   out.candidates = tuner.candidates(out.problem.graph, out.problem.weights);
   out.notes = compile::notes_of(*backend, true);

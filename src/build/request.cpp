@@ -207,7 +207,10 @@ Result<compile::Options> options_of(const Request& request) {
   if (request.cache) o.tune.cache_path = request.cache_folder ? *request.cache_folder : cache_folder();
   o.tune.retune = request.retune;
   o.tune.stop = request.stop;
-  if (request.worker) o.tune.worker = tune::worker_program();
+  if (request.worker) {
+    o.tune.worker = tune::worker_program();
+    o.tune.why_no_worker = tune::why_no_worker();
+  }
   o.builder = "peri " + std::string(version());
   o.progress = request.progress;
   o.log = request.log;

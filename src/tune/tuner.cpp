@@ -27,7 +27,7 @@ Tuner::Tuner(Options options) : state_(std::make_unique<State>()) {
     };
   s.stats.begun = wall_seconds();
   s.stats.worker = !s.options.worker.empty();
-  if (!s.stats.worker) s.stats.worker_trouble = "no worker was asked for";
+  if (!s.stats.worker) s.stats.worker_trouble = s.options.why_no_worker;
   if (!s.options.cache_path.empty() && s.options.measure)
     s.cache = Cache::open(s.options.cache_path, machine_key(s.target), s.options.retune);
   s.open_ahead();

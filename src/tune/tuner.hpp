@@ -57,8 +57,9 @@ struct Options {
       target;               // to plan for; none: this machine. Candidates for another machine are not tried
   std::string device = "";  // "cuda:1": the device on which candidates are tried; "": the first
   uint64_t seed = 7;
-  double budget_ms = 60;                    // for timing one candidate
-  std::string worker;                       // the program that verifies and times (see worker.hpp); "": this process
+  double budget_ms = 60;  // for timing one candidate
+  std::string worker;     // the program that verifies and times (see worker.hpp); "": this process
+  std::string why_no_worker = "no worker was asked for";  // where there is none
   double model_bytes = 1e12;                // of all weights of the model: the amount read between two runs of a step
   std::vector<std::string> executors = {};  // only kernels of these executors; empty: all
   // Where a kernel of this executor supports a region, no other is offered it; "": all are.

@@ -131,6 +131,12 @@ std::string worker_program() {
   return !failed && library != self && access(path.c_str(), X_OK) == 0 ? path.string() : "";
 }
 
+std::string why_no_worker() {
+  if (knob(Knob::kWorker)) return "PERI_WORKER is empty, which asks for none";
+  return "no program 'peri' is beside the running program, nor in bin beside the library's folder: PERI_WORKER names "
+         "one";
+}
+
 namespace {
 // The answer to a question, or how the worker ended over it.
 struct Said {

@@ -13,6 +13,8 @@ namespace peri::tune {
 // The program to start: $PERI_WORKER; else `peri` next to the running program, or bin/peri next to the folder of the
 // library that this code was loaded from. "" if there is none, or the variable is set to "".
 std::string worker_program();
+// Why that is "".
+std::string why_no_worker();
 
 // A Judge in a worker process. The candidate at which a worker dies or does not answer in time is refused, with the
 // signal's name, and the worker is replaced; after a kill from outside the candidate gets a second try. The worker ends

@@ -117,6 +117,7 @@ TEST(Bench, RegressionsAndTooLittleAreErrors) {
   peri_error_free(e);
   e = peri_bench_compare(record(1, 1).c_str(), record(2, 1).c_str(), 1.03, nullptr);
   EXPECT_EQ(peri_error_get_kind(e), PERI_ERROR_UNSTABLE);
+  EXPECT_STREQ(peri_error_get(e, PERI_ERROR_REMEDY), "measure both with peri_bench_options.processes of 5 or more");
   peri_error_free(e);
   EXPECT_EQ(peri::compare_benches("{}", record(1, 5)).error().kind, PERI_ERROR_INVALID);
   EXPECT_EQ(peri::compare_benches("{\"form\": 1}", record(1, 5)).error().kind, PERI_ERROR_UNSUPPORTED);

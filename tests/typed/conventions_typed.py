@@ -32,7 +32,11 @@ TRTEXEC = """
 OTHERS = {"build": TRTEXEC, "bench": TRTEXEC + """
 -m -i -d -hint -niter -max_irate -t -b -shape -data_shape -layout -extensions -c -cache_dir -load_from_file -api -nireq -nstreams -inference_only
 -infer_precision -ip -op -iop -mean_values -scale_values -pin -nthreads -latency_percentile -report_type -report_folder -json_stats -pc -pcsort -pcseq
--exec_graph_path -dump_config -load_config -progress
+-exec_graph_path -dump_config -load_config -progress -cdir -lfile
+--paths_to_input --path_to_model --target_device --perf_hint --number_iterations --time --cache_dir --load_from_file --api_type --number_infer_requests
+--number_streams --infer_precision --input_precision --output_precision --input_output_precision --mean_values --scale_values --number_threads
+--infer_threads_pinning --report_type --report_folder --json_stats --perf_counts --path_to_cldnn_config --hint --niter --nireq --nstreams --nthreads --api
+--data_shape --max_irate --pcsort --shape --latency_percentile
 --warmup -w --min-runs --max-runs -M --runs -r --setup -s --reference --reference-name --prepare -p --conclude -C --cleanup -c --parameter-scan -P
 --parameter-step-size -D --parameter-list -L --shell -S -N --ignore-failure --style --sort --time-unit -u --export-asciidoc --export-csv --export-json
 --export-markdown --export-orgmode --show-output --output --input --command-name -n
@@ -85,7 +89,7 @@ class Conventions(Typed):
         for words, remedy in ((("build", "m", "--best"), "--fp16 or --bf16"), (("build", "m", "--workspace=64"), "leave it out"),
                               (("build", "m", "--builderOptimizationLevel", "5"), "--budget SECONDS"), (("build", "m", "--int8"), "no calibration"),
                               (("bench", "m", "--useCudaGraph"), "leave it out"), (("bench", "m", "--dumpProfile"), "--layers"),
-                              (("bench", "m", "-nstreams", "1"), "one after another"), (("bench", "m", "--runs", "3"), "--iterations N"),
+                              (("bench", "m", "-nstreams", "1"), "one after another"), (("bench", "m", "--number_iterations=9"), "; --iterations N"), (("bench", "m", "--hint", "none"), "latency is what is measured"), (("bench", "m", "--runs", "3"), "--iterations N"),
                               (("bench", "m", "-e", "cpu"), "--backend cpu"), (("bench", "m", "-f", "batch:2"), "--dims NAME=N"), (("bench", "m", "-M"), "memory is planned"),
                               (("bench", "m", "-P"), "steps of a run follow each other"), (("run", "m", "--seed", "3"), "random:SEED"), (("verify", "m", "--save-outputs=x"), "peri run MODEL --output-dir"),
                               (("bench", "m", "--num_iterations", "3"), "; --iterations N"), (("verify", "m", "--input-shapes", "x:[1]"), "--shapes NAME:AxBxC"), (("run", "m", "--loadInputs=x:y"), "--input NAME=raw:")):

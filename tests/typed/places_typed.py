@@ -161,6 +161,16 @@ class Places(Typed):
         self.assertRegex(r.stderr, rb"note: candidates were tried in this process.*/bin/false: the worker .* before it was ready")
         self.environment["PERI_WORKER"] = ""
         self.assertNotIn(b"in this process", self.peri("build", "m.onnx", "-o", "y.engine", "--no-tune").stderr)
+        self.assertEqual(self.claims("y")["no_worker"], "PERI_WORKER is empty, which asks for none")
+
+    def claims(self, name):
+        return json.loads((self.folder / f"{name}.engine.proof").read_text())["verification"]
+
+    def test_a_program_that_finds_no_worker_says_so(self):
+        """Without its name it is not found beside itself."""
+        shutil.copy(PERI, self.folder / "other")
+        subprocess.run([self.folder / "other", "build", "m.onnx", "-o", "z.engine", "--no-tune", "--quiet"], cwd=self.folder, env=self.environment, check=True)
+        self.assertIn("no program 'peri' is beside the running program", self.claims("z")["no_worker"])
 
     def test_another_program_as_worker_delays_little(self):
         """It says nothing, says what no worker says, stops within a message, or leaves and goes on: the build judges itself, soon."""

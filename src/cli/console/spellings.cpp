@@ -210,11 +210,17 @@ Spelt our_spelling(const Command& command, const std::string& word) {
   return out;
 }
 
+// Programs with gflags take -hint and --hint alike.
+static bool same_flag(std::string_view theirs, std::string_view given) {
+  const bool short_form = theirs.size() > 2 && theirs[1] != '-';
+  return theirs == given || (short_form && given.starts_with("--") && given.substr(1) == theirs);
+}
+
 std::string advice_elsewhere(const Command& command, const std::string& word) {
   const std::string ours = with_hyphens(word);
   for (const OtherFlags& others : flags_of_others())
     for (const std::string_view other : words_in(others.words))
-      if (ours == other && (others.command.empty() || others.command == command.name))
+      if (same_flag(other, ours) && (others.command.empty() || others.command == command.name))
         return std::string(others.advice);
   for (const Entry* e : entries())
     for (const Flag& f : e->command.flags) {

@@ -164,7 +164,7 @@ def in_words_of_python(text: str) -> str:
             part = re.sub(pattern, words, part)
         return part
 
-    text = text.replace("peri bench --repeat 5", "bench(processes=5)")
+    text = text.replace("peri_bench_options.processes of 5", "bench(processes=5)")
     return "".join(part if k % 2 else translated(part) for k, part in enumerate(_COMMAND.split(text)))
 
 

@@ -115,9 +115,11 @@ Result<KeptTuning> read_kept_tuning(const std::string& path) {
 }
 
 std::string tuning_text(const KeptTuning& t) {
-  return format("batches of up to %s, a delay of %g ms: %.4g rows a second for %s, at %.4g ms",
+  const double rate = t.best.per_second;  // whole numbers, where four digits are less
+  return format("batches of up to %s, a delay of %g ms: %s rows a second for %s, at %.4g ms",
                 counted(t.best.settings.most_rows, "row").c_str(), static_cast<double>(t.best.settings.delay_ns) * 1e-6,
-                t.best.per_second, t.objective.c_str(), static_cast<double>(t.best.quantile_ns) * 1e-6);
+                format(rate < 1000 ? "%.4g" : "%.0f", rate).c_str(), t.objective.c_str(),
+                static_cast<double>(t.best.quantile_ns) * 1e-6);
 }
 
 }  // namespace peri::serve

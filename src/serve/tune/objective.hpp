@@ -50,7 +50,7 @@ struct KeptTuning {
 extern const FileKind kTuningFile;
 std::string kept_tuning_json(const KeptTuning& tuning);
 Result<KeptTuning> read_kept_tuning(const std::string& path);
-// "16 rows, 1.5 ms: 1200 a second with p99=20ms at 18.2 ms"
+// "batches of up to 16 rows, a delay of 1.5 ms: 1200 rows a second for p99=20ms, at 18.2 ms"
 std::string tuning_text(const KeptTuning& tuning);
 
 }  // namespace peri::serve

@@ -56,6 +56,18 @@ TEST(Tune, FindsNearlyTheLargestRate) {
   }
 }
 
+TEST(Tune, ARateIsToldInDigits) {
+  KeptTuning t;
+  t.objective = "p99=20ms";
+  t.best.settings = {16, 1'500'000};
+  t.best.quantile_ns = 18'200'000;
+  for (const auto& [rate, told] : {std::pair{94760.4, "94760"}, {1200.0, "1200"}, {999.4, "999.4"}, {0.25, "0.25"}}) {
+    t.best.per_second = rate;
+    EXPECT_EQ(tuning_text(t), std::string("batches of up to 16 rows, a delay of 1.5 ms: ") + told +
+                                  " rows a second for p99=20ms, at 18.2 ms");
+  }
+}
+
 TEST(Tune, DoesNotBatchWhereBatchesGainNothing) {
   const Search s = search_of(0, 2000, "p95=50ms");
   const auto found = find_settings(s, other_arrivals(s));
