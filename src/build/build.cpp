@@ -259,6 +259,8 @@ Result<Built> choose_and_judge(compile::Compilation* compilation, const Options&
   // What the judge would find at the end is told before anything is tried.
   const DimBinding& sizes = compilation->tuned_for();
   PERI_TRY(check_values(compilation->graph(), sizes));
+  if (const auto limit = judge::index_limit(compilation->graph(), sizes, judge::Places::kOfSizes))
+    return does_not_run(sizes, limit->text());
   if (options.judge)
     if (const auto lack = judge::lacks_memory(compilation->graph(), sizes); !lack.empty())
       return no_memory(sizes, lack);
@@ -334,7 +336,7 @@ void name_limit(const compile::Compilation& compilation, Built* out) {
   const auto& sizes = out->verdict.sizes;
   const auto e = std::find_if(sizes.begin(), sizes.end(), [](const judge::SizeEvidence& s) { return s.integers >= 0; });
   if (e == sizes.end()) return;
-  if (const auto limit = judge::index_limit(compilation.graph(), e->sizes)) out->index_limit = limit->text();
+  if (const auto limit = judge::index_limit(compilation.graph(), e->sizes, judge::Places::kOfInputs)) out->index_limit = limit->text();
 }
 
 Result<Built> build_it(compile::Compilation* compilation, const Options& options) {

@@ -199,6 +199,11 @@ Status try_lowering(const Request& request, Survey* f) {
   const int threads = options.tune.threads;
   options.tune.measure = options.tune.verify = false;
   PERI_ASSIGN(const auto compilation, compile::Compilation::start(std::move(options)));
+  const DimBinding& sizes_given = compilation->tuned_for();
+  if (const auto limit = judge::index_limit(compilation->graph(), sizes_given, judge::Places::kOfSizes))
+    return Error(
+        invalid("the model does not run at %s: %s", judge::sizes_text(sizes_given).c_str(), limit->text().c_str()))
+        .advise(std::string(compile::kOtherSizes));
   auto compiled = compilation->lower();
   if (!compiled.ok()) return std::move(compiled).error();
   PERI_TRY(plan::check_program(compiled->program, UINT64_MAX));  // as each load of the engine does
@@ -223,7 +228,7 @@ Status try_lowering(const Request& request, Survey* f) {
   PERI_ASSIGN(const plan::ArenaPlan arena, plan::plan_arena(compiled->program, sizes));
   f->arena_bytes = arena.arena_bytes;
   for (const int64_t bytes : arena.device_bytes) f->arena_bytes += bytes;
-  if (const auto limit = judge::index_limit(compilation->graph(), f->dims))
+  if (const auto limit = judge::index_limit(compilation->graph(), f->dims, judge::Places::kOfInputs))
     f->notes.push_back(limit->text() + "; a run whose inputs go so far ends with an error");
   f->lacks = judge::lacks_memory(compilation->graph(), f->dims);  // as a build says it
   if (f->lacks.empty()) f->lacks = judge::lacks_memory(compiled->program, f->dims, false);

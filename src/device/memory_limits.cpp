@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/control_groups.hpp"
+#include "base/result.hpp"
 #include "base/system_text.hpp"
 
 namespace peri::device {
@@ -42,5 +43,13 @@ MemoryInfo read_memory(const std::string& root) {
 }
 
 MemoryInfo host_memory() { return read_memory(); }
+
+std::string lacks_host_memory(double bytes, const char* what) {
+  constexpr double kSmallBytes = 256 << 20, kShareOfFree = 0.8;  // why: in the header
+  const auto free = static_cast<double>(host_memory().available_bytes);
+  if (bytes <= kSmallBytes || free <= 0 || bytes <= kShareOfFree * free) return "";
+  return format("%s %.1f GiB of memory, and %.1f are free%s", what, bytes / (1 << 30), free / (1 << 30),
+                bytes < free ? ", of which it may take four fifths" : "");
+}
 
 }  // namespace peri::device

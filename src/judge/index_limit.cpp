@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "exec/region/region_payload.hpp"
 #include "judge/inputs.hpp"
 #include "judge/seeded.hpp"
 #include "judge/told_sizes.hpp"
@@ -27,8 +28,8 @@ bool computes_places(const ir::Node& n) {
          std::all_of(n.outputs.begin(), n.outputs.end(), [](const ir::Value* v) { return !is_float(v->type.dtype); });
 }
 
-// Whether a few nodes compute the value from inputs, all by integers.
-bool is_computed(const ir::Value* v) {
+// What a few nodes compute the value from, all by integers; none: more, other nodes, or one is an input itself.
+std::optional<Places> computed_from(const ir::Value* v) {
   std::set<const ir::Node*> seen;
   std::vector<const ir::Node*> work;
   bool of_input = false;
@@ -41,20 +42,21 @@ bool is_computed(const ir::Value* v) {
   while (!work.empty()) {
     const ir::Node* const n = work.back();
     work.pop_back();
-    if (!computes_places(*n) || seen.size() > kMaxNodes) return false;
+    if (!computes_places(*n) || seen.size() > kMaxNodes) return std::nullopt;
     for (const ir::Value* arg : n->inputs) add(arg);
   }
-  return of_input && !v->is_input;
+  if (v->is_input || seen.empty()) return std::nullopt;
+  return of_input ? Places::kOfInputs : Places::kOfSizes;
 }
 
-std::vector<Indexed> indexed(const ir::Graph& graph) {
+std::vector<Indexed> indexed(const ir::Graph& graph, Places of) {
   std::vector<Indexed> out;
   std::set<const ir::Value*> seen;
   for (const ir::Node* n : graph.nodes)
     for (size_t port = 0; port < n->inputs.size() && out.size() < kMaxIndices; ++port) {
       const ir::Value* const v = n->inputs[port];
       if (!v || v->constant || is_float(v->type.dtype) || ops::index_ends_of(*n, port).size() != 1) continue;
-      if (is_computed(v) && seen.insert(v).second) out.push_back({n, port});
+      if (computed_from(v) == of && seen.insert(v).second) out.push_back({n, port});
     }
   return out;
 }
@@ -81,6 +83,7 @@ ir::Graph only(const ir::Graph& graph, const std::vector<Indexed>& places) {
     out.mark_output(out.find(v->name), v->name);
   }
   out.erase_dead();
+  std::erase_if(out.inputs, [](const ir::Value* v) { return v->users.empty(); });
   return out;
 }
 
@@ -97,12 +100,17 @@ struct Fill {
 // With one of them all counts, as in a text without padding.
 constexpr Fill kFills[] = {{1, false}, {1, true}, {0, true}};
 
-Result<std::vector<ops::RefTensor>> filled(const ir::Graph& graph, const DimBinding& sizes, const Fill& fill) {
+// Of the inputs of `indices`.
+Result<std::vector<ops::RefTensor>> filled(const ir::Graph& graph, const ir::Graph& indices, const DimBinding& sizes,
+                                           const Fill& fill) {
+  if (indices.inputs.empty()) return std::vector<ops::RefTensor>();
   PERI_ASSIGN(std::vector<Tensor> inputs, make_inputs(graph, sizes, kSeed));
   const Told told = told_sizes(graph, sizes);
   std::vector<ops::RefTensor> out;
   for (size_t k = 0; k < inputs.size(); ++k) {
     const ir::Value& v = *graph.inputs[k];
+    const auto& read = indices.inputs;
+    if (std::none_of(read.begin(), read.end(), [&](const ir::Value* i) { return i->name == v.name; })) continue;
     if (counts(v.type.dtype) && !told.values.contains(v.name) && !told.largest.contains(v.name)) {
       const std::optional<int64_t> rows = indexed_rows(&v, sizes);
       const int64_t value = rows ? *rows - 1 : v.type.rank() > 0 ? fill.other : 0;
@@ -116,12 +124,13 @@ Result<std::vector<ops::RefTensor>> filled(const ir::Graph& graph, const DimBind
 // The first index out of range at these sizes; none: all are in range. Errors: they cannot be computed.
 Result<std::optional<Found>> out_of_range(const ir::Graph& graph, const ir::Graph& indices,
                                           const std::vector<Indexed>& places, const DimBinding& sizes) {
-  double work = elements(graph.inputs, sizes);
+  double work = indices.inputs.empty() ? 0 : elements(graph.inputs, sizes);
   for (const ir::Node* n : indices.nodes) work += elements(n->outputs, sizes);
   if (work > kMaxElements) return Error(ErrorKind::kMemory, "too many elements");
+  PERI_ASSIGN(const ir::Graph here, exec::bind_region(indices, sizes, true));  // no input may say the sizes
   for (const Fill& fill : kFills) {
-    PERI_ASSIGN(const std::vector<ops::RefTensor> inputs, filled(graph, sizes, fill));
-    PERI_ASSIGN(const std::vector<ops::RefTensor> values, ops::run_reference(indices, inputs));
+    PERI_ASSIGN(const std::vector<ops::RefTensor> inputs, filled(graph, indices, sizes, fill));
+    PERI_ASSIGN(const std::vector<ops::RefTensor> values, ops::run_reference(here, inputs));
     for (size_t k = 0; k < places.size(); ++k) {
       PERI_ASSIGN(const int64_t rows, ops::index_ends_of(*places[k].node, places[k].port)[0].eval(sizes));
       for (const int64_t index : values[k].i)
@@ -133,21 +142,22 @@ Result<std::optional<Found>> out_of_range(const ir::Graph& graph, const ir::Grap
 }  // namespace
 
 std::string IndexLimit::text() const {
-  std::string out = format("'%s' is given index %lld of a table of %lld rows with made-up inputs", node.c_str(),
-                           static_cast<long long>(index), static_cast<long long>(rows));
+  std::string out = format("'%s' is given index %lld of a table of %lld rows%s", node.c_str(),
+                           static_cast<long long>(index), static_cast<long long>(rows),
+                           places == Places::kOfInputs ? " with made-up inputs" : "");
   if (!symbol.empty())
     out += format(": %s=%lld is the largest that fits", symbol.c_str(), static_cast<long long>(most));
   return out;
 }
 
-std::optional<IndexLimit> index_limit(const ir::Graph& graph, const DimBinding& sizes) {
-  const std::vector<Indexed> places = indexed(graph);
+std::optional<IndexLimit> index_limit(const ir::Graph& graph, const DimBinding& sizes, Places of) {
+  const std::vector<Indexed> places = indexed(graph, of);
   if (places.empty()) return {};
   const ir::Graph indices = only(graph, places);
   const auto found = out_of_range(graph, indices, places, sizes);
   if (!found.ok() || !*found) return {};
   const ir::Node& node = *places[(*found)->place].node;
-  IndexLimit out{.node = node.name.empty() ? node.op : node.name, .rows = (*found)->rows, .index = (*found)->index};
+  IndexLimit out{.places = of, .node = node.name.empty() ? node.op : node.name, .rows = (*found)->rows, .index = (*found)->index};
   for (const auto& [name, size] : sizes) {
     const auto fits = [&](int64_t n) {
       DimBinding other = sizes;

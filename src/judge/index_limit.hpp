@@ -9,7 +9,11 @@
 
 namespace peri::judge {
 
+// What decides the places: sizes alone, so that no input makes the model run, or elements of inputs too.
+enum class Places { kOfSizes, kOfInputs };
+
 struct IndexLimit {
+  Places places = Places::kOfInputs;
   std::string node;    // it indexes
   int64_t rows = 0;    // of its table
   int64_t index = 0;   // the first that is out of range at these sizes
@@ -19,9 +23,9 @@ struct IndexLimit {
   std::string text() const;
 };
 
-// Of `graph` at `sizes`, with made-up inputs that are indices of what they index themselves (see make_inputs()). Only
-// indices that a few operators on integers compute are looked at, of at most some million elements. None: all are in
-// range, or nothing is known.
-std::optional<IndexLimit> index_limit(const ir::Graph& graph, const DimBinding& sizes);
+// Of `graph` at `sizes`, those of inputs with made-up ones that are indices of what they index themselves (see
+// make_inputs()). Only indices that a few operators on integers compute are looked at, of at most some million elements.
+// None: all are in range, or nothing is known.
+std::optional<IndexLimit> index_limit(const ir::Graph& graph, const DimBinding& sizes, Places places);
 
 }  // namespace peri::judge

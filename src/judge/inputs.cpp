@@ -123,6 +123,24 @@ std::string random_text(Rng& rng) {
   return out;
 }
 
+namespace {
+// Whether elements of an input of floats are made integers, as the image that a box lies in: they may be indices.
+bool makes_integers(const ir::Value* input) {
+  std::vector<const ir::Value*> held = {input};
+  std::unordered_set<const ir::Value*> seen = {input};
+  while (!held.empty()) {
+    const ir::Value* const v = held.back();
+    held.pop_back();
+    for (const ir::Node* n : v->users) {
+      if (ops::is(*n, &ops::OpDef::converts) && is_integer(n->out()->type.dtype)) return true;
+      for (const ir::Value* out : passes_on(*n) ? n->outputs : std::vector<ir::Value*>())
+        if (seen.insert(out).second) held.push_back(out);
+    }
+  }
+  return false;
+}
+}  // namespace
+
 Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding& sizes, uint64_t seed, Integers how) {
   std::vector<Tensor> out;
   const Told all = how == Integers::kIndices ? told_sizes(graph, sizes) : Told();
@@ -134,7 +152,9 @@ Result<std::vector<Tensor>> make_inputs(const ir::Graph& graph, const DimBinding
       out.push_back(std::move(t));
       continue;
     }
-    if (v->type.dtype == DType::kF32) {
+    if (how != Integers::kIndices && is_float(v->type.dtype) && makes_integers(v)) {
+      for (int64_t k = 0; k < t.numel(); ++k) t.set_f64(k, how == Integers::kOne);
+    } else if (v->type.dtype == DType::kF32) {
       float* data = t.mutable_as<float>();
       for (int64_t k = 0; k < t.numel(); ++k) data[k] = static_cast<float>(rng.normal());
     } else if (is_float(v->type.dtype)) {

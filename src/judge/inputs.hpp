@@ -12,7 +12,7 @@ namespace peri::judge {
 enum class Integers {
   kIndices,  // below the rows of every table they index, the size that another input has where they tell it, masks
              // mostly one; others zero or one
-  kZero,
+  kZero,     // and floats whose elements are made integers are that, too
   kOne,
 };
 

@@ -77,13 +77,7 @@ std::vector<DimBinding> sizes_to_judge(const ir::Graph& graph, const DimBinding&
   return out;
 }
 
-std::string lacks_memory(double bytes, const char* what) {
-  // What is that small is run on any machine; the rest of what is free is for the process and its neighbours.
-  constexpr double kSmallBytes = 256 << 20, kShareOfFree = 0.8;
-  const auto free = static_cast<double>(device::host_memory().available_bytes);
-  if (bytes <= kSmallBytes || free <= 0 || bytes <= kShareOfFree * free) return "";
-  return format("%s %.1f GiB of memory, and %.1f are free", what, bytes / (1 << 30), free / (1 << 30));
-}
+std::string lacks_memory(double bytes, const char* what) { return device::lacks_host_memory(bytes, what); }
 
 std::string lacks_memory(const ir::Graph& graph, const DimBinding& sizes) {
   double bytes = 0;

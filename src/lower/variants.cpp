@@ -104,12 +104,8 @@ std::vector<tune::Candidate> usable_candidates(const Region& region, const tune:
       refusals->push_back({c.id(), std::string(kRejected) + c.evidence.rejected});
     else if (std::string why = refused_choice(refused, key, c); !why.empty())
       refusals->push_back({c.id(), "refused in the engine: " + std::move(why)});
-    else if (holds_at(region, c, also, tuner))
-      usable.push_back(c);
-    else if (const tune::Candidate apart = tune::without_sharing(c); holds_at(region, apart, also, tuner))
-      usable.push_back(apart);  // where it reuses another argument's memory, or none
     else
-      here_only.push_back(c);
+      (holds_at(region, c, also, tuner) ? usable : here_only).push_back(c);
   }
   const size_t everywhere = usable.size();
   const std::vector<std::pair<Dim, int64_t>> dims = tuned_dims(region, tuned_for);
@@ -122,7 +118,11 @@ std::vector<tune::Candidate> usable_candidates(const Region& region, const tune:
     if (fallback == end)
       fallback = std::find_if(usable.begin(), end, [&](const auto& f) { return same_buffers(f.offer, c.offer); });
     if (fallback == end || dims.empty()) {
-      refusals->push_back({c.id(), "holds for the tuned dims only, and nothing with its layouts holds for others"});
+      // Elsewhere it may reuse another argument's memory, or none.
+      if (tune::Candidate apart = tune::without_sharing(c); holds_at(region, apart, also, tuner))
+        usable.push_back(std::move(apart));
+      else
+        refusals->push_back({c.id(), "holds for the tuned dims only, and nothing with its layouts holds for others"});
       continue;
     }
     c.fallback = std::make_shared<const tune::Candidate>(*fallback);

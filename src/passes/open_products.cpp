@@ -46,7 +46,6 @@ Result<bool> open_dot(Rewriter& w, ir::Node* n) {
   ir::Value *const a = n->in(0), *const b = n->in(1);
   if (!a->type.known() || !b->type.known() || a->type.rank() != 1 || b->type.rank() != 1) return false;
   const Dim &k = (*a->type.shape)[0], &other = (*b->type.shape)[0];
-  if (!w.sized_by_inputs({k, other})) return false;
   w.standing_for({n});
   PERI_ASSIGN(ir::Value * row, w.reshape(a, {Dim(1), k}, a));
   PERI_ASSIGN(ir::Value * column, w.reshape(b, {other, Dim(1)}, b));

@@ -22,8 +22,6 @@ namespace peri::tune {
 
 namespace {
 constexpr double kMaxTrialFlops = 2e12;        // of one run: seconds of the fastest kernel, and candidates run often
-constexpr double kSmallBytes = 256 << 20;      // so much is there
-constexpr double kShareOfMemory = 0.8;         // of what is free
 constexpr int64_t kOtherDimsPositions = 1024;  // a quarter: the tuned dims were judged at kMaxPositions
 // A visit to a candidate that others will be held against, and to one that stands alone and is not visited again.
 constexpr int64_t kVisitSamples = kSameSamples, kOnlySamples = kVisitSamples + 2;
@@ -39,19 +37,13 @@ constexpr size_t kOwnCaches = 2;
 // (kVisitShare).
 constexpr size_t kMaxTraffic = size_t{128} << 20;
 
-std::string lacks_memory(const char* what, double bytes) {
-  const double available = static_cast<double>(device::host_memory().available_bytes);
-  if (bytes <= kSmallBytes || available <= 0 || bytes <= kShareOfMemory * available) return "";
-  return format("%s takes %.1f GiB of memory, and %.1f are free", what, bytes / (1 << 30), available / (1 << 30));
-}
-
 // What no trial can run alone is taken as its kernel's samples have it, and judged with the engine; the reference would
 // be hours slower, and a change of layout has none.
 std::string too_large(const ir::Graph& region) {
   double flops = 0;
   for (const ir::Node* n : region.nodes) flops += ops::cost_of(*n).flops;
   if (flops > kMaxTrialFlops) return format("one run of it takes %.0f Gflop: too much to try", flops / 1e9);
-  return lacks_memory("to try it", trial_bytes(region));
+  return device::lacks_host_memory(trial_bytes(region), "to try it takes");
 }
 
 std::string cannot_be_judged(const Error& error) {
@@ -275,7 +267,7 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
            {region, candidates.size(), told},
            &state_->spent};
   if (terms.measure) one.rest = state_->between_runs(terms.model_bytes);
-  if (terms.verify) one.too_expensive = lacks_memory("its reference", trial_bytes(region) + reference_bytes(region));
+  if (terms.verify) one.too_expensive = device::lacks_host_memory(trial_bytes(region) + reference_bytes(region), "its reference takes");
   if (terms.verify && one.too_expensive.empty()) {
     auto expected = make_expected(region, one.given.row_major(), state_->pool.threads(), terms.seed,
                                   terms.other_dims ? kOtherDimsPositions : kMaxPositions);

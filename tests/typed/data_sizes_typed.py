@@ -39,6 +39,7 @@ MODELS = {
         scores = MatMul (q, t) m = Add (scores, mask) y = Softmax (m)""",
         {},
     ),
+    "an einsum of the rows that a mask names": ("float[t,32] x, float[t] m, float[3,32,8] h", "z = Constant <value_float = 0.0> () g = Greater (m, z) i = NonZero (g) l = Transpose <perm = [1, 0]> (i) r = GatherND (x, l) a = Einsum <equation = \"ki,ij->kj\"> (r, w) b = Einsum <equation = \"ki,hij->khj\"> (r, h) s = ReduceSum <keepdims = 0> (b) e = Einsum <equation = \"kj->j\"> (a) q = ReduceMax <keepdims = 0> (s) y = Mul (e, q)", {"w": (32, 8)}),
     "a crop whose list of places has known ones too": (
         "float[b,3,h,w] x, int64[2] at",
         """none = Constant <value_ints = [0, 0]> () all = Constant <value_ints = [4611686018427387904, 4611686018427387904]> () size = Constant <value_ints = [8, 8]> ()

@@ -4,7 +4,7 @@ import json
 
 import numpy
 import onnx
-from onnx import parser
+from onnx import numpy_helper, parser
 
 from typed import Typed, main
 
@@ -97,6 +97,28 @@ class Moved(Typed):
             self.ends(0, "verify", model, "--dims", f"n=2,t={t}", *QUICK)
         numpy.save(self.folder / "x.npy", numpy.ones((2, 5), numpy.float32))
         self.assertIn("shapes do not broadcast", self.ends(1, "run", "h.engine", "-i", "x=x.npy"))
+
+    def test_a_size_beyond_a_table_of_positions_is_refused_with_the_largest(self):
+        """However the places are computed from sizes, and however many rows the table has."""
+        table = numpy_helper.from_array(numpy.zeros((1500, 2), numpy.float32), "table")
+        ways = {
+            "a range": "s = Shape (x) r = Squeeze (s) at = Range (zero, r, one)",
+            "a running sum": "s = Shape (x) ones = ConstantOfShape <value = int64[1] {1}> (s) c = CumSum (ones, zero) at = Sub (c, one)",
+            "places that are not 0": "s = Shape (x) ones = ConstantOfShape <value = int64[1] {1}> (s) z = NonZero (ones) axis = Constant <value_ints = [0]> () at = Squeeze (z, axis)",
+            "relative places": "s = Shape (x) r = Squeeze (s) to = Range (zero, r, one) axis = Constant <value_ints = [0]> () from = Unsqueeze (to, axis) last = Constant <value_ints = [1]> () rows = Unsqueeze (to, last) d = Sub (from, rows) half = Constant <value_int = 750> () at = Add (d, half)",
+        }
+        for name, nodes in ways.items():
+            most = 750 if name == "relative places" else 1500
+            text = f"g (int64[n] x) => (float y) <int64 zero = {{0}}, int64 one = {{1}}> {{ {nodes} p = Gather (table, at) f = Cast <to = 1> (x) last2 = Constant <value_ints = [-1]> () e = Unsqueeze (f, last2) y = Mul (p, e) }}"
+            model = onnx.load(self.folder / self.save("far", text))
+            model.graph.initializer.append(table)
+            model.graph.output[0].type.tensor_type.ClearField("shape")
+            onnx.save(model, self.folder / "far.onnx")
+            with self.subTest(name):
+                for command in (("inspect", "far.onnx"), ("build", "far.onnx", "-o", "far.engine", "--force")):
+                    said = self.ends(1, *command, "--dims", f"n={most + 1}")
+                    self.assertRegex(said, f"the model does not run at n={most + 1}: '\\w*' is given index -?\\d+ of a table of 1500 rows: n={most} is the largest that fits")
+                    self.ends(0, *command, "--dims", f"n={most}", *(QUICK if command[0] == "build" else ()))
 
     def test_a_size_that_only_padding_can_have_is_said_to_be_one(self):
         """Positions that a model counts from what is no padding end with its table: ones alone, which are padding, run."""

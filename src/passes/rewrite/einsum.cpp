@@ -152,6 +152,7 @@ Result<Operand> diagonal(Rewriter& w, Operand o) {
     const char c = *at;
     const size_t first = o.term.find(c), second = o.term.find(c, first + 1);
     const Dim n = o.extent(c);
+    if (!w.sized_by_inputs({n})) return refused("a diagonal whose length the data decide");
     std::string rest = o.term;
     rest.erase(second, 1).erase(first, 1);
     std::vector<int64_t> perm;
@@ -305,6 +306,15 @@ Result<Operand> contracted(Rewriter& w, Equation e, const ir::Value* like) {
   }
   return e.operands.front();
 }
+
+Result<ir::Value*> opened(Rewriter& w, Equation e, const ir::Value* like) {
+  for (Operand& o : e.operands) {
+    PERI_ASSIGN(o, diagonal(w, o));
+  }
+  PERI_ASSIGN(Operand made, contracted(w, e, like));
+  PERI_ASSIGN(made, reduced(w, std::move(made), {{}, e.result}, like));
+  return arranged(w, made, e.result);
+}
 }  // namespace
 
 Result<bool> open_einsum(Rewriter& w, ir::Node* n) {
@@ -312,17 +322,12 @@ Result<bool> open_einsum(Rewriter& w, ir::Node* n) {
   if (!multiplies(n->out()->type.dtype) || n->inputs.size() > kMaxTaken) return false;
   auto e = read(*n);
   if (!e || !agrees(*e)) return false;
-  for (const ir::Value* v : n->inputs)
-    if (!w.sized_by_inputs(*v->type.shape)) return false;
   w.standing_for({n});
-  for (Operand& o : e->operands) {
-    PERI_ASSIGN(o, diagonal(w, o));
-  }
-  PERI_ASSIGN(Operand made, contracted(w, *e, n->out()));
-  PERI_ASSIGN(made, reduced(w, std::move(made), {{}, e->result}, n->out()));
-  PERI_ASSIGN(ir::Value * y, arranged(w, made, e->result));
-  if (y == n->in(0)) return false;
-  w.replace(n->out(), y);
+  auto y = opened(w, *std::move(e), n->out());
+  if (!y.ok() && y.error().kind == ErrorKind::kRefused) return false;  // what was made of it has no readers
+  if (!y.ok()) return std::move(y).error();
+  if (*y == n->in(0)) return false;
+  w.replace(n->out(), *y);
   return true;
 }
 

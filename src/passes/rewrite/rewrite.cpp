@@ -130,6 +130,12 @@ Result<ir::Value*> Rewriter::reshape(ir::Value* x, const Shape& to, const ir::Va
   ir::Value* shape = nullptr;
   if (symbolic == 0 || (symbolic == 1 && !empty)) {
     shape = ints(numbers, "shape");
+  } else if (!sized_by_inputs(to)) {  // what the data decide is copied from the axis in its place
+    for (size_t k = 0; k < to.size() && k < x->type.rank(); ++k)
+      if (!to[k].is_const() && to[k] == (*x->type.shape)[k]) numbers[k] = 0;
+    if (empty || std::count(numbers.begin(), numbers.end(), -1) > 1)
+      return refused("a shape of several sizes that the data decide");
+    shape = ints(numbers, "shape");
   } else {
     zeros_stay |= !std::all_of(to.begin(), to.end(), [](const Dim& d) { return provably_at_least(d, 1); });
     ir::Attrs attrs;
