@@ -336,7 +336,8 @@ void name_limit(const compile::Compilation& compilation, Built* out) {
   const auto& sizes = out->verdict.sizes;
   const auto e = std::find_if(sizes.begin(), sizes.end(), [](const judge::SizeEvidence& s) { return s.integers >= 0; });
   if (e == sizes.end()) return;
-  if (const auto limit = judge::index_limit(compilation.graph(), e->sizes, judge::Places::kOfInputs)) out->index_limit = limit->text();
+  if (const auto limit = judge::index_limit(compilation.graph(), e->sizes, judge::Places::kOfInputs))
+    out->index_limit = limit->text();
 }
 
 Result<Built> build_it(compile::Compilation* compilation, const Options& options) {

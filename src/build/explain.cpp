@@ -207,11 +207,12 @@ std::string Explanation::text() const {
             " on a device";
   std::string reached;
   if (sustained_of > 0)
-    reached = format(", %s at sustained rates%s: efficiency %.0f %%", ms_text(sustained).c_str(),
-                     away > 0        ? format(" of %.3f on the host", sustained_of).c_str()
-                     : floorless > 0 ? format(" of the %.3f that the other steps take", sustained_of).c_str()
-                                     : "",
-                     100 * sustained / sustained_of);
+    reached =
+        format(", %s at sustained rates%s: efficiency %.0f %%", ms_text(sustained).c_str(),
+               away > 0        ? format(" of %s on the host", ms_text(sustained_of).c_str()).c_str()
+               : floorless > 0 ? format(" of the %s that the other steps take", ms_text(sustained_of).c_str()).c_str()
+                               : "",
+               100 * sustained / sustained_of);
   return head + ms_text(ms) + " measured, " + least + reached + ", " + counted(threads, "thread") + left;
 }
 

@@ -201,8 +201,8 @@ Status try_lowering(const Request& request, Survey* f) {
   PERI_ASSIGN(const auto compilation, compile::Compilation::start(std::move(options)));
   const DimBinding& sizes_given = compilation->tuned_for();
   if (const auto limit = judge::index_limit(compilation->graph(), sizes_given, judge::Places::kOfSizes))
-    return Error(
-        invalid("the model does not run at %s: %s", judge::sizes_text(sizes_given).c_str(), limit->text().c_str()))
+    return Error(invalid("the model does not run at %s: %s", judge::sizes_text(sizes_given).c_str(),
+                         limit->text().c_str()))
         .advise(std::string(compile::kOtherSizes));
   auto compiled = compilation->lower();
   if (!compiled.ok()) return std::move(compiled).error();

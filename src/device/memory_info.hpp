@@ -11,9 +11,9 @@ struct MemoryInfo {
 };
 // Of this machine, as currently reported by the operating system.
 MemoryInfo host_memory();
-// Why work that takes so many bytes of host memory is not started: four fifths of what is free are less. The rest is for
-// the process and its neighbours; what is small is started on any machine. `what`: the words before the number, "a run
-// takes". "": it is started.
+// Why work that takes so many bytes of host memory is not started: four fifths of what is free are less. The rest is
+// for the process and its neighbours; what is small is started on any machine. `what`: the words before the number, "a
+// run takes". "": it is started.
 std::string lacks_host_memory(double bytes, const char* what);
 
 }  // namespace peri::device

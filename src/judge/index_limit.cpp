@@ -142,9 +142,9 @@ Result<std::optional<Found>> out_of_range(const ir::Graph& graph, const ir::Grap
 }  // namespace
 
 std::string IndexLimit::text() const {
-  std::string out = format("'%s' is given index %lld of a table of %lld rows%s", node.c_str(),
-                           static_cast<long long>(index), static_cast<long long>(rows),
-                           places == Places::kOfInputs ? " with made-up inputs" : "");
+  std::string out =
+      format("'%s' is given index %lld of a table of %lld rows%s", node.c_str(), static_cast<long long>(index),
+             static_cast<long long>(rows), places == Places::kOfInputs ? " with made-up inputs" : "");
   if (!symbol.empty())
     out += format(": %s=%lld is the largest that fits", symbol.c_str(), static_cast<long long>(most));
   return out;
@@ -157,7 +157,8 @@ std::optional<IndexLimit> index_limit(const ir::Graph& graph, const DimBinding& 
   const auto found = out_of_range(graph, indices, places, sizes);
   if (!found.ok() || !*found) return {};
   const ir::Node& node = *places[(*found)->place].node;
-  IndexLimit out{.places = of, .node = node.name.empty() ? node.op : node.name, .rows = (*found)->rows, .index = (*found)->index};
+  IndexLimit out{
+      .places = of, .node = node.name.empty() ? node.op : node.name, .rows = (*found)->rows, .index = (*found)->index};
   for (const auto& [name, size] : sizes) {
     const auto fits = [&](int64_t n) {
       DimBinding other = sizes;

@@ -24,8 +24,8 @@ struct IndexLimit {
 };
 
 // Of `graph` at `sizes`, those of inputs with made-up ones that are indices of what they index themselves (see
-// make_inputs()). Only indices that a few operators on integers compute are looked at, of at most some million elements.
-// None: all are in range, or nothing is known.
+// make_inputs()). Only indices that a few operators on integers compute are looked at, of at most some million
+// elements. None: all are in range, or nothing is known.
 std::optional<IndexLimit> index_limit(const ir::Graph& graph, const DimBinding& sizes, Places places);
 
 }  // namespace peri::judge

@@ -41,10 +41,10 @@ Result<bool> open_gemm(Rewriter& w, ir::Node* n) {
   return true;
 }
 
-// Of two vectors.
-Result<bool> open_dot(Rewriter& w, ir::Node* n) {
+// Of two vectors, or of batches that kernels do not take.
+Result<bool> open_matmul(Rewriter& w, ir::Node* n) {
   ir::Value *const a = n->in(0), *const b = n->in(1);
-  if (!a->type.known() || !b->type.known() || a->type.rank() != 1 || b->type.rank() != 1) return false;
+  if (!a->type.known() || !b->type.known() || a->type.rank() != 1 || b->type.rank() != 1) return open_batches(w, n);
   const Dim &k = (*a->type.shape)[0], &other = (*b->type.shape)[0];
   w.standing_for({n});
   PERI_ASSIGN(ir::Value * row, w.reshape(a, {Dim(1), k}, a));
@@ -57,7 +57,7 @@ Result<bool> open_dot(Rewriter& w, ir::Node* n) {
 
 Result<bool> rule(Rewriter& w, ir::Node* n) {
   if (n->op == "einsum") return open_einsum(w, n);
-  if (n->op == "matmul") return open_dot(w, n);
+  if (n->op == "matmul") return open_matmul(w, n);
   if (n->op == "gemm") return open_gemm(w, n);
   return false;
 }
@@ -72,7 +72,8 @@ const Entry open_products_entry{{
     .contract =
         "No einsum is left whose terms agree in their extents or are 1 there: one of more than two operands is "
         "products of two, those first that multiply least, and of what a term names by one letter twice the diagonal. "
-        "None is left of products of two vectors, of float gemms with a transposed left side, with factors or with "
+        "None is left of products of two vectors or of batches in more than two groups, of float gemms with a "
+        "transposed left side, with factors or with "
         "more than a row to add, and of those of float64 "
         "or of integers without factors. They are transposes, reshapes, matmul, mul, reduce_sum and add. It stands "
         "before "

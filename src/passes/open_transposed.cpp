@@ -66,39 +66,42 @@ Result<ir::Value*> stretched(Rewriter& w, ir::Value* v, const Axis& h, const Axi
   return w.reshape(v, {s[0], s[1], s[2] * Dim(h.stride), s[3] * Dim(x.stride)}, like);
 }
 
-Result<bool> rule(Rewriter& w, ir::Node* n) {
-  if (n->op != "conv_transpose" || !n->in(0)->type.known() || n->in(0)->type.rank() != 4 || !n->in(1)->type.known())
-    return false;
-  if (n->out()->type.dtype != DType::kF32 || !n->in(1)->type.shape->front().is_const()) return false;
-  ir::Value *x = n->in(0), *weights = n->in(1), *bias = n->in(2);
-  const bool computed = !weights->constant || x->constant;
-  if (!computed && (!bias || bias->constant)) return false;
-  const auto h = axis_of(*n, 0), v = axis_of(*n, 1);
-  if (!h || !v || (bias && !w.sized_by_inputs(*bias->type.shape))) return false;
-  if (computed && (!w.sized_by_inputs(*x->type.shape) || !w.sized_by_inputs(*weights->type.shape))) return false;
-  w.standing_for({n});
-  ir::Value* y = nullptr;
+Result<ir::Value*> opened(Rewriter& w, ir::Node* n, bool computed, const Axis& h, const Axis& v) {
+  ir::Value *x = n->in(0), *weights = n->in(1), *bias = n->in(2), *y = nullptr;
   if (!computed) {
     PERI_ASSIGN(y, w.make("conv_transpose", {x, weights}, n->attrs, n->out()));
   } else {
-    PERI_ASSIGN(x, stretched(w, x, *h, *v));
-    std::vector<int64_t> pads = {h->begin, v->begin, h->end, v->end};
+    PERI_ASSIGN(x, stretched(w, x, h, v));
+    std::vector<int64_t> pads = {h.begin, v.begin, h.end, v.end};
     if (std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p < 0; })) {
       PERI_ASSIGN(x, w.make("pad", {x, w.ints({0, 0, pads[0], pads[1], 0, 0, pads[2], pads[3]}, "around")}, {}, x));
       pads.assign(4, 0);
     }
     PERI_ASSIGN(weights, turned(w, weights, n->i("group", 1)));
     PERI_ASSIGN(y, w.make("conv", {x, weights},
-                          {{"dilations", std::vector<int64_t>{h->dilation, v->dilation}},
+                          {{"dilations", std::vector<int64_t>{h.dilation, v.dilation}},
                            {"group", n->i("group", 1)},
                            {"pads", std::move(pads)}},
                           n->out()));
   }
-  if (bias) {
-    PERI_ASSIGN(bias, w.reshape(bias, {(*bias->type.shape)[0], Dim(1), Dim(1)}, bias));
-    PERI_ASSIGN(y, w.make("add", {y, bias}, {}, n->out()));
-  }
-  w.replace(n->out(), y);
+  if (!bias) return y;
+  PERI_ASSIGN(bias, w.reshape(bias, {(*bias->type.shape)[0], Dim(1), Dim(1)}, bias));
+  return w.make("add", {y, bias}, {}, n->out());
+}
+
+Result<bool> rule(Rewriter& w, ir::Node* n) {
+  if (n->op != "conv_transpose" || !n->in(0)->type.known() || n->in(0)->type.rank() != 4 || !n->in(1)->type.known())
+    return false;
+  if (n->out()->type.dtype != DType::kF32 || !n->in(1)->type.shape->front().is_const()) return false;
+  const bool computed = !n->in(1)->constant || n->in(0)->constant;
+  if (!computed && (!n->in(2) || n->in(2)->constant)) return false;
+  const auto h = axis_of(*n, 0), v = axis_of(*n, 1);
+  if (!h || !v) return false;
+  w.standing_for({n});
+  auto y = opened(w, n, computed, *h, *v);
+  if (!y.ok() && y.error().kind == ErrorKind::kRefused) return false;  // of several sizes that the data decide
+  if (!y.ok()) return std::move(y).error();
+  w.replace(n->out(), *y);
   return true;
 }
 

@@ -267,7 +267,8 @@ void Judge::judge(const ir::Graph& region, const std::vector<bool>& constant,
            {region, candidates.size(), told},
            &state_->spent};
   if (terms.measure) one.rest = state_->between_runs(terms.model_bytes);
-  if (terms.verify) one.too_expensive = device::lacks_host_memory(trial_bytes(region) + reference_bytes(region), "its reference takes");
+  if (terms.verify)
+    one.too_expensive = device::lacks_host_memory(trial_bytes(region) + reference_bytes(region), "its reference takes");
   if (terms.verify && one.too_expensive.empty()) {
     auto expected = make_expected(region, one.given.row_major(), state_->pool.threads(), terms.seed,
                                   terms.other_dims ? kOtherDimsPositions : kMaxPositions);

@@ -19,6 +19,7 @@ PRODUCTS = [  # shapes of both sides
     ([4], [4]), (["k"], ["k"]), ([3, 4], [4]), ([4], [4, 5]), (["m", "k"], ["k", "n"]), (["m", "k"], ["p", "n"]), ([2, 3, 4], [4, 5]), ([1, 3, 4], [2, 4, 5]), ([2, 1, 3, 4], [5, 4, 6]),
     (["b", "m", "k"], ["k", "n"]), (["m", "k"], ["b", "k", "n"]), (["b", "m", "k"], ["b", "k", "n"]), (["b", "h", "m", "k"], ["b", 1, "k", "n"]), (["b", "m", 1], ["b", 1, "n"]), (["b", "m", "k"], ["k"]),
     (["k"], ["b", "k", "n"]), (["p", "q", "r"], ["s", "t", "u"]), ([3, 3], [3, "n"]), ([1, 1], [1, 1]), ([1024, 1], [1, 1024]), ([1, 400], [400, 1]), (list("abcde"), list("abcef")),
+    (["q", 1, 4, 8, 6], [1, "d", 4, 6, 5]), ([2, 1, 3, 1, 4, 5], [1, 7, 3, 2, 5, 4]), (["a", 1, "c", "m", "k"], ["b", 1, "k", "n"]),
 ]  # fmt: skip
 
 
@@ -94,6 +95,20 @@ class Kernels(Typed):
                     nodes.append(helper.make_node(op, ["x", f"w{k}"], [f"y{k}"], group=group, dilations=[dilation] * 2, strides=[stride] * 2, **where))
             with self.subTest(shape, constant=constant):
                 self.check(shape, nodes, inputs, weights)
+
+    def test_products_of_batches_in_many_groups(self):
+        rng = numpy.random.default_rng(3)
+        for a, b in (((3, 1, 4, 8, 6), (1, 5, 4, 6, 5)), ((2, 1, 3, 1, 4, 5), (1, 7, 3, 2, 5, 4)), ((2, 1, 3, 1, 4), (2, 1, 4, 2)), ((1, 2, 1, 3, 1, 2, 4, 4), (2, 1, 2, 1, 2, 2, 4, 1))):
+            for open_sizes in (False, True):
+                with self.subTest(a=a, b=b, open_sizes=open_sizes):
+                    feed = {"a": rng.normal(size=a).astype(numpy.float32), "b": rng.normal(size=b).astype(numpy.float32)}
+                    named = lambda s: [d if d == 1 or not open_sizes else f"d{len(s) - k}" for k, d in enumerate(s[:-2])] + list(s[-2:])
+                    inputs = [value("a", FLOAT, named(a)), value("b", FLOAT, named(b))]
+                    self.check("groups", [helper.make_node("MatMul", ["a", "b"], ["y"])], inputs)
+                    for n, v in feed.items():
+                        numpy.save(self.folder / f"{n}.npy", v)
+                    self.ends(0, "run", "m.engine", "-i", "a=a.npy", "-i", "b=b.npy", "--output-dir", "out", "--quiet")
+                    numpy.testing.assert_allclose(numpy.load(self.folder / "out/y.npy"), feed["a"].astype(float) @ feed["b"], rtol=1e-4, atol=1e-4)
 
     def test_transposed_convolutions_of_given_weights(self):
         rng = numpy.random.default_rng(3)

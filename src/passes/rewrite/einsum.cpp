@@ -331,4 +331,42 @@ Result<bool> open_einsum(Rewriter& w, ir::Node* n) {
   return true;
 }
 
+namespace {
+// The batch axes of a matmul by who has them: 'B' both, 'l' the left, 'r' the right side alone, nobody: not named. None
+// where a size of one side may be 1 in a run and that of the other not.
+std::optional<std::string> batch_owners(const Shape& a, const Shape& b) {
+  std::string out;
+  for (size_t k = 2; k < std::max(a.size(), b.size()); ++k) {  // the innermost first
+    const Dim left = k < a.size() ? a[a.size() - 1 - k] : Dim(1), right = k < b.size() ? b[b.size() - 1 - k] : Dim(1);
+    if (left.is_const(1) && right.is_const(1)) continue;
+    if (!left.is_const(1) && !right.is_const(1) && !(left == right)) return std::nullopt;
+    out += left.is_const(1) ? 'r' : right.is_const(1) ? 'l' : 'B';
+  }
+  return out;
+}
+}  // namespace
+
+Result<bool> open_batches(Rewriter& w, ir::Node* n) {
+  constexpr size_t kMaxGroups = 2, kMaxRank = 20;  // loops of a product over others, as kernels have them; of letters
+  if (!multiplies(n->out()->type.dtype) || !n->in(0)->type.known() || !n->in(1)->type.known()) return false;
+  const Shape &a = *n->in(0)->type.shape, &b = *n->in(1)->type.shape;
+  const auto owners = batch_owners(a, b);
+  if (a.size() < 2 || b.size() < 2 || !owners || std::max(a.size(), b.size()) > kMaxRank) return false;
+  size_t groups = 0;
+  for (size_t k = 0; k < owners->size(); ++k) groups += k == 0 || (*owners)[k] != (*owners)[k - 1];
+  if (groups <= kMaxGroups) return false;
+  std::string batch;
+  for (size_t k = n->out()->type.rank() - 2; k-- > 0;) batch += static_cast<char>('A' + k);
+  const auto last = [&](size_t axes) { return batch.substr(batch.size() - axes); };
+  Equation e;
+  e.operands = {{n->in(0), last(a.size() - 2) + "mk"}, {n->in(1), last(b.size() - 2) + "kn"}};
+  e.result = batch + "mn";
+  w.standing_for({n});
+  auto y = opened(w, std::move(e), n->out());
+  if (!y.ok() && y.error().kind == ErrorKind::kRefused) return false;
+  if (!y.ok()) return std::move(y).error();
+  w.replace(n->out(), *y);
+  return true;
+}
+
 }  // namespace peri::passes

@@ -58,8 +58,8 @@ class Rewriter {
   Result<ir::Value*> make(std::string_view op, std::vector<ir::Value*> inputs, ir::Attrs attrs, const ir::Value* like);
   ir::Value* scalar(DType dtype, double value, std::string_view name);
   ir::Value* ints(const std::vector<int64_t>& values, std::string_view name);
-  // `x` in the shape `to`: x itself if it has that shape, else a reshape. Errors: kRefused where more than one size of it
-  // is decided by the data and is not that of the same axis of x.
+  // `x` in the shape `to`: x itself if it has that shape, else a reshape. Errors: kRefused where more than one size of
+  // it is decided by the data and is not that of the same axis of x.
   Result<ir::Value*> reshape(ir::Value* x, const Shape& to, const ir::Value* like);
   Result<ir::Value*> transpose(ir::Value* x, const std::vector<int64_t>& perm, const ir::Value* like);
 
