@@ -332,6 +332,7 @@ compile::Options refusing(const Options& options) {
   return out;
 }
 
+// Where only made-up integers of one value ran, up to which size others do.
 void name_limit(const compile::Compilation& compilation, Built* out) {
   const auto& sizes = out->verdict.sizes;
   const auto e = std::find_if(sizes.begin(), sizes.end(), [](const judge::SizeEvidence& s) { return s.integers >= 0; });

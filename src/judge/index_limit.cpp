@@ -17,12 +17,18 @@ constexpr size_t kMaxNodes = 200;         // that compute indices
 constexpr size_t kMaxIndices = 16;        // values that are looked at
 constexpr uint64_t kSeed = 1;             // any: floats decide no index here
 
+// By name: where an index that no row has is always an error, and a negative one counts from the end. A loss may leave
+// it out, and a ring of a cache wraps it.
+bool needs_rows(const ir::Node& n) {
+  return n.op == "gather" || n.op == "gather_elements" || n.op == "scatter_elements";
+}
+
 struct Indexed {
   const ir::Node* node;
   size_t port;
 };
 
-// Constants are known to fit, and what a cast of a float gives nobody computes here.
+// Whether it computes integers of integers: what a float is rounded to may be anything.
 bool computes_places(const ir::Node& n) {
   return ops::control_of(n) == ops::Control::kNone && !ops::is_anchor(n) &&
          std::all_of(n.outputs.begin(), n.outputs.end(), [](const ir::Value* v) { return !is_float(v->type.dtype); });
@@ -53,7 +59,8 @@ std::vector<Indexed> indexed(const ir::Graph& graph, Places of) {
   std::vector<Indexed> out;
   std::set<const ir::Value*> seen;
   for (const ir::Node* n : graph.nodes)
-    for (size_t port = 0; port < n->inputs.size() && out.size() < kMaxIndices; ++port) {
+    for (size_t port = needs_rows(*n) ? 0 : n->inputs.size(); port < n->inputs.size() && out.size() < kMaxIndices;
+         ++port) {
       const ir::Value* const v = n->inputs[port];
       if (!v || v->constant || is_float(v->type.dtype) || ops::index_ends_of(*n, port).size() != 1) continue;
       if (computed_from(v) == of && seen.insert(v).second) out.push_back({n, port});

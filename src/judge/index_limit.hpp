@@ -1,5 +1,5 @@
-// Where places that a model computes from its inputs leave the tables that they index, as positions of a text that is
-// longer than a table of them.
+// Sizes at which places that a model computes leave the table that they index, as the positions of a text that is
+// longer than a table of them, and the largest size at which they do not.
 #pragma once
 
 #include <optional>

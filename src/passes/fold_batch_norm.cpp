@@ -47,9 +47,10 @@ std::optional<Channels> read_norm(const ir::Node& n) {
 std::optional<Channels> read_channels(const ir::Node& n) {
   if (n.outputs.empty() || !n.out()->type.known() || n.out()->type.rank() < 2 || !is_float(n.out()->type.dtype))
     return std::nullopt;
-  if (n.op == "batch_normalization") return read_norm(n);
   const Dim& d = (*n.out()->type.shape)[1];
-  if (!d.is_const() || d.value() == 0 || n.out()->type.rank() < 3) return std::nullopt;
+  if (!d.is_const() || d.value() == 0) return std::nullopt;
+  if (n.op == "batch_normalization") return read_norm(n);
+  if (n.out()->type.rank() < 3) return std::nullopt;
   const bool both = n.op == "add" || n.op == "mul";
   if ((!both && n.op != "sub" && n.op != "div") || n.inputs.size() != 2) return std::nullopt;
   for (size_t k : {1, 0}) {
@@ -104,7 +105,8 @@ Result<bool> rule(Rewriter& w, ir::Node* n) {
   return true;
 }
 
-// Of statistics that are known in the run only: (x - mean) * (scale / sqrt(variance + epsilon)) + bias.
+// Of statistics or a number of channels that are known in the run only, where another number is an error and no
+// broadcast: (x - mean) * (scale / sqrt(variance + epsilon)) + bias.
 Result<bool> open(Rewriter& w, ir::Node* n) {
   if (n->i("training_mode") != 0 || !n->out()->type.known() || n->out()->type.rank() < 2) return false;
   const DType t = n->out()->type.dtype;
@@ -117,8 +119,10 @@ Result<bool> open(Rewriter& w, ir::Node* n) {
   }
   if (!w.sized_by_inputs(channels)) return false;
   w.standing_for({n});
+  const std::vector<Dim> to(channels.begin(), channels.end());
+  PERI_ASSIGN(ir::Value * shape, w.make("dims_constant", {}, {{"value", to}}, n->in(1)));
   for (size_t k = 1; k < 5; ++k) {
-    PERI_ASSIGN(of[k], w.reshape(n->in(k), channels, n->in(k)));
+    PERI_ASSIGN(of[k], w.make("reshape", {n->in(k), shape}, {}, n->in(k)));
   }
   const ir::Value* const like = n->out();
   PERI_ASSIGN(ir::Value * factor, w.make("add", {of[4], w.scalar(t, n->f("epsilon", 1e-5), "epsilon")}, {}, like));
@@ -208,8 +212,9 @@ const Entry fold_batch_norm_entry{{
           "graph { input x: f32[n,c,4]; input s: f32[c]; input b: f32[c]; input m: f32[c]; input v: f32[c]; y = "
           "batch_normalization(x, s, b, m, v) {epsilon=0.5}; output y }",
           "graph { input x: f32[n,c,4]; input s: f32[c]; input b: f32[c]; input m: f32[c]; input v: f32[c]; const e: "
-          "f32[] = [0.5]; const p: i64[2] = [-1, 1]; const q: i64[2] = [-1, 1]; const r: i64[2] = [-1, 1]; const o: "
-          "i64[2] = [-1, 1]; s1 = reshape(s, p); b1 = reshape(b, q); m1 = reshape(m, r); v1 = reshape(v, o); f = "
+          "f32[] = [0.5]; p = dims_constant() {value=dims[c,1]}; s1 = reshape(s, p); b1 = reshape(b, p); m1 = "
+          "reshape(m, "
+          "p); v1 = reshape(v, p); f = "
           "add(v1, e); g = sqrt(f); h = div(s1, g); d = sub(x, m1); k = mul(d, h); y = add(k, b1); output y }"}},
 }};
 

@@ -85,7 +85,7 @@ Result<ir::Value*> opened(Rewriter& w, ir::Node* n, bool computed, const Axis& h
                           n->out()));
   }
   if (!bias) return y;
-  PERI_ASSIGN(bias, w.reshape(bias, {(*bias->type.shape)[0], Dim(1), Dim(1)}, bias));
+  PERI_ASSIGN(bias, w.reshape(bias, {(*n->out()->type.shape)[1], Dim(1), Dim(1)}, bias));
   return w.make("add", {y, bias}, {}, n->out());
 }
 

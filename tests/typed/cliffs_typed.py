@@ -77,6 +77,8 @@ class Cliffs(Typed):
                 self.ends(0, "run", "a.engine", *words, "--output-dir", "out")
                 s, o, m, v = (w.astype(float).reshape(8, *[1] * (data.ndim - 2)) for w in feed.values())
                 numpy.testing.assert_allclose(numpy.load(self.folder / "out/y.npy"), (data - m) / numpy.sqrt(v + 0.01) * s + o, rtol=1e-5, atol=1e-5)
+                numpy.save(self.folder / "x.npy", data[:, :1])  # no statistic is broadcast
+                self.assertIn(self.peri("run", "a.engine", *words).returncode, (1, 2))
 
     def test_a_sum_of_two_that_have_one_size_at_the_smallest_batch(self):
         """The memory of either can hold the result there, and of one alone at the tuned batch; so of a list that data cut."""

@@ -120,6 +120,13 @@ class Moved(Typed):
                     self.assertRegex(said, f"the model does not run at n={most + 1}: '\\w*' is given index -?\\d+ of a table of 1500 rows: n={most} is the largest that fits")
                     self.ends(0, *command, "--dims", f"n={most}", *(QUICK if command[0] == "build" else ()))
 
+    def test_classes_that_a_loss_leaves_out_are_no_places(self):
+        text = """g (float[n,8] x) => (float y) <int64 zero = {0}, int64 one = {1}, int64 eight = {8}, int64 none = {-100}> { s = Shape <end = 1> (x) r = Squeeze (s)
+            p = Range (zero, r, one) t = Mod (p, eight) u = Equal (t, zero) g = Where (u, none, t) l = LogSoftmax (x) y = NegativeLogLikelihoodLoss <ignore_index = -100> (l, g) }"""
+        model = self.save("loss", text)
+        self.ends(0, "inspect", model, "--dims", "n=20")
+        self.ends(0, "build", model, "-o", "loss.engine", "--dims", "n=20", *QUICK)
+
     def test_a_size_that_only_padding_can_have_is_said_to_be_one(self):
         """Positions that a model counts from what is no padding end with its table: ones alone, which are padding, run."""
         model = self.save("positions", """g (int64[n] x) => (float[n,2] y) <int64 pad = {1}, int64 axis = {0}, float[6,2] table = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}>
