@@ -17,10 +17,11 @@ constexpr size_t kMaxNodes = 200;         // that compute indices
 constexpr size_t kMaxIndices = 16;        // values that are looked at
 constexpr uint64_t kSeed = 1;             // any: floats decide no index here
 
-// By name: where an index that no row has is always an error, and a negative one counts from the end. A loss may leave
-// it out, and a ring of a cache wraps it.
+// Whether an index that no row has is always an error, and a negative one counts from the end: a loss may leave such a
+// class out, and a ring of a cache wraps its place.
 bool needs_rows(const ir::Node& n) {
-  return n.op == "gather" || n.op == "gather_elements" || n.op == "scatter_elements";
+  constexpr std::string_view kOps[] = {"gather", "gather_elements", "scatter_elements"};
+  return std::find(std::begin(kOps), std::end(kOps), n.op) != std::end(kOps);  // By name: three of those with indices
 }
 
 struct Indexed {
