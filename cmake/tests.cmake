@@ -14,6 +14,7 @@ inline constexpr const char* kBuildDir = \"${CMAKE_BINARY_DIR}\";
 
 add_library(peri_test_main STATIC "${CMAKE_SOURCE_DIR}/tests/main.cpp")
 target_link_libraries(peri_test_main PUBLIC GTest::gtest PRIVATE peri_base)
+target_include_directories(peri_test_main PRIVATE "${CMAKE_SOURCE_DIR}")
 target_compile_options(peri_test_main PRIVATE ${PERI_WARNINGS})
 if(PERI_PCH)  # GoogleTest's header takes longer to read than most tests
   add_library(peri_test_pch OBJECT "${PERI_GEN}/pch.cpp")
@@ -93,6 +94,9 @@ endforeach()
 foreach(folder whole)
   peri_tests(${folder})
 endforeach()
+# Programs inside of a test program: see tests/main.hpp.
+add_custom_command(TARGET test_whole POST_BUILD COMMAND ${CMAKE_COMMAND} -E create_symlink test_whole
+                   "$<TARGET_FILE_DIR:test_whole>/engine_runs" VERBATIM)
 foreach(folder tune whole)  # kernels over a library
   add_dependencies(test_${folder} fake_driver fake_nvrtc fake_cublaslt fake_cudnn)
 endforeach()

@@ -1,17 +1,24 @@
 // Every test program's main: `--source=FILE_test.cpp` runs the tests of that file only, and fails when there are none.
 // Tests that were skipped are named at the end with their reasons, and where all of a file's were the exit code is 77.
 // What tests write for a time lies in one folder, which goes at the end; that of a killed program goes with the next
-// one's start.
+// one's start. Under the name of a program that add_program() was given it is that program.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <cstdio>
+#include <map>
 #include <string>
 #include <string_view>
 
 #include "base/temporary_folder.hpp"
+#include "tests/main.hpp"
 
 namespace {
+
+std::map<std::string_view, peri::ProgramMain>& programs() {
+  static std::map<std::string_view, peri::ProgramMain> list;
+  return list;
+}
 
 bool ends_with_path(std::string_view path, std::string_view tail) {
   if (!path.ends_with(tail)) return false;
@@ -58,7 +65,12 @@ bool name_skipped() {
 
 }  // namespace
 
+bool peri::add_program(std::string_view name, ProgramMain main) { return programs().emplace(name, main).second; }
+
 int main(int argc, char** argv) {
+  const std::string_view own = argc > 0 ? argv[0] : "";
+  if (const auto program = programs().find(own.substr(own.rfind('/') + 1)); program != programs().end())
+    return program->second(argc, argv);
   testing::InitGoogleTest(&argc, argv);
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];

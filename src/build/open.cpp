@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <set>
 
 #include "base/thread_pool.hpp"
 #include "build/build.hpp"
@@ -10,6 +12,7 @@
 #include "device/open.hpp"
 #include "exec/ahead.hpp"
 #include "exec/entry.hpp"
+#include "judge/source.hpp"
 #include "plan/chip.hpp"
 
 namespace peri::build {
@@ -99,6 +102,43 @@ std::optional<Untuned> untuned(const plan::Program& program, const DimBinding& d
   return out;
 }
 
+namespace {
+// Sizes at which a size that is not `fixed` is the sum of two others, as at the tuned ones, and the graph agrees.
+std::optional<DimBinding> as_sums(const ir::Graph& graph, const DimBinding& tuned, const DimBinding& sizes,
+                                  const std::set<std::string>& fixed) {
+  constexpr size_t kMaxNames = 32;  // of which all triples are looked at
+  if (sizes.size() > kMaxNames) return std::nullopt;
+  for (const auto& [total, size] : sizes)
+    for (const auto& [one, first] : sizes)
+      for (const auto& [other, second] : sizes) {
+        const bool known = tuned.contains(total) && tuned.contains(one) && tuned.contains(other);
+        if (!known || fixed.contains(total) || one >= other || one == total || other == total) continue;
+        if (size == first + second || tuned.at(total) != tuned.at(one) + tuned.at(other)) continue;
+        DimBinding out = sizes;
+        out[total] = first + second;
+        if (compile::check_possible(graph, out).ok()) return out;
+      }
+  return std::nullopt;
+}
+
+// Sizes that nobody gave follow from those given where the graph's nodes require it: a total of past and what is new.
+// kUsage where no such sizes are found and the graph's own shapes contradict each other.
+Result<DimBinding> with_following(const plan::Program& program, DimBinding sizes, const DimBinding& given) {
+  if (given.empty()) return sizes;
+  const std::optional<ir::Graph> graph = judge::source_shapes(program);
+  const DimBinding tuned(program.tuned_for.begin(), program.tuned_for.end());
+  if (!graph || compile::check_possible(*graph, sizes).ok()) return sizes;
+  std::set<std::string> fixed;
+  for (const auto& [name, size] : given) fixed.insert(name);
+  if (const auto sums = as_sums(*graph, tuned, sizes, fixed)) return *sums;
+  DimBinding fitted = compile::fitted_dims(*graph, sizes, fixed);
+  Status possible = compile::check_possible(*graph, fitted);
+  if (possible.ok()) return fitted;
+  if (!compile::check_possible(*graph, tuned).ok()) return sizes;  // then the run says what is wrong
+  return std::move(possible).error();
+}
+}  // namespace
+
 Result<DimBinding> program_dims(const plan::Program& program, const std::map<std::string, int64_t>& given,
                                 const DimBinding& known) {
   std::map<std::string, int64_t> free = given;
@@ -107,7 +147,10 @@ Result<DimBinding> program_dims(const plan::Program& program, const std::map<std
   for (const plan::Port& p : program.inputs) interface_graph.add_input(p.name, ir::Type(p.dtype, p.shape));
   DimBinding others = known;
   others.insert(program.tuned_for.begin(), program.tuned_for.end());
-  return compile::engine_dims(interface_graph, free, {others.begin(), others.end()});
+  PERI_ASSIGN(DimBinding sizes, compile::engine_dims(interface_graph, free, others));
+  PERI_ASSIGN(DimBinding fixed, compile::stated_dims(interface_graph, free));
+  fixed.insert(known.begin(), known.end());
+  return with_following(program, std::move(sizes), fixed);
 }
 
 }  // namespace peri::build

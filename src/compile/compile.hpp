@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,9 @@ Result<DimBinding> possible_dims(const ir::Graph& graph, const std::map<std::str
 // kUsage, naming sizes and node, where the graph's own shapes contradict each other at these sizes, with this remedy.
 constexpr std::string_view kOtherSizes = "give sizes that it can have: --dims NAME=N";
 Status check_possible(const ir::Graph& graph, const DimBinding& sizes);
+// `sizes`, of which those whose names are not `fixed` are replaced by what the graph's nodes require (fit_dims.hpp)
+// where they contradict each other, as a total does that is not the sum of the past and of what is new.
+DimBinding fitted_dims(const ir::Graph& graph, const DimBinding& sizes, const std::set<std::string>& fixed);
 constexpr int64_t kShapeEnds = -1;
 // The given dimensions, by their own names.
 Result<DimBinding> stated_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given);

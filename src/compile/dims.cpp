@@ -319,6 +319,12 @@ Status check_possible(const ir::Graph& graph, const DimBinding& sizes) {
       .advise(kOtherSizes);
 }
 
+DimBinding fitted_dims(const ir::Graph& graph, const DimBinding& sizes, const std::set<std::string>& fixed) {
+  ir::Graph apart = graph.clone();  // nodes that one of the model was replaced by have its name
+  for (size_t k = 0; k < apart.nodes.size(); ++k) apart.nodes[k]->name = "node " + std::to_string(k);
+  return fit_dims(apart, sizes, fixed, [&](const DimBinding& at) { return check_possible(apart, at); });
+}
+
 Result<DimBinding> possible_dims(const ir::Graph& graph, const std::map<std::string, int64_t>& given,
                                  const std::vector<InputShape>& at_hand) {
   PERI_ASSIGN(Sizes first, resolved(graph, given, sizes_of(graph, at_hand)));
@@ -326,12 +332,8 @@ Result<DimBinding> possible_dims(const ir::Graph& graph, const std::map<std::str
   if (possible.ok()) return std::move(first.binding);
   std::set<std::string> fixed;
   for (const auto& [name, key] : first.by) fixed.insert(name);
-  ir::Graph apart = graph.clone();  // nodes that one of the model was replaced by have its name
-  for (size_t k = 0; k < apart.nodes.size(); ++k) apart.nodes[k]->name = "node " + std::to_string(k);
-  const auto check = [&](const DimBinding& sizes) { return check_possible(apart, sizes); };
-  const auto fitted = [&](const DimBinding& sizes) { return fit_dims(apart, sizes, fixed, check); };
-  DimBinding less = fitted(first.binding);
-  while (!check(less).ok()) {
+  DimBinding less = fitted_dims(graph, first.binding, fixed);
+  while (!check_possible(graph, less).ok()) {
     if (std::all_of(less.begin(), less.end(),
                     [&](const auto& size) { return size.second == 1 || fixed.contains(size.first); }))
       return possible.error();

@@ -1,7 +1,7 @@
 // Executor "sized": steps whose results are as large as the data says. Ops that select are run in their own types; ops
 // that a few integers tell the sizes of (Slice, Expand, Range, Reshape, ... by values of the run) are bound to these
 // and run by the first kernel that takes them there; what these alone decide (ConstantOfShape, windows) is made once
-// for as long as they stay. What neither takes runs by definition. Payload as of the reference.
+// for as long as they stay. What neither takes runs by definition. Payload as of the reference, with the name "sized".
 #include <algorithm>
 #include <cstring>
 

@@ -9,6 +9,7 @@
 #include "exec/region/region_payload.hpp"
 #include "judge/inputs.hpp"
 #include "judge/sizes.hpp"
+#include "judge/source.hpp"
 #include "judge/told_sizes.hpp"
 #include "ops/entry.hpp"
 #include "tune/categories.hpp"
@@ -107,18 +108,7 @@ Status check_room(const plan::Program& program, const plan::Port& port, const Di
 template <class Wanted>
 std::optional<ir::Graph> graph_of(const plan::Program& program, const Wanted& wanted) {
   const plan::Section* text = program.section("source");
-  if (!text || !wanted(text->bytes)) return std::nullopt;
-  auto graph = ir::parse_graph(text->bytes, [&](std::string_view, uint64_t hash) -> std::optional<Tensor> {
-    for (const plan::Weight& w : program.weights) {
-      if (w.content_hash != hash) continue;
-      // The elements of a float are not read: pages that nothing touches take no memory.
-      auto zeros = is_float(w.dtype) ? Tensor::uninitialized(w.dtype, w.dims) : Tensor::zeros(w.dtype, w.dims);
-      return zeros.ok() ? std::optional(std::move(*zeros)) : std::nullopt;
-    }
-    return std::nullopt;
-  });
-  if (!graph.ok() || !graph->sort().ok() || !ops::infer_graph(*graph).ok()) return std::nullopt;
-  return std::move(*graph);
+  return text && wanted(text->bytes) ? source_shapes(program) : std::nullopt;
 }
 
 // Elements of this input become categories where an encoder compares them.

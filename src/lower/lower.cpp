@@ -225,7 +225,7 @@ struct Emitter {
     if (c.reference) {
       step.executor = sized_by_data(r, step, g, backend, tuner.options().provider) ? "sized" : "reference";
       report.chosen = step.executor;
-      step.variants.push_back({"", "", {}, exec::write_payload("reference", 1, "", g)});
+      step.variants.push_back({"", "", {}, exec::write_payload(step.executor, 1, "", g)});
     } else {
       step.executor = c.candidate.kernel->executor;
       for (const tune::Candidate* x = &c.candidate; x; x = x->fallback.get())

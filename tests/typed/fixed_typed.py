@@ -64,6 +64,8 @@ class Fixed(Typed):
             told = self.peri("inspect", "a.engine").stdout.decode()
             self.assertIn(f"executor {executor}", told)
             self.assertEqual("executor sized" in told, executor == "sized")
+            self.assertRegex(told, rf"kernel +{executor}@1")
+            self.assertEqual("reference@1" in told, executor == "reference")  # `build` counts it so, too
             told = self.peri("explain", "a.engine", "--full", "--json", "why.json").stdout.decode()
             self.assertIn("no kernel: the data decides the sizes of its results", told)
             self.assertNotIn("than it is built for", told + (self.folder / "why.json").read_text())

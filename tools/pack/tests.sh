@@ -7,11 +7,12 @@ bundle=$1 build=$2 source=$3 out=$4
 rm -rf "$out"
 mkdir -p "$out"/{bin,models,suites,examples}
 basename "$bundle" >"$out/bundle"
-for program in test_device test_tune test_whole engine_runs; do
+for program in test_device test_tune test_whole; do
   cp "$build/bin/$program" "$out/bin/"
   strip "$out/bin/$program"
   patchelf --set-rpath "\$ORIGIN/../../$(basename "$bundle")/lib" "$out/bin/$program"
 done
+ln -s test_whole "$out/bin/engine_runs"
 cp "$source"/tools/gpu/{answers.py,times.py,sanitized.sh} "$out/bin/"
 cp "$source/tools/gpu/run.sh" "$source/tools/gpu/shards" "$out/"
 cp "$source"/models/{*.onnx,digits_data.npz,materialize.py,README.md} "$out/models/"

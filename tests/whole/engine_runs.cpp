@@ -2,6 +2,7 @@
 // ("batch=8"; the tuned ones first) N times in several sessions, from memory of the host, over copies of the inputs in
 // turns, so that none is in a core's cache; with --resident from the second run on without copies, of which a further
 // run is looked at. Prints one JSON object: see write_times(). Status 1 where a bit was another than in the first run.
+// Part of test_whole, to which bin/engine_runs is a link: it travels to machines with a GPU, and that one does anyway.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include "judge/seeded.hpp"
 #include "runtime/engine.hpp"
 #include "stats/stats.hpp"
+#include "tests/main.hpp"
 
 namespace peri {
 namespace {
@@ -198,11 +200,13 @@ Status run(int count, char** words) {
                          : Status(Error(ErrorKind::kAccuracy, format("%lld runs gave other bits than the first",
                                                                      static_cast<long long>(other_bits))));
 }
-}  // namespace
-}  // namespace peri
 
-int main(int count, char** words) {
-  const peri::Status done = peri::run(count, words);
+int main_of(int count, char** words) {
+  const Status done = run(count, words);
   if (!done.ok()) std::fprintf(stderr, "%s\n", done.error().text().c_str());
   return done.ok() ? 0 : 1;
 }
+const bool kAdded = add_program("engine_runs", main_of);
+
+}  // namespace
+}  // namespace peri
