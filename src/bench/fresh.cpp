@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/clock.hpp"
 #include "base/file.hpp"
 
 namespace peri::bench {
@@ -120,10 +121,17 @@ Result<Record> time_fresh(const std::vector<std::string>& words, int64_t process
                           const std::function<bool()>& stop) {
   std::vector<Record> parts;
   for (int64_t k = 1; k <= processes; ++k) {
-    if (progress)
-      progress(format("process %lld of %lld", static_cast<long long>(k), static_cast<long long>(processes)));
-    PERI_ASSIGN(const Answer answer, run_fresh(words, stop));
+    const std::string which = format("process %lld of %lld", static_cast<long long>(k), static_cast<long long>(processes));
+    if (progress) progress(which);
+    const int64_t start = now_ns();
+    const auto looked = [&] {
+      if (progress) progress(which + format(", %.1f s since its start", seconds_since(start)));
+      return stop && stop();
+    };
+    PERI_ASSIGN(const Answer answer, run_fresh(words, looked));
     auto record = record_of(answer);
+    if (record.ok() && processes > 1 && !record->unstable.empty())
+      record->unstable = "in " + which + " " + record->unstable;
     const bool stopped = stop && stop();
     if (stopped && !record.ok() && answer.code > 128 && parts.empty())  // ended before it could measure anything
       return Error(ErrorKind::kCancelled, "interrupted before anything was measured");

@@ -9,6 +9,7 @@ namespace peri::build {
 
 enum class ReferenceWhy {
   kNoKernel,  // none takes it
+  kLeftOut,   // none of the provider that was asked for does; of those of others nothing is known
   kRejected,  // those that take it were tried, and were wrong or failed
   kNoMemory,  // memory was short to try them, or a part of them
 };

@@ -287,6 +287,16 @@ std::string of_constants(const std::vector<judge::SizeEvidence>& sizes) {
                 static_cast<long long>(first->integers)) +
          first->others;
 }
+// Where an output has NaN: "; with made-up inputs 3 of the 4 elements of 'y' are NaN, ...".
+std::string of_nan(const std::vector<judge::SizeEvidence>& sizes) {
+  for (const judge::SizeEvidence& e : sizes)
+    if (e.nan > 0)
+      return format("; with made-up inputs %lld of the %lld elements of '%s' are NaN", static_cast<long long>(e.nan),
+                    static_cast<long long>(e.nan_elements), e.nan_of.c_str()) +
+             (e.sizes.empty() ? "" : " at " + judge::sizes_text(e.sizes)) +
+             ", in the reference too, and prove nothing: peri verify ENGINE --input NAME=FILE judges it on your own";
+  return "";
+}
 }  // namespace
 
 std::string Made::verdict() const {
@@ -316,7 +326,7 @@ std::string Made::verdict() const {
   for (const judge::SizeEvidence& e : built.verdict.sizes)
     if (!e.limit.empty() && e.sizes == DimBinding(tuned_for.begin(), tuned_for.end()))
       text += "; not run" + at + ": " + e.limit + made_up(e);
-  text += of_bounds(built) + of_constants(built.verdict.sizes);
+  text += of_bounds(built) + of_nan(built.verdict.sizes) + of_constants(built.verdict.sizes);
   return built.index_limit.empty() ? text : text + "; " + built.index_limit;
 }
 

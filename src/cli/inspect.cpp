@@ -46,7 +46,7 @@ std::string first_of(const std::vector<std::string>& names) {
   return names.size() > kShown ? out + format(" and %zu more", names.size() - kShown) : out;
 }
 
-void print_model(const Page& page, const build::Survey& f) {
+void print_model(const Page& page, const build::Survey& f, const std::string& provider) {
   page.line("%s: %s, %s", f.path.c_str(), f.kind.c_str(), f.origin.c_str());
   for (const auto& p : f.inputs)
     page.line("  input   %s %s", in_columns(p.name, kNameColumns).c_str(), ir::type_text(p.type).c_str());
@@ -92,9 +92,10 @@ void print_model(const Page& page, const build::Survey& f) {
         f.build_seconds < 1 ? "a second" : format("%.0f s", f.build_seconds).c_str(),
         counted(f.candidates, "candidate").c_str(), counted(f.problems, "distinct problem").c_str());
     if (f.slow_steps)
-      page.line("  slow: %lld of %s on the reference, since no kernel supports them",
+      page.line("  slow: %lld of %s on the reference, since no kernel%s supports them",
                 static_cast<long long>(f.slow_steps),
-                build::all_steps_text(f.steps + f.body_steps, f.body_steps).c_str());
+                build::all_steps_text(f.steps + f.body_steps, f.body_steps).c_str(),
+                provider.empty() ? "" : (" of --provider " + provider).c_str());
   }
   for (const std::string& n : f.notes) page.line("  note: %s", n.c_str());
 }
@@ -108,7 +109,7 @@ Result<Outcome> inspect_model(const Arguments& arguments, const std::string& pat
   if (!surveyed.ok()) return std::move(surveyed).error();
   const build::Survey& f = *surveyed;
   const Page page(arguments);
-  print_model(page, f);
+  print_model(page, f, arguments.get("--provider"));
   if (arguments.has("--quiet"))
     for (const std::string& n : f.notes) say("note: " + n);
   Outcome out;
@@ -377,7 +378,7 @@ const Entry inspect_entry{{
                            "list the supported operators with their versions, the types of their first input, and how "
                            "many of their samples run on a GPU"},
                           {"--check", "", "", "engines: recompute the hash of every weight"}}),
-    .details = "Exit code 1 when a node is unsupported, all of which are listed, or an engine does not run "
+    .details = "The flags of a build say which one is estimated: nothing is built, timed or cached here.\n\nExit code 1 when a node is unsupported, all of which are listed, or an engine does not run "
                "here.\n\nexample:\n  peri inspect "
                "models/digits_cnn.onnx --json -",
     .run = run,

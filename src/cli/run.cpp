@@ -1,4 +1,5 @@
 // peri run: one inference of a model or engine on files or seeded inputs.
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -106,10 +107,13 @@ Result<Outcome> run(const Arguments& arguments) {
   w.end_object().key("answers").begin_object();
   const Page page = page_of(arguments, shown);
   PERI_ASSIGN(const plan::ClassNames classes, plan::class_names_of(program));
+  const bool some_fit =
+      std::any_of(outputs.begin(), outputs.end(), [&](const Tensor& t) { return fits_labels(t, shown); });
   for (size_t k = 0; k < outputs.size(); ++k) {
     w.key(program.outputs[k].name);
     Shown one = shown;
-    if (const auto own = classes.find(program.outputs[k].name); own != classes.end() && shown.labels.empty() &&
+    if (some_fit && !fits_labels(outputs[k], shown)) one.labels.clear();  // they are of another output
+    if (const auto own = classes.find(program.outputs[k].name); own != classes.end() && one.labels.empty() &&
                                                                 outputs[k].rank() > 0 &&
                                                                 outputs[k].dims().back() == std::ssize(own->second))
       one.labels = own->second;

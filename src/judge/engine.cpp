@@ -12,6 +12,7 @@
 #include "exec/entry.hpp"
 #include "exec/region/layouts.hpp"
 #include "exec/region/region_payload.hpp"
+#include "judge/difference.hpp"
 #include "judge/followed.hpp"
 #include "judge/inputs.hpp"
 #include "judge/sizes.hpp"
@@ -146,6 +147,17 @@ struct EngineJudge {
       e->worst_step = std::max(e->worst_step, v.error);
       if (v.wrong) fault_at(v.step, v.candidate, v.why, e->sizes);
     }
+  }
+
+  void take_nan(const JudgedRun& run, SizeEvidence* e) const {
+    for (size_t k = 0; k < run.outputs.size() && e->nan == 0; ++k) {
+      e->nan = nan_elements(run.outputs[k]);
+      e->nan_elements = run.outputs[k].numel();
+      e->nan_of = engine->program().outputs[k].name;
+    }
+    if (e->nan > 0) return;
+    e->nan_elements = 0;
+    e->nan_of.clear();
   }
 
   // The same inputs with every buffer in memory of its own; names the step whose results differ first.
@@ -321,6 +333,7 @@ struct EngineJudge {
         continue;
       }
       take_steps(*run, &e);
+      take_nan(*run, &e);
       if (!verdict.fault) PERI_TRY(compare_memory(*inputs, *run, &e));
       if (!verdict.fault) PERI_TRY(compare_whole(*inputs, *run, flops, &e));
       if (terms.stop && !verdict.incomplete.empty() && terms.stop()) return Ok{};  // half judged is not judged

@@ -36,6 +36,10 @@ struct SizeEvidence {
   std::string whole_because;  // why not, which outputs were skipped, or which were held against rounded weights
   bool no_memory = false;     // `limit` is due to this machine's memory
   std::string limit;          // why the model itself cannot run at this size; the members above are then unset
+  // Elements of the first output that has NaN, in the reference too, as of a logarithm of made-up inputs: of `nan_of`,
+  // `nan` of `nan_elements`. They prove nothing.
+  std::string nan_of = {};
+  int64_t nan = 0, nan_elements = 0;
   // The integers of the inputs that were made up: -1: as they come; 0 or 1: all are, since others end with `others`.
   int64_t integers = -1;
   std::string others = {};

@@ -10,7 +10,7 @@ namespace peri::judge {
 namespace {
 bool within_bounds(const SizeEvidence& e) {
   return e.same_bits && e.worst_step >= 0 && e.worst_step <= 1 && (e.whole == -1 || (e.whole >= 0 && e.whole <= 1)) &&
-         e.integers >= -1 && e.integers <= 1 && e.steps_judged >= 0 && e.steps_by_definition >= 0 && e.positions >= 0;
+         e.nan >= 0 && e.nan <= e.nan_elements && e.integers >= -1 && e.integers <= 1 && e.steps_judged >= 0 && e.steps_by_definition >= 0 && e.positions >= 0;
 }
 }  // namespace
 
@@ -33,6 +33,9 @@ std::string verdict_text(const EngineVerdict& v) {
         .field("limit", e.limit)
         .field("integers", e.integers)
         .field("others", e.others)
+        .field("nan_of", e.nan_of)
+        .field("nan", e.nan)
+        .field("nan_elements", e.nan_elements)
         .field("steps_judged", e.steps_judged)
         .field("steps_by_definition", e.steps_by_definition)
         .field("positions", e.positions)
@@ -67,6 +70,9 @@ Result<SizeEvidence> read_size(const Json& json) {
   PERI_ASSIGN(const std::string_view limit, json.get_string("limit"));
   PERI_ASSIGN(e.integers, json.get_int("integers"));
   PERI_ASSIGN(const std::string_view others, json.get_string("others"));
+  PERI_ASSIGN(const std::string_view nan_of, json.get_string("nan_of"));
+  PERI_ASSIGN(e.nan, json.get_int("nan"));
+  PERI_ASSIGN(e.nan_elements, json.get_int("nan_elements"));
   PERI_ASSIGN(e.steps_judged, json.get_int("steps_judged"));
   PERI_ASSIGN(e.steps_by_definition, json.get_int("steps_by_definition"));
   PERI_ASSIGN(e.positions, json.get_int("positions"));
@@ -77,6 +83,7 @@ Result<SizeEvidence> read_size(const Json& json) {
   PERI_ASSIGN(const std::string_view because, json.get_string("whole_because"));
   e.limit = limit;
   e.others = others;
+  e.nan_of = nan_of;
   e.whole_because = because;
   return e;
 }

@@ -10,6 +10,7 @@
 #include "base/fault.hpp"
 #include "base/plural.hpp"
 #include "runtime/engine.hpp"
+#include "tune/rejection.hpp"
 #include "tune/resolved.hpp"
 
 namespace peri::tune {
@@ -93,13 +94,17 @@ Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& cons
   const kernels::Problem problem{&region, constant};
   std::vector<std::pair<const kernels::Kernel*, std::vector<kernels::Offer>>> offered;
   std::map<std::string_view, double> best;  // of each provider
+  bool left_out = false;                    // those of other providers
   for (const kernels::Kernel* kernel : kernels::kernels()) {
     const kernels::Kernel& k = *kernel;
     if (!options.executors.empty() &&
         std::find(options.executors.begin(), options.executors.end(), k.executor) == options.executors.end())
       continue;
     // Changes of layout serve every provider.
-    if (!options.provider.empty() && k.provider != options.provider && !ops::changes_layout(problem.anchor())) continue;
+    if (!options.provider.empty() && k.provider != options.provider && !ops::changes_layout(problem.anchor())) {
+      left_out = true;
+      continue;
+    }
     auto offers = contained([&] { return offers_of(k, problem, target); });
     if (!offers.ok()) {
       all.refusals.push_back({std::string(k.name), offers.error().text()});
@@ -111,6 +116,8 @@ Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& cons
     }
     offered.emplace_back(kernel, *std::move(offers));
   }
+  if (left_out)
+    all.refusals.push_back({"kernels of other providers", std::string(kLeftOut) + "--provider " + options.provider});
   for (auto& [kernel, offers] : offered) {
     const kernels::Kernel& k = *kernel;
     const bool guessed = options.measure && k.executor == options.own_executor;

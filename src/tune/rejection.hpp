@@ -15,6 +15,9 @@ constexpr std::string_view kLacksMemory = "memory was short: ";
 constexpr std::string_view kNotTried = "not tried: ";
 constexpr std::string_view kCannotBeTried = "cannot be tried: ";
 
+// The same of the kernels that an option leaves out, of whose offers nothing is known.
+constexpr std::string_view kLeftOut = "left out by ";
+
 // Whether a reason says nothing about the candidate itself.
 inline bool was_untried(std::string_view reason) {
   return reason.starts_with(kLacksMemory) || reason.starts_with(kNotTried) || reason.starts_with(kCannotBeTried);

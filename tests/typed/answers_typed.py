@@ -31,6 +31,29 @@ class Answers(Typed):
         self.assertFalse(json.loads((self.folder / "v.json").read_text())["passed"])
         self.assertIn("NaN on both sides and were taken for equal", self.ends(0, "verify", model, "--nan-equal", *QUICK))
 
+    def test_a_build_says_that_it_judged_nan_against_nan(self):
+        model = self.logarithm()
+        for words in ((), ()):  # the second takes the verdict of the first
+            said = self.ends(0, "build", model, "-o", "log.engine", "--no-tune")
+            self.assertIn("with made-up inputs 4 of the 4 elements of 'y' are NaN at n=1, in the reference too, and prove nothing", said)
+            told = json.loads((self.folder / "log.engine.proof").read_text())["engine"]["sizes"][0]
+            self.assertEqual([told[key] for key in ("nan_output", "nan", "nan_of_elements")], ["y", 4, 4])
+        self.assertNotIn("NaN", self.ends(0, "build", DIGITS, "-o", "fine.engine", *QUICK))
+        self.assertNotIn('"nan"', (self.folder / "fine.engine.proof").read_text())
+
+    def test_labels_are_of_the_output_that_they_fit(self):
+        text = """<ir_version: 8, opset_import: ["" : 17]> g (float[n, 3] x) => (float[n, 3] boxes, float[n, 6] classes) {
+            boxes = Neg(x)  classes = Concat<axis = 1>(x, x) }"""
+        onnx.save(parser.parse_model(text), self.folder / "two.onnx")
+        numpy.save(self.folder / "x.npy", numpy.array([[1, 3, 2]], numpy.float32))
+        (self.folder / "six.txt").write_text("a\nb\nc\nd\ne\nf\n")
+        (self.folder / "five.txt").write_text("a\nb\nc\nd\ne\n")
+        run = ("run", "two.onnx", "-i", "x=x.npy", "--top-k", "1", "--no-tune", "--no-cache", "--labels")
+        shown = self.peri(*run, "six.txt").stdout.decode()
+        self.assertIn("row 0: [0] -1", shown)
+        self.assertIn("row 0: [1] b 3", shown)
+        self.assertIn("--labels does not fit output 'boxes'", self.ends(2, *run, "five.txt"))
+
     def test_a_model_that_cancels_is_named_as_such(self):
         """y = sin(10000 x): moves by more than verify allows where each x moves by one rounding."""
         steep = numpy_helper.from_array(numpy.array(1e4, numpy.float32), "c")

@@ -153,6 +153,10 @@ Result<Shown> shown_of(const Arguments& arguments) {
   return s;
 }
 
+bool fits_labels(const Tensor& t, const Shown& shown) {
+  return t.rank() > 0 && has_numbers(t) && t.dims().back() == std::ssize(shown.labels);
+}
+
 Status show_output(const Page& page, JsonWriter& w, const std::string& name, const Tensor& t, const Shown& shown) {
   const std::string type = tensor_type_text(t);
   w.begin_object().field("type", type).field("elements", t.numel());

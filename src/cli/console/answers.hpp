@@ -19,6 +19,8 @@ struct Shown {
 };
 // From --print, --top-k and --labels.
 Result<Shown> shown_of(const Arguments& arguments);
+// Whether its last axis has as many elements as there are labels.
+bool fits_labels(const Tensor& output, const Shown& shown);
 // Prints the output and writes it as a JSON object. Errors: kUsage: --top-k or --labels does not fit it.
 Status show_output(const Page& page, JsonWriter& w, const std::string& name, const Tensor& output, const Shown& shown);
 

@@ -159,7 +159,10 @@ constexpr OtherFlags kOthers[] = {
      "leave it out: taskset and numactl say which CPUs a process may use, and --threads how many"},
     {"-latency_percentile --latency-percentile --percentile",
      "peri bench MODEL --json FILE has the median, p90 and p99"},
-    {"-o", "leave it out: all passes run; peri build MODEL --disable-pass NAME leaves one out", "bench"},
+    {"-o",
+     "peri build MODEL -o ENGINE writes an engine; of onnxruntime_perf_test leave it out: all passes run, and "
+     "--disable-pass NAME leaves one out",
+     "bench"},
     {"-y -P",
      "leave it out: the steps of a run follow each other, and --threads N is of each; no parameters are scanned",
      "bench"},

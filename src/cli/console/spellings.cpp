@@ -216,12 +216,22 @@ static bool same_flag(std::string_view theirs, std::string_view given) {
   return theirs == given || (short_form && given.starts_with("--") && given.substr(1) == theirs);
 }
 
+// Which command has the flag that an advice begins with, where this one has not: "of peri bench: --seconds N".
+static std::string with_command(const Command& command, std::string_view advice) {
+  const std::string_view flag = advice.substr(0, advice.find_first_of(" ;,:"));
+  if (!flag.starts_with("--") || has_flag(command, flag)) return std::string(advice);
+  for (const Entry* e : entries())
+    if (!e->command.hidden && has_flag(e->command, flag))
+      return "of peri " + std::string(e->command.name) + ": " + std::string(advice);
+  return std::string(advice);
+}
+
 std::string advice_elsewhere(const Command& command, const std::string& word) {
   const std::string ours = with_hyphens(word);
   for (const OtherFlags& others : flags_of_others())
     for (const std::string_view other : words_in(others.words))
       if (same_flag(other, ours) && (others.command.empty() || others.command == command.name))
-        return std::string(others.advice);
+        return with_command(command, others.advice);
   for (const Entry* e : entries())
     for (const Flag& f : e->command.flags) {
       const std::vector<std::string_view> also = words_in(f.also);
