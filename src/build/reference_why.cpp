@@ -12,6 +12,7 @@ ReferenceWhy reference_why(const std::vector<std::string>& reasons) {
   ReferenceWhy out = ReferenceWhy::kNoKernel;
   for (std::string_view reason : reasons) {
     if (reason.starts_with(tune::kLeftOut)) out = std::max(out, ReferenceWhy::kLeftOut);
+    if (reason.starts_with(lower::kRefusedThere)) out = std::max(out, ReferenceWhy::kRejected);
     if (!reason.starts_with(lower::kRejected)) continue;
     reason.remove_prefix(lower::kRejected.size());
     out = std::max(out, reason.starts_with(tune::kLacksMemory) ? ReferenceWhy::kNoMemory : ReferenceWhy::kRejected);

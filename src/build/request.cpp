@@ -111,10 +111,14 @@ Result<Made> make(const Request& request) {
   plan::set_iterations(&out.built.compiled.program, limit);
   out.built.compiled.lock.max_iterations = limit;
   out.stopped = is_stopped(request);
-  if (out.stopped) {
+  const std::string lacked = out.options.lock ? out.options.lock->interrupted : "";  // by its choices
+  if (out.stopped || !lacked.empty()) {
     compile::Compiled& compiled = out.built.compiled;
-    compiled.notes.push_back(unproven_text(out.built, out.options.tune.verify));
-    compiled.program.sections.push_back({std::string(kInterruptedSection), compiled.notes.back()});
+    std::string text = out.stopped ? unproven_text(out.built, out.options.tune.verify)
+                                   : "locked to the choices of one that was " + lacked;
+    compiled.notes.push_back(out.stopped ? text : "the build is " + text);
+    compiled.program.sections.push_back({std::string(kInterruptedSection), text});
+    compiled.lock.interrupted = out.stopped ? std::move(text) : lacked;
   }
   return out;
 }
@@ -276,6 +280,18 @@ std::string made_up(const judge::SizeEvidence& e) {
   return own ? "" : "; the inputs are made up: peri verify ENGINE --input NAME=FILE judges it on your own";
 }
 
+// The same of the size that it is tuned for: "; not run at its tuned size: ...", "; not judged at its tuned size: ...".
+std::string of_tuned(const Built& built, const std::string& at) {
+  const judge::EngineVerdict& v = built.verdict;
+  const auto& tuned_for = built.compiled.program.tuned_for;
+  const DimBinding tuned(tuned_for.begin(), tuned_for.end());
+  for (const judge::SizeEvidence& e : v.sizes)
+    if (e.sizes == tuned) return e.limit.empty() ? "" : "; not run" + at + ": " + e.limit + made_up(e);
+  const std::string not_run = "not run at " + judge::sizes_text(tuned) + ": ";
+  const bool told = v.incomplete.starts_with(not_run);
+  return "; not judged" + at + ": " + (told ? v.incomplete.substr(not_run.size()) : v.incomplete);
+}
+
 // Where the engine ran on integers of one value alone, as of padding: "; at sequence=256 ...".
 std::string of_constants(const std::vector<judge::SizeEvidence>& sizes) {
   const auto is_constant = [](const judge::SizeEvidence& e) { return e.integers >= 0; };
@@ -322,12 +338,14 @@ std::string Made::verdict() const {
   if (built.verdict.earlier) text += " by an earlier build";
   if (by_definition > 0) text += format(", %lld right by definition", static_cast<long long>(by_definition));
   if (!built.refused.empty()) text += ", " + counted(std::ssize(built.refused), "choice") + " refused by it";
-  const auto& tuned_for = built.compiled.program.tuned_for;
-  for (const judge::SizeEvidence& e : built.verdict.sizes)
-    if (!e.limit.empty() && e.sizes == DimBinding(tuned_for.begin(), tuned_for.end()))
-      text += "; not run" + at + ": " + e.limit + made_up(e);
-  text += of_bounds(built) + of_nan(built.verdict.sizes) + of_constants(built.verdict.sizes);
+  text += of_tuned(built, at) + of_bounds(built) + of_nan(built.verdict.sizes) + of_constants(built.verdict.sizes);
   return built.index_limit.empty() ? text : text + "; " + built.index_limit;
+}
+
+std::string Made::not_judged() const {
+  if (built.verdict.sizes.empty()) return built.verdict.incomplete;
+  const std::string out = of_tuned(built, " at its tuned size") + of_bounds(built);
+  return out.empty() ? out : out.substr(2);
 }
 
 // The proof is written before the engine takes its name: where the disk has no room for both, what stood there stays.

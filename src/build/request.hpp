@@ -66,6 +66,8 @@ struct Made {
   int64_t reference_steps() const;  // on the reference executor
   bool short_of_memory() const;     // one of these since memory was short to try its kernels
   std::string verdict() const;      // about the whole engine, in a few words
+  // The sizes that were asked for and at which the engine was not judged, with the reasons; "": it was at all of them.
+  std::string not_judged() const;
 };
 // Builds, judges and writes the files of the request, each completely or not at all: that they can be written is
 // checked before the work. Errors name the model.

@@ -12,6 +12,21 @@ std::string layouts_text(const kernels::Offer& offer) {
   return out;
 }
 
+std::string id_among(const tune::Candidate& c, std::span<const tune::Candidate> all) {
+  const std::string id = c.id(), own = layouts_text(c.offer);
+  const bool alone = std::none_of(all.begin(), all.end(), [&](const tune::Candidate& o) {
+    return o.id() == id && layouts_text(o.offer) != own;
+  });
+  if (alone) return id;
+  std::string out;
+  for (const auto* list : {&c.offer.inputs, &c.offer.outputs}) {
+    out += list == &c.offer.inputs ? " (" : " to ";
+    for (const ir::Layout& l : *list)
+      out += (&l == list->data() ? "" : ",") + (l.row_major() ? std::string("row-major") : exec::layout_code(l));
+  }
+  return id + out + ")";
+}
+
 namespace {
 // Gives the candidate the settings that `id` has, where it is the same one without them.
 void take_settings(const std::string& id, tune::Candidate* c) {

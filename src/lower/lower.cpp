@@ -156,7 +156,9 @@ struct Emitter {
       report.fallback = c.candidate.fallback->id();
       report.fallback_isa = c.candidate.fallback->offer.requires_isa;
     }
-    for (const tune::Candidate& o : c.others) report.others.emplace_back(o.id(), o.evidence);
+    std::vector<tune::Candidate> all = c.others;
+    if (!c.reference) all.push_back(c.candidate);
+    for (const tune::Candidate& o : c.others) report.others.emplace_back(id_among(o, all), o.evidence);
     for (const tune::Refusal& x : c.refusals) report.refusals.emplace_back(x.kernel, x.reason);
     if (!concrete.ok()) return report;
     report.problem = problem::text(*concrete, constant_inputs(r));

@@ -26,14 +26,24 @@ bool is_elementwise(const ir::Node& n) {
   const ops::OpDef* op = ops::find(n.op);
   return op && op->elementwise && n.outputs.size() == 1 && !stands_alone(n);
 }
-// Values that live inside every region that reads them: small constants, and sizes known as expressions.
-bool small_constant(const ir::Value* v) {
+// Whether a node of the region computes shapes from the value (ops::says_sizes() looks at all that read it, which may be
+// many, as of a constant that each of ten thousand products has).
+bool says_sizes_in(const Region& r, const ir::Value* v) {
+  return std::any_of(r.nodes.begin(), r.nodes.end(), [&](const ir::Node* n) {
+    const ops::OpDef* op = ops::find(n->op);
+    for (size_t port = 0; op && port < std::min(n->inputs.size(), op->inputs.size()); ++port)
+      if (n->inputs[port] == v && op->inputs[port].sizes) return true;
+    return false;
+  });
+}
+// Values that live inside a region that reads them: small constants, and sizes known as expressions.
+bool small_constant(const Region& r, const ir::Value* v) {
   if (v->producer && ops::states_sizes(*v->producer)) return true;
   if (!v->constant) return false;
   const int64_t elements = v->constant->numel();
   if (elements <= kMaxInlineElements || elements > exec::kMaxTextElements) return elements <= kMaxInlineElements;
   // Strings are no weights, nor are sizes: the region's text holds them.
-  return v->constant->dtype() == DType::kString || ops::says_sizes(*v);
+  return v->constant->dtype() == DType::kString || says_sizes_in(r, v);
 }
 }  // namespace
 
@@ -108,7 +118,7 @@ void close_region(const ir::Graph& graph, Region* r) {
       ir::Value* v = n->inputs[port];
       if (!v || (v->producer && inside.contains(v->producer))) continue;
       // Kernels read and pack factors, however few they are.
-      if (!small_constant(v) || (v->constant && ops::is_factor(*n, port))) add_once(r->inputs, v);
+      if (!small_constant(*r, v) || (v->constant && ops::is_factor(*n, port))) add_once(r->inputs, v);
     }
     for (ir::Value* v : n->outputs) {
       const bool used_outside =

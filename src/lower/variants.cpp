@@ -79,7 +79,7 @@ std::string refused_choice(const RefusedChoices& refused, const std::string& key
 std::string why_not(const tune::Candidate& c, const std::string& key, const RefusedChoices& refused,
                     tune::Tuner* tuner) {
   if (!c.evidence.right()) return std::string(kRejected) + c.evidence.rejected;
-  if (std::string why = refused_choice(refused, key, c); !why.empty()) return "refused in the engine: " + why;
+  if (std::string why = refused_choice(refused, key, c); !why.empty()) return std::string(kRefusedThere) + why;
   std::string wrong = tuner->wrong_on_samples(c);
   return wrong.empty() ? wrong : std::string(kRejected) + wrong;
 }
@@ -103,7 +103,7 @@ std::vector<tune::Candidate> usable_candidates(const Region& region, const tune:
     if (!c.evidence.right())
       refusals->push_back({c.id(), std::string(kRejected) + c.evidence.rejected});
     else if (std::string why = refused_choice(refused, key, c); !why.empty())
-      refusals->push_back({c.id(), "refused in the engine: " + std::move(why)});
+      refusals->push_back({c.id(), std::string(kRefusedThere) + std::move(why)});
     else
       (holds_at(region, c, also, tuner) ? usable : here_only).push_back(c);
   }

@@ -19,6 +19,8 @@ using RefusedChoices = std::map<std::string, std::map<std::string, std::string>>
 
 // Prefix of the reason of a refusal after a trial: wrong, or it failed to run.
 constexpr std::string_view kRejected = "rejected: ";
+// The same where the judge of the whole engine refused the choice.
+constexpr std::string_view kRefusedThere = "refused in the engine: ";
 
 // Why `candidate` is refused for the problem `key`; empty: it is not refused.
 std::string refused_choice(const RefusedChoices& refused, const std::string& key, const tune::Candidate& candidate);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/reference/binary.hpp"
+#include "ops/reference/dense.hpp"
 
 namespace peri::ops {
 namespace {
@@ -54,7 +55,8 @@ Status add_up(RefCall& call, double scale) {
     }
     y.f[static_cast<size_t>(p)] = sum * scale;
     if (call.u == 0 || !std::isfinite(sum)) continue;
-    const double own = call.in.size() > 1 ? sum_radius(call.u, static_cast<int64_t>(call.in.size()), magnitudes) : 0;
+    const auto terms = static_cast<int64_t>(call.in.size());
+    const double own = terms > 1 ? sum_radius(call.u, terms, magnitudes) + steady_radius(call.u, terms, sum) : 0;
     y.radius[static_cast<size_t>(p)] = (radius + own) * scale + (scale == 1 ? 0 : rounding(call, 2, sum * scale));
   }
   return Ok{};

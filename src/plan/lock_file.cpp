@@ -73,6 +73,7 @@ std::string lock_text(const Lock& lock) {
     w.key("model").begin_object().field("name", lock.model.name).field("identity", lock.model.identity);
     w.field("structure", lock.model.structure).end_object();
   }
+  if (!lock.interrupted.empty()) w.field("interrupted", lock.interrupted);
   if (!lock.dtype.empty()) w.field("dtype", lock.dtype);
   if (!lock.io_dtype.empty()) w.field("io_dtype", lock.io_dtype);
   w.field("provider", lock.provider).key("isas").begin_array();
@@ -132,6 +133,7 @@ Result<Lock> parse_lock(std::string_view text) {
     PERI_ASSIGN(out.model.structure, model->get_string("structure"));
   }
   PERI_ASSIGN(out.provider, json.get_string("provider"));
+  PERI_ASSIGN(out.interrupted, json.get_string("interrupted", ""));
   PERI_ASSIGN(out.dtype, json.get_string("dtype", ""));
   PERI_ASSIGN(out.io_dtype, json.get_string("io_dtype", ""));
   PERI_ASSIGN(const Json::Object* dims, json.get_object("dims"));

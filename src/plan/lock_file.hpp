@@ -49,6 +49,8 @@ struct Lock {
   std::vector<std::string> disabled_passes;
   std::string dtype;     // the type asked for weights, "" the model's own
   std::string io_dtype;  // the same for inputs and outputs
+  // What the choices lack where the build that made them was interrupted: "interrupted: the best so far; ...".
+  std::string interrupted = {};
   std::vector<LockedChoice>
       regions;  // one for each region: equal problems may have different choices in different places
   std::vector<LockedChoice> conversions;  // one for each problem

@@ -117,7 +117,7 @@ Candidates collect_offers(const ir::Graph& region, const std::vector<bool>& cons
     offered.emplace_back(kernel, *std::move(offers));
   }
   if (left_out)
-    all.refusals.push_back({"kernels of other providers", std::string(kLeftOut) + "--provider " + options.provider});
+    all.refusals.push_back({"other providers' kernels", std::string(kLeftOut) + "--provider " + options.provider});
   for (auto& [kernel, offers] : offered) {
     const kernels::Kernel& k = *kernel;
     const bool guessed = options.measure && k.executor == options.own_executor;

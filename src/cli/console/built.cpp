@@ -182,8 +182,10 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
               static_cast<long long>(t.problems - t.untried), counted(t.problems, "problem").c_str(),
               counted(t.measured, "candidate").c_str(), rejected.size());
   else
-    page.line("tried      %s of %s, %lld timed now, %zu rejected", counted(t.candidates, "candidate").c_str(),
-              counted(t.problems, "problem").c_str(), static_cast<long long>(t.measured), rejected.size());
+    page.line("tried      %s of %s, %lld timed now%s, %zu rejected", counted(t.candidates, "candidate").c_str(),
+              counted(t.problems, "problem").c_str(), static_cast<long long>(t.measured),
+              t.from_cache > 0 ? format(", %lld known from the cache", static_cast<long long>(t.from_cache)).c_str() : "",
+              rejected.size());
   for (size_t k = 0; k < rejected.size() && k < kShown; ++k)
     page.line("           '%s': %s: %s", rejected[k].step.c_str(), rejected[k].candidate.c_str(),
               rejected[k].why.c_str());
@@ -206,6 +208,7 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
               done.earlier > 0 ? "          " : "cache     ", age_text(wall_seconds() - v.since).c_str(),
               made.options.tune.measure && !made.options.lock ? "--retune" : "--no-cache");
   w.field("engine_judged", build::judged_when(made.built.verdict));
+  if (const std::string open = made.not_judged(); !open.empty()) w.field("engine_not_judged", open);
   const bool tries = !made.options.lock && (made.options.tune.measure || made.options.tune.verify);
   w.field("proof", build::proof_path(engine));
   w.field("candidates", tries ? t.candidates : 0).field("timed_now", t.measured);
