@@ -354,8 +354,8 @@ struct DLManagedTensor;
 /* `out` (struct_size set) describes the same memory, without a copy: an input, or an output to write to. Ownership is
  * not transferred: the caller keeps `tensor` valid until the end of the run and releases it. dims of `out` are the
  * tensor's. Memory of the CPU, pinned by CUDA or not, and of CUDA devices (then device_index is written too). Errors:
- * USAGE (on another device, which is named; strides that are not dense and row-major), UNSUPPORTED (an element type or
- * lanes that have no peri_dtype). */
+ * USAGE (struct_size is not that of the struct; on another device, which is named; strides that are not dense and
+ * row-major), UNSUPPORTED (an element type or lanes that have no peri_dtype). */
 peri_error* peri_tensor_from_dlpack(const struct DLManagedTensor* tensor, peri_tensor* out);
 /* Output `index` of the last run, without a copy. It shares the memory, outlives the next run and the session, and is
  * released by its deleter. The caller must keep memory of its own valid that an output was written to. An output in the

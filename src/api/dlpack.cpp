@@ -41,10 +41,14 @@ Result<int64_t> dense_count(const DLTensor& t) {
   return count;
 }
 
-// Only what the caller has room for. One that sets no struct_size was compiled before there were devices: it has no
-// room for their index, and no tensor there.
+// Only what the caller has room for. One that was compiled before there were devices has no room for their index, and
+// no tensor there.
 Status fill(peri_tensor* out, peri_tensor made) {
   constexpr size_t kBeforeDevices = offsetof(peri_tensor, device_index);
+  if (out->struct_size != sizeof(made) && out->struct_size != kBeforeDevices)
+    return usage("peri_tensor.struct_size is %zu", out->struct_size)
+        .expecting(std::to_string(sizeof(peri_tensor)))
+        .advise("set it before the call");
   const size_t known = out->struct_size == sizeof(made) ? sizeof(made) : kBeforeDevices;
   if (made.device != PERI_DEVICE_HOST && known == kBeforeDevices)
     return usage("no room for the index of a device").advise("set peri_tensor.struct_size before the call");

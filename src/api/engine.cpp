@@ -4,6 +4,7 @@
 
 #include "api/handles.hpp"
 #include "base/plural.hpp"
+#include "build/on_reference.hpp"
 #include "build/open.hpp"
 #include "build/request.hpp"
 
@@ -73,12 +74,8 @@ Result<runtime::EngineOptions> engine_options(int threads, const peri_allocator*
 }
 
 Result<std::unique_ptr<peri_engine>> to_handle(std::shared_ptr<const runtime::Engine> engine, Log log) {
-  const std::vector<plan::Step>& steps = engine->program().steps;
-  const auto slow =
-      std::count_if(steps.begin(), steps.end(), [](const plan::Step& s) { return s.executor == "reference"; });
-  if (slow)
-    PERI_TRY(log.tell(PERI_LOG_WARNING, format("%td of %s on the slow reference, without a kernel", slow,
-                                               counted(std::ssize(steps), "step").c_str())));
+  if (const std::string slow = build::slow_steps_text(engine->program()); !slow.empty())
+    PERI_TRY(log.tell(PERI_LOG_WARNING, slow));
   auto out = std::make_unique<peri_engine>();
   out->input_dims = dim_texts(engine->program().inputs);
   out->output_dims = dim_texts(engine->program().outputs);

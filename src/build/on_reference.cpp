@@ -1,11 +1,22 @@
 // Shares of the time that runs of the engine told; work where there were none.
 #include "build/on_reference.hpp"
 
+#include <algorithm>
+#include <set>
+
+#include "base/plural.hpp"
+#include "exec/entry.hpp"
+#include "exec/region/region_payload.hpp"
+#include "ops/entry.hpp"
+#include "tune/work.hpp"
+
 namespace peri::build {
 
 namespace {
 // Of a run: what two measurements of it tell apart at best. Not fitted.
 constexpr double kMinSlowShare = 0.01;
+// Of a run: what the quick ones may take together.
+constexpr double kMaxQuickShare = 0.1;
 // What the reference computes within some microseconds: 256 numbers took 5. Not fitted.
 constexpr double kMaxQuickFlops = 256, kMaxQuickBytes = 4096;
 
@@ -27,9 +38,60 @@ bool is_slow(std::optional<double> ms, double run_ms, const tune::RegionWork& wo
   return unbounded || work.flops > kMaxQuickFlops || work.bytes > kMaxQuickBytes;
 }
 
+namespace {
+// The slow steps of a program and of its bodies, in their order: each name with its operators.
+void take(const plan::Program& p, const DimBinding& sizes, bool in_body, int64_t* steps, int64_t* slow,
+          std::vector<std::string>* names) {
+  for (const plan::Step& s : p.steps) {
+    ++*steps;
+    for (const auto& body : s.bodies) take(*body, sizes, true, steps, slow, names);
+    const exec::Entry* const executor = exec::find(s.executor);
+    if (!executor || !executor->by_definition || s.variants.empty()) continue;
+    const auto payload = exec::read_payload(s.variants[0].payload);
+    if (!payload.ok()) continue;
+    const auto here = exec::bind_region(payload->graph, sizes, true);
+    const tune::RegionWork work = here.ok() ? tune::work_of(*here, 0) : tune::RegionWork();
+    if (!is_slow(std::nullopt, 0, work, in_body || !here.ok() || !s.binds.empty())) continue;
+    ++*slow;
+    std::set<std::string> operators;
+    for (const ir::Node* n : payload->graph.nodes)
+      if (!ops::states_sizes(*n)) operators.insert(n->op);
+    std::string list;
+    for (const std::string& op : operators) list += (list.empty() ? " (" : ", ") + op;
+    if (std::string name = s.name + list + (list.empty() ? "" : ")");
+        std::find(names->begin(), names->end(), name) == names->end())
+      names->push_back(std::move(name));
+  }
+}
+}  // namespace
+
+std::string slow_steps_text(const plan::Program& program) {
+  constexpr size_t kMaxBytes = 160;  // of names
+  DimBinding sizes(program.tuned_for.begin(), program.tuned_for.end());
+  sizes.insert(program.assumed.begin(), program.assumed.end());
+  int64_t steps = 0, slow = 0;
+  std::vector<std::string> names;
+  take(program, sizes, false, &steps, &slow, &names);
+  if (slow == 0) return "";
+  std::string list;
+  for (const std::string& name : names) {
+    if (list.size() > kMaxBytes) {
+      list += ", ...";
+      break;
+    }
+    list += (list.empty() ? "" : ", ") + name;
+  }
+  return format("%lld of %s on the slow reference: ", static_cast<long long>(slow), counted(steps, "step").c_str()) +
+         list;
+}
+
 OnReference on_reference(const compile::Compiled& compiled) {
   OnReference out;
   take(compiled.steps, compiled.predicted_ms, false, &out);
+  if (out.quick_ms < kMaxQuickShare * compiled.predicted_ms || out.quick_ms == 0) return out;
+  out.slow.insert(out.slow.end(), out.quick.begin(), out.quick.end());  // many take long together
+  out.quick.clear();
+  out.quick_ms = 0;
   return out;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "compile/compile.hpp"
@@ -18,5 +19,8 @@ struct OnReference {
   double quick_ms = 0;  // of a run; 0: not timed
 };
 OnReference on_reference(const compile::Compiled& compiled);
+
+// Of a program alone, at its tuned sizes: "1 of 2 steps on the slow reference: p (lp_pool)"; "": none is slow.
+std::string slow_steps_text(const plan::Program& program);
 
 }  // namespace peri::build

@@ -117,6 +117,7 @@ void write_engine_verdict(JsonWriter& w, const build::Built& built) {
         .field("worst_error_over_bound", e.worst_step)
         .field("planned_and_separate_memory_agree", e.same_bits);
     if (e.integers >= 0) w.field("made_up_integers", e.integers).field("other_integers_end_with", e.others);
+    if (e.overflowed > 0) w.field("overflow_from", e.overflow).field("steps_overflowed", e.overflowed);
     if (e.nan > 0) w.field("nan_output", e.nan_of).field("nan", e.nan).field("nan_of_elements", e.nan_elements);
     if (e.whole >= 0) w.field("answer_error_over_bound", e.whole);
     if (e.followed > 0) w.field("answer_followed_values", e.followed);

@@ -239,6 +239,7 @@ Status try_lowering(const Request& request, Survey* f) {
   f->body_steps = body_steps(*compiled);
   const OnReference of = on_reference(*compiled);
   f->slow_steps = std::ssize(of.slow);
+  if (f->slow_steps > 0) f->slow_text = slow_steps_text(compiled->program);
   f->reference_steps = f->slow_steps + std::ssize(of.quick);
   f->prepare_seconds = compiled->import_seconds + compiled->passes_seconds + compiled->tune_seconds;
   if (compiled->program.devices.size() < 2)

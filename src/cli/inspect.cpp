@@ -7,6 +7,7 @@
 #include "base/hash.hpp"
 #include "base/json.hpp"
 #include "base/plural.hpp"
+#include "build/on_reference.hpp"
 #include "build/proof.hpp"
 #include "build/survey.hpp"
 #include "cli/console/columns.hpp"
@@ -96,6 +97,7 @@ void print_model(const Page& page, const build::Survey& f, const std::string& pr
                 static_cast<long long>(f.slow_steps),
                 build::all_steps_text(f.steps + f.body_steps, f.body_steps).c_str(),
                 provider.empty() ? "" : (" of --provider " + provider).c_str());
+    if (!f.slow_text.empty()) page.line("        %s", f.slow_text.c_str());
   }
   for (const std::string& n : f.notes) page.line("  note: %s", n.c_str());
 }
@@ -289,6 +291,7 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
   }
   const std::string mark = build::interrupted_build(p);
   if (!mark.empty()) note(arguments, page, mark);
+  if (const std::string slow = build::slow_steps_text(p); !slow.empty()) note(arguments, page, slow);
   const std::string elsewhere = build::tuned_elsewhere(p, build::chip_here(p, ""));
   if (!elsewhere.empty()) note(arguments, page, elsewhere);
   for (const auto& [name, n] : executors) page.line("  executor %-20s %s", name.c_str(), counted(n, "step").c_str());

@@ -141,6 +141,8 @@ struct EngineJudge {
 
   void take_steps(const JudgedRun& run, SizeEvidence* e) {
     for (const StepVerdict& v : run.steps) {
+      if (v.overflows && e->overflowed++ == 0) e->overflow = v.name;
+      if (v.overflows) continue;
       (v.checked ? e->steps_judged : e->steps_by_definition) += 1;
       e->positions += v.positions;
       if (!v.checked && !v.why.empty()) verdict.lasting = false;  // it could not be judged

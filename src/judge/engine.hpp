@@ -40,6 +40,10 @@ struct SizeEvidence {
   // `nan` of `nan_elements`. They prove nothing.
   std::string nan_of = {};
   int64_t nan = 0, nan_elements = 0;
+  // The first step whose sums overflow float32 on the made-up inputs, and how many read what came of it, with it. ""
+  // and 0: none.
+  std::string overflow = {};
+  int64_t overflowed = 0;
   // The integers of the inputs that were made up: -1: as they come; 0 or 1: all are, since others end with `others`.
   int64_t integers = -1;
   std::string others = {};

@@ -10,7 +10,7 @@ namespace peri::judge {
 namespace {
 bool within_bounds(const SizeEvidence& e) {
   return e.same_bits && e.worst_step >= 0 && e.worst_step <= 1 && (e.whole == -1 || (e.whole >= 0 && e.whole <= 1)) &&
-         e.nan >= 0 && e.nan <= e.nan_elements && e.integers >= -1 && e.integers <= 1 && e.steps_judged >= 0 && e.steps_by_definition >= 0 && e.positions >= 0;
+         e.nan >= 0 && e.nan <= e.nan_elements && e.overflowed >= 0 && e.integers >= -1 && e.integers <= 1 && e.steps_judged >= 0 && e.steps_by_definition >= 0 && e.positions >= 0;
 }
 }  // namespace
 
@@ -36,6 +36,8 @@ std::string verdict_text(const EngineVerdict& v) {
         .field("nan_of", e.nan_of)
         .field("nan", e.nan)
         .field("nan_elements", e.nan_elements)
+        .field("overflow", e.overflow)
+        .field("overflowed", e.overflowed)
         .field("steps_judged", e.steps_judged)
         .field("steps_by_definition", e.steps_by_definition)
         .field("positions", e.positions)
@@ -73,6 +75,8 @@ Result<SizeEvidence> read_size(const Json& json) {
   PERI_ASSIGN(const std::string_view nan_of, json.get_string("nan_of"));
   PERI_ASSIGN(e.nan, json.get_int("nan"));
   PERI_ASSIGN(e.nan_elements, json.get_int("nan_elements"));
+  PERI_ASSIGN(const std::string_view overflow, json.get_string("overflow"));
+  PERI_ASSIGN(e.overflowed, json.get_int("overflowed"));
   PERI_ASSIGN(e.steps_judged, json.get_int("steps_judged"));
   PERI_ASSIGN(e.steps_by_definition, json.get_int("steps_by_definition"));
   PERI_ASSIGN(e.positions, json.get_int("positions"));
@@ -84,6 +88,7 @@ Result<SizeEvidence> read_size(const Json& json) {
   e.limit = limit;
   e.others = others;
   e.nan_of = nan_of;
+  e.overflow = overflow;
   e.whole_because = because;
   return e;
 }

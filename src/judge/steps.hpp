@@ -19,6 +19,7 @@ struct StepVerdict {
   std::string candidate;  // id of the candidate that ran: "gemm_f32@1 {}"
   bool checked = false;   // false: a control step, or one that could not be judged (`why`)
   bool wrong = false;     // outside its bound, as described in `why`
+  bool overflows = false;  // its values, or those that it reads, are beyond what float32 sums hold: nothing is proven
   int64_t positions = 0;  // of its results that were compared
   double error = 0;       // largest |error| / bound
   std::string why;

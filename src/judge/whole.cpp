@@ -153,12 +153,16 @@ bool undecided(const ir::Graph& graph, std::span<const ops::RefTensor> in, size_
   return true;
 }
 
+}  // namespace
+
 bool all_finite(const Tensor& t) {
   if (!is_float(t.dtype())) return true;
   for (int64_t k = 0; k < t.numel(); ++k)
     if (!std::isfinite(t.f64(k))) return false;
   return true;
 }
+
+namespace {
 
 std::string judge_exact(const ops::RefTensor& exact, const Tensor& got) {
   for (int64_t k = 0; k < got.numel(); ++k) {

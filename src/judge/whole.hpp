@@ -51,6 +51,9 @@ struct WholeVerdict {
 Result<WholeVerdict> judge_whole(const ir::Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> got,
                                  int threads, DType precision = DType::kF32, DType values = DType::kF32);
 
+// Whether every element is a finite number.
+bool all_finite(const Tensor& t);
+
 // From the least to the largest finite element; zero is included where there are fewer than 16 elements, which may all
 // be equal.
 double spread_of_values(std::span<const double> values);

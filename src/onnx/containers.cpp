@@ -2,6 +2,7 @@
 #include "onnx/containers.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "ir/bodies.hpp"
 #include "onnx/build_graph.hpp"
@@ -270,6 +271,9 @@ void open_results(ir::Graph& g, std::vector<PortInfo>* declared) {
 }
 
 Status drop_containers(ir::Graph& g) {
+  // Together: a chain of n inserts has n * n / 2 uses of its elements, which erase() would look for one by one.
+  std::unordered_set<ir::Node*> gone;
+  std::unordered_set<ir::Value*> read;
   for (size_t k = g.nodes.size(); k-- > 0;) {
     ir::Node* n = g.nodes[k];
     if (!is_container(n->out())) continue;
@@ -277,8 +281,16 @@ Status drop_containers(ir::Graph& g) {
       return unsupported("a sequence or optional is a result")
           .at_node(n->name)
           .advise("export the model with tensors only");
-    if (n->out()->users.empty()) g.erase(n);
+    const std::vector<ir::Node*>& users = n->out()->users;
+    if (std::all_of(users.begin(), users.end(), [&](ir::Node* u) { return gone.contains(u); })) {
+      gone.insert(n);
+      read.insert(n->inputs.begin(), n->inputs.end());
+    }
   }
+  read.erase(nullptr);
+  for (ir::Value* v : read) std::erase_if(v->users, [&](ir::Node* u) { return gone.contains(u); });
+  for (ir::Node* n : gone) n->inputs.clear();
+  for (ir::Node* n : gone) g.erase(n);
   return Ok{};
 }
 

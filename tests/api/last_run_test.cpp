@@ -288,7 +288,7 @@ TEST_F(OnADevice, ItsTensorMayBeTheNextOutputToo) {
   }
 }
 
-// A caller that was compiled before there were devices has a smaller struct, and set nothing in it.
+// A caller that was compiled before there were devices has a smaller struct; a size of neither is a mistake.
 TEST(LastRun, AnOlderTensorStaysOne) {
   constexpr size_t kOld = offsetof(peri_tensor, device_index);
   Images images(2);
@@ -299,13 +299,21 @@ TEST(LastRun, AnOlderTensorStaysOne) {
   array.dl_tensor.dtype = {kDLFloat, 32, 1};
   array.dl_tensor.shape = images.dims.data();
   alignas(peri_tensor) unsigned char memory[sizeof(peri_tensor)];
-  for (const size_t said : {size_t{0}, kOld, sizeof(peri_tensor)}) {
+  for (const size_t said : {size_t{0}, size_t{8}, kOld - 1, size_t{64}, size_t{1000}}) {
+    std::memset(memory, 0x5a, sizeof memory);
+    std::memcpy(memory, &said, sizeof said);
+    peri_error* wrong = peri_tensor_from_dlpack(&array, reinterpret_cast<peri_tensor*>(memory));
+    EXPECT_EQ(peri_error_get_kind(wrong), PERI_ERROR_USAGE) << said;
+    peri_error_free(wrong);
+    EXPECT_EQ(std::count(memory + sizeof said, std::end(memory), 0x5a), std::ssize(memory) - 8) << "nothing is written";
+  }
+  for (const size_t said : {kOld, sizeof(peri_tensor)}) {
     std::memset(memory, 0x5a, sizeof memory);
     std::memcpy(memory, &said, sizeof said);
     ASSERT_EQ(peri_tensor_from_dlpack(&array, reinterpret_cast<peri_tensor*>(memory)), nullptr);
     size_t size = 0;
     std::memcpy(&size, memory, sizeof size);
-    EXPECT_EQ(size, said ? said : kOld);
+    EXPECT_EQ(size, said);
     EXPECT_EQ(memory[kOld] == 0x5a, said != sizeof(peri_tensor)) << "nothing is written behind what the caller knows";
   }
   array.dl_tensor.device.device_type = static_cast<decltype(array.dl_tensor.device.device_type)>(kDLCUDA);

@@ -11,6 +11,7 @@
 #include "base/file.hpp"
 #include "base/shell_word.hpp"
 #include "base/thread_pool.hpp"
+#include "build/on_reference.hpp"
 #include "cli/console/named.hpp"
 #include "onnx/import.hpp"
 #include "plan/iterations.hpp"
@@ -262,6 +263,9 @@ Result<Opened> open_model(const Arguments& arguments, const std::string& path, P
     PERI_ASSIGN(out.engine, build::assemble(&*out.compiled, std::move(options)));
   }
   out.load_ms = seconds_since(start) * 1e3;
+  const bool quick = out.compiled && build::on_reference(*out.compiled).slow.empty();
+  if (const std::string slow = build::slow_steps_text(out.engine->program()); !quick && !slow.empty())
+    say("note: " + slow);
   return out;
 }
 
