@@ -20,6 +20,7 @@ bool stands_alone(const ir::Node& n) { return n.inputs.size() > kMaxOperands; }
 
 namespace {
 constexpr size_t kMaxEpilogue = 12;  // kernels are asked about each beginning of a chain
+constexpr size_t kMaxOperands = 64;  // of what follows a product: of a sum of thousands each would ask for itself
 constexpr size_t kMaxGroup = 48;     // and about a group anew with each node that joins it
 
 bool is_elementwise(const ir::Node& n) {
@@ -296,6 +297,7 @@ struct Cutter {
     ir::Node* next = last->users[0];
     for (ir::Node* u : last->users)
       if (u != next) return nullptr;  // `x * f(x)` chains join as groups only
+    if (next->inputs.size() > kMaxOperands) return nullptr;
     if (taken.contains(next) || !is_elementwise(*next) || !(next->out()->type.shape == last->type.shape))
       return nullptr;
     return convex_with(r, next) ? next : nullptr;

@@ -14,6 +14,13 @@ namespace peri::onnx {
 namespace {
 constexpr int64_t kMaxElements = 4096;  // of a sequence that is a list
 
+// All uses of what a node reads, each value's in one pass: it may read one many times.
+void forget_inputs(ir::Node* n) {
+  for (ir::Value* v : std::unordered_set<ir::Value*>(n->inputs.begin(), n->inputs.end()))
+    if (v) std::erase(v->users, n);
+  n->inputs.clear();
+}
+
 bool is_made_by(const ir::Value* v, std::string_view op) { return v && v->producer && v->producer->op == op; }
 bool is_nothing(const ir::Value* v) { return is_made_by(v, "optional"); }
 ir::Value* tensor_of(const ir::Value* v) { return is_made_by(v, kStacked) ? v->producer->in(0) : nullptr; }
@@ -223,6 +230,17 @@ struct Opener {
 constexpr std::string_view kOps[] = {"sequence_empty",       "sequence_insert",      "sequence_erase",
                                      "sequence_at",          "sequence_length",      "split_to_sequence",
                                      "concat_from_sequence", "optional_has_element", "optional_get_element"};
+// The list that a chain of inserts or erasures has gone on from, at once: of n of them all together would have n * n / 2
+// uses of the elements.
+void drop_unused(ir::Graph& g, ir::Value* v, size_t* at) {
+  if (!is_container(v) || !v->producer || !v->users.empty() || g.is_output(v)) return;
+  ir::Node* const n = v->producer;
+  if (n->outputs.size() != 1) return;
+  const auto place = static_cast<size_t>(std::find(g.nodes.begin(), g.nodes.end(), n) - g.nodes.begin());
+  forget_inputs(n);
+  g.erase(n);
+  if (place < *at) --*at;
+}
 }  // namespace
 
 Result<bool> open_container(ir::Graph& g, size_t* at, int64_t* fresh) {
@@ -242,8 +260,10 @@ Result<bool> open_container(ir::Graph& g, size_t* at, int64_t* fresh) {
   if (!opens && takes) return invalid("%s takes a sequence", node.op.c_str());
   if (!opens) return false;
   PERI_ASSIGN(ir::Value * out, (Opener{g, node, TypedNodes(g, node, fresh)}.result()));
+  const std::vector<ir::Value*> read = node.inputs;
   g.replace_uses(node.out(), out);
   g.erase(&node);
+  for (ir::Value* v : read) drop_unused(g, v, at);
   return true;
 }
 
@@ -271,9 +291,6 @@ void open_results(ir::Graph& g, std::vector<PortInfo>* declared) {
 }
 
 Status drop_containers(ir::Graph& g) {
-  // Together: a chain of n inserts has n * n / 2 uses of its elements, which erase() would look for one by one.
-  std::unordered_set<ir::Node*> gone;
-  std::unordered_set<ir::Value*> read;
   for (size_t k = g.nodes.size(); k-- > 0;) {
     ir::Node* n = g.nodes[k];
     if (!is_container(n->out())) continue;
@@ -281,16 +298,10 @@ Status drop_containers(ir::Graph& g) {
       return unsupported("a sequence or optional is a result")
           .at_node(n->name)
           .advise("export the model with tensors only");
-    const std::vector<ir::Node*>& users = n->out()->users;
-    if (std::all_of(users.begin(), users.end(), [&](ir::Node* u) { return gone.contains(u); })) {
-      gone.insert(n);
-      read.insert(n->inputs.begin(), n->inputs.end());
-    }
+    if (!n->out()->users.empty()) continue;
+    forget_inputs(n);
+    g.erase(n);
   }
-  read.erase(nullptr);
-  for (ir::Value* v : read) std::erase_if(v->users, [&](ir::Node* u) { return gone.contains(u); });
-  for (ir::Node* n : gone) n->inputs.clear();
-  for (ir::Node* n : gone) g.erase(n);
   return Ok{};
 }
 
