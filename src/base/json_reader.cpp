@@ -1,5 +1,6 @@
 // Reading JSON: nlohmann's event parser behind our limits. The only file that includes it.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -144,6 +145,12 @@ class Bridge : public nlohmann::json_sax<Text> {
   bool end_array() override { return end(false); }
   bool parse_error(std::size_t, const std::string& last, const nlohmann::detail::exception& e) override {
     std::string found = last.substr(0, 40);
+    // The library's "<U+001B>" of a control character, in the form of all other messages: "\x1b".
+    for (size_t at = 0; (at = found.find("<U+00", at)) != std::string::npos && at + 8 <= found.size(); ++at) {
+      std::string digits = found.substr(at + 5, 2);
+      for (char& c : digits) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      found.replace(at, 8, "\\x" + digits);
+    }
     for (char& c : found)
       if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
     Error out = e.id == 406 ? invalid("number is out of range") : invalid("not valid JSON");

@@ -108,9 +108,7 @@ Tensor from_ref(const RefTensor& r) {
 }
 
 double sum_radius(double u, int64_t k, double sum_of_magnitudes) {
-  constexpr double kSmallest = 0x1p-149;  // of float32: products below its normal numbers are off by as much
-  const auto terms = static_cast<double>(k < 1 ? 1 : k);
-  return u == 0 ? 0 : 4.0 * std::sqrt(terms) * u * sum_of_magnitudes + terms * kSmallest;
+  return u == 0 ? 0 : 4.0 * std::sqrt(static_cast<double>(k < 1 ? 1 : k)) * u * sum_of_magnitudes;
 }
 
 namespace {
