@@ -121,6 +121,8 @@ class Cliffs(Typed):
                 self.assertEqual("not run" in said, "not run" in told, said)
         proof = json.loads((self.folder / "w.engine.proof").read_text())
         self.assertNotIn("limit_of_this_machine", json.dumps(proof))
+        self.ends(0, "build", "wide.onnx", "-o", "w.engine", "--dims", "n=1,h=8", "--max-shapes", "x:1x8x40000x40000", "--no-tune", "--no-cache", "--quiet", "--force", "--json", "w.json")
+        self.assertTrue(json.loads((self.folder / "w.json").read_text())["engine_not_judged"].startswith("not run at h=40000,n=1: "))
 
     def test_convolutions_whose_weights_come_with_the_run(self):
         value = helper.make_tensor_value_info
@@ -245,6 +247,56 @@ class Cliffs(Typed):
         r = self.peri("build", "words.onnx", "-o", "a.engine", "--no-cache")
         self.assertEqual(r.returncode, 0, r.stderr)
         self.assertIn(b"no kernel takes these, they are slow: the_words (regex_full_match)", r.stdout)
+
+    def test_every_command_names_what_runs_on_the_reference(self):
+        onnx.save(parser.parse_model('<ir_version: 8, opset_import: ["" : 18]> g (float[n,64] x, string[2,400] a, string[2,400] b) => (float[n,64] y, bool[2,400] same) { y = Relu(x) same = Equal(a, b) }'), self.folder / "s.onnx")
+        named = "1 of 2 steps on the slow reference: same (equal)"
+        self.assertIn(f"note: {named}", self.peri("build", "s.onnx", "-o", "s.engine", "--no-tune", "--no-cache", "--quiet").stderr.decode())
+        given = ("-i", "x=random:1", "-i", "a=random:1", "-i", "b=random:2")
+        for model in ("s.onnx", "s.engine"):
+            quick = ("--no-tune", "--no-cache") if model == "s.onnx" else ()
+            for words in (("run", model, *given), ("bench", model, "--seconds", "0.01", "--tolerance", "1e6"), ("verify", model)):
+                with self.subTest(words=words):
+                    self.assertIn(f"note: {named}", self.peri(*words, *quick, "--quiet").stderr.decode())
+            self.assertIn(named, (shown := self.peri("inspect", model)).stdout.decode() + shown.stderr.decode())
+
+    def test_kernels_that_an_option_leaves_out_are_not_missing(self):
+        onnx.save(parser.parse_model('<ir_version: 8, opset_import: ["" : 18]> g (float[n,64] x) => (float[n,64] y) { s = Softmax(x) y = Relu(s) }'), self.folder / "p.onnx")
+        r = self.peri("build", "p.onnx", "-o", "p.engine", "--provider", "onednn", "--no-cache")
+        self.assertIn(b"reference  no kernel of the provider that --provider names takes these, they are slow: ", r.stdout)
+        self.assertIn("no kernel of --provider onednn supports them", self.peri("inspect", "p.onnx", "--provider", "onednn").stdout.decode())
+        self.assertIn("left out by --provider onednn", self.peri("explain", "p.engine", "--full").stdout.decode())
+
+    def test_sums_of_many_and_circular_functions_of_large_arguments_have_kernels(self):
+        """A sum's error grows with the number of its terms, a sine's to the whole of its range, a tangent's across a pole to anything."""
+        node, value = helper.make_node, helper.make_tensor_value_info
+        graphs = {"sum": ([node("Relu", ["x"], ["r"]), node("Sum", ["r"] * 12000, ["y"])], {})}
+        for op, factor in (("Sin", 1.1e7), ("Cos", 1e9), ("Tan", 1.1e3)):
+            graphs[op] = ([node("Mul", ["x", "c"], ["a"]), node(op, ["a"], ["y"])], {"c": numpy.array(factor, numpy.float32)})
+        graphs["tiny"] = ([node("Mul", ["x", "c"], ["a"]), node("MatMul", ["a", "w"], ["m"]), node("Mul", ["m", "d"], ["y"])],
+                          {"c": numpy.array(1e-40, numpy.float32), "d": numpy.array(1e30, numpy.float32), "w": numpy.random.default_rng(3).normal(size=(64, 64)).astype(numpy.float32)})
+        for name, (nodes, weights) in graphs.items():
+            shape = ["n", 5] if name == "sum" else [200, 64] if name == "tiny" else ["n", 200000]
+            graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, shape)], [value("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(w, n) for n, w in weights.items()])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / f"{name}.onnx")
+            with self.subTest(name=name):
+                said = self.ends(0, "build", f"{name}.onnx", "-o", "a.engine", "--no-cache", "--quiet", "--force")
+                self.assertNotIn("reference", said)
+                self.assertNotIn("refused", said)
+
+    def test_a_layer_that_overflows_leaves_equal_layers_their_kernels(self):
+        """Of weights that nobody scaled: what is behind the overflow proves nothing, and that is said."""
+        node, value, layers = helper.make_node, helper.make_tensor_value_info, 38
+        weights = {f"w{k}": numpy.random.default_rng(k).normal(size=(256, 256)).astype(numpy.float32) for k in range(layers)}
+        nodes = [n for k in range(layers) for n in (node("MatMul", [f"v{k}", f"w{k}"], [f"m{k}"]), node("Relu", [f"m{k}"], [f"v{k + 1}"]))]
+        graph = helper.make_graph(nodes, "g", [value("v0", TensorProto.FLOAT, ["n", 256])], [value(f"v{layers}", TensorProto.FLOAT, None)], [numpy_helper.from_array(w, n) for n, w in weights.items()])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "o.onnx")
+        for _ in range(2):  # the second takes the verdict of the first
+            said = self.ends(0, "build", "o.onnx", "-o", "o.engine", "--no-tune", "--quiet")
+            self.assertRegex(said, r"with made-up inputs '\w+' overflows float32: it and \d+ steps? behind it prove nothing")
+            self.assertNotIn("slow reference", said)
+        size = json.loads((self.folder / "o.engine.proof").read_text())["engine"]["sizes"][0]
+        self.assertEqual(size["steps_judged"] + size["steps_overflowed"], len(json.loads((self.folder / "o.engine.proof").read_text())["steps"]))
 
     def test_a_step_of_a_few_elements_is_not_called_slow(self):
         onnx.save(parser.parse_model('<ir_version: 8, opset_import: ["" : 18]> g (float[n,64] x, double[3,3] a) => (float[n,64] y, double d) { y = Relu(x) d = Det(a) }'), self.folder / "d.onnx")

@@ -91,6 +91,7 @@ class Conventions(Typed):
                               (("bench", "m", "--useCudaGraph"), "leave it out"), (("bench", "m", "--dumpProfile"), "--layers"),
                               (("bench", "m", "-nstreams", "1"), "one after another"), (("bench", "m", "--number_iterations=9"), "; --iterations N"), (("bench", "m", "--hint", "none"), "latency is what is measured"), (("bench", "m", "--runs", "3"), "--iterations N"),
                               (("bench", "m", "-e", "cpu"), "--backend cpu"), (("bench", "m", "-f", "batch:2"), "--dims NAME=N"), (("bench", "m", "-M"), "memory is planned"),
+                              (("build", "m", "-t=10"), "; of peri bench: --seconds N"), (("build", "m", "-r", "3"), "; of peri bench: --iterations N"), (("bench", "m", "-o", "x"), "peri build MODEL -o ENGINE"),
                               (("bench", "m", "-P"), "steps of a run follow each other"), (("run", "m", "--seed", "3"), "random:SEED"), (("verify", "m", "--save-outputs=x"), "peri run MODEL --output-dir"),
                               (("bench", "m", "--num_iterations", "3"), "; --iterations N"), (("verify", "m", "--input-shapes", "x:[1]"), "--shapes NAME:AxBxC"), (("run", "m", "--loadInputs=x:y"), "--input NAME=raw:")):
             with self.subTest(words=words):

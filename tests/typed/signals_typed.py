@@ -104,6 +104,17 @@ class Signals(Typed):
             self.assertEqual(claims["verified"], claims["steps_verified"] == claims["steps"])
             self.assertFalse(proof["engine"]["judged"])
 
+    def test_a_lock_of_an_interrupted_build_says_so_ever_after(self):
+        child = self.start("build", self.long(), "-o", "a.engine", "--lock", "a.lock", "--verbose")
+        self.wait_for(child, "[2/")
+        self.cut(child, signal.SIGTERM)
+        self.assertIn("interrupted: the best so far", json.loads((self.folder / "a.lock").read_text())["interrupted"])
+        r = self.peri("build", self.long(), "-o", "b.engine", "--locked", "a.lock")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn(b"note: the build is locked to the choices of one that was interrupted: the best so far", r.stderr)
+        for command in ("inspect", "explain"):
+            self.assertIn(b"the build of this engine was locked to the choices of one that was interrupted", self.peri(command, "b.engine").stdout)
+
     def test_a_bench_says_that_it_was_cut(self):
         self.ends(0, "build", SOURCE / "models/digits_cnn.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--quiet")
         for twice in (False, True):  # timeout(1) sends the process one, and its group another at once

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Sizes and steps at the ends of what numbers hold: as ONNX Runtime has it, or refused with node and remedy."""
 import json
+import resource
 
 import numpy
 import onnx
@@ -8,6 +9,11 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper, parser
 
 from typed import Typed, main
+
+
+def little_time():
+    """Of a process: what takes minutes where work is quadratic ends with a signal."""
+    resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
 
 
 class Wide(Typed):
@@ -81,6 +87,30 @@ class Wide(Typed):
             onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
             with self.subTest(op=op, join=join):
                 self.assertIn(f"{count + 1} nodes", self.ends(0, "inspect", "m.onnx"))
+
+    def test_a_constant_that_many_nodes_share_is_no_long_work(self):
+        """Each of them looked at all others to find out whether the constant tells sizes: a minute for ten thousand."""
+        count = 6000
+        node, value = helper.make_node, helper.make_tensor_value_info
+        for op, shape in (("MatMul", (8, 8)), ("Add", (40,))):
+            width = shape[-1]
+            graph = helper.make_graph([node(op, [f"v{k}", "w"], [f"v{k + 1}"]) for k in range(count)], "g", [value("v0", TensorProto.FLOAT, ["n", width])], [value(f"v{count}", TensorProto.FLOAT, None)],
+                                      [numpy_helper.from_array(numpy.ones(shape, numpy.float32), "w")])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
+            with self.subTest(op=op):
+                self.assertIn(f"runs: {count} nodes", self.peri("inspect", "m.onnx", preexec_fn=little_time).stderr.decode())
+
+    def test_a_chain_that_changes_a_sequence_is_no_long_work(self):
+        """The list of each link stayed to the end, with n * n / 2 uses of the elements that were looked for one by one: longer than cubic."""
+        count = 2000
+        node, value = helper.make_node, helper.make_tensor_value_info
+        inserts = [node("SequenceEmpty", [], ["s0"])] + [node("SequenceInsert", [f"s{k}", "x"], [f"s{k + 1}"]) for k in range(count)]
+        erasures = [node("SequenceConstruct", ["x"] * count, ["s0"])] + [node("SequenceErase", [f"s{k}"], [f"s{k + 1}"]) for k in range(count - 1)]
+        for nodes in (inserts, erasures):
+            graph = helper.make_graph([*nodes, node("ConcatFromSequence", [nodes[-1].output[0]], ["y"], axis=0)], "g", [value("x", TensorProto.FLOAT, ["n", 2])], [value("y", TensorProto.FLOAT, None)])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
+            with self.subTest(op=nodes[-1].op_type):
+                self.assertRegex(self.peri("inspect", "m.onnx", preexec_fn=little_time).stderr.decode(), r"runs: \d+ nodes")
 
     def test_a_size_that_nothing_can_hold_is_refused_alike(self):
         self.save("g (float[n,s] x) => (float[n,s] y) { z = Relu(x) y = Exp(z) }")
