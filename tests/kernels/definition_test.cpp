@@ -270,9 +270,9 @@ TEST(Definition, AttentionOfFloat64) {
 TEST(Definition, WhatIsNoNumberGoesWhereTheDefinitionLeadsIt) {
   const Case cases[] = {
       {"conv_open_f32",
-       "graph { input x: f32[2,4,9,21]; input w: f32[6,2,3,3]; input b: f32[6]; y = conv(x, w, b) {group=2, "
-       "pads=[1,2,3,1], strides=[2,1], dilations=[1,2]}; output y }",
-       0.02},
+       "graph { input x: f32[2,12,9,43]; input w: f32[34,6,3,3]; input b: f32[34]; c = conv(x, w, b) {group=2, "
+       "pads=[1,2,3,1], strides=[2,1], dilations=[1,2]}; y = relu(c); output y }",
+       0.003},
       {"conv_open_f32",
        "graph { input x: f32[1,3,5,4]; input w: f32[2,3,5,3]; y = conv(x, w) {pads=[4,5,3,2], strides=[1,3]}; output "
        "y }",

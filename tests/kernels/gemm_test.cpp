@@ -11,6 +11,7 @@
 
 #include "bounds.hpp"
 #include "guarded.hpp"
+#include "kernels/cpu/gemm/pack.hpp"
 
 namespace peri::kernels::cpu {
 namespace {
@@ -45,6 +46,11 @@ std::vector<float> check(const Case& test, Isa isa, uint64_t seed, Guarded::Side
   args.c = c.data();
   args.ldc = n;
   args.epilogue = epilogue;
+  const auto copy_panel = [&](const MadePanel& p, float* out) {
+    pack_panel(b.data() + p.k0 * n + p.column, n, false, p.depth, p.columns, p.width, out);
+  };
+  const MakePanel make = copy_panel;
+  args.make = &make;
   run_all(plan, args);
   std::vector<float> out(c.begin(), c.end());
   int wrong = 0;
@@ -74,13 +80,13 @@ std::vector<float> check(const Case& test, Isa isa, uint64_t seed, Guarded::Side
   return out;
 }
 
-const BForm kForms[] = {BForm::kPacked, BForm::kRowMajor, BForm::kTransposed};
+const BForm kForms[] = {BForm::kPacked, BForm::kRowMajor, BForm::kTransposed, BForm::kMade};
 
 TEST(Gemm, EveryTileEdge) {
   for (Isa isa : isas_here()) {
     for (int64_t m = 1; m <= 30; ++m) {
       for (int64_t n : {1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 50, 64, 100, 128, 130}) {
-        check({m, n, 1 + (m * 7 + n) % 19, kForms[(m + n) % 3]}, isa, 100 * m + n,
+        check({m, n, 1 + (m * 7 + n) % 19, kForms[(m + n) % 4]}, isa, 100 * m + n,
               m % 2 ? Guarded::Side::kEnd : Guarded::Side::kBegin);
       }
     }

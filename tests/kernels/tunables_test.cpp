@@ -27,6 +27,8 @@ constexpr Case kCases[] = {
     {"attention_f32",
      "graph { input q: f32[1,2,70,16]; input k: f32[1,2,50,16]; input v: f32[1,2,50,16]; "
      "y = attention(q, k, v); output y }"},
+    {"conv_open_f32",
+     "graph { input x: f32[1,9,20,21]; input k: f32[150,9,3,3]; y = conv(x, k) {pads=[1,1,1,1]}; output y }"},
     {"gemm_siblings_f32",
      "graph { input x: f32[150,96]; input w: f32[96,200]; input w2: f32[96,120]; p = matmul(x, w); y = relu(p); "
      "z = matmul(x, w2); output y; output z }"},

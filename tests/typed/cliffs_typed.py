@@ -127,7 +127,8 @@ class Cliffs(Typed):
     def test_convolutions_whose_weights_come_with_the_run(self):
         value = helper.make_tensor_value_info
         for name, x, w, more, bias in (("plain", ["n", 4, 40, 40], [8, 4, 3, 3], {"pads": [1, 1, 1, 1]}, False), ("grouped", ["n", 6, 17, 19], [9, 2, 3, 2], {"group": 3, "strides": [2, 3], "dilations": [1, 2]}, True),
-                                       ("pixel", ["n", 16, 7, 7], [32, 16, 1, 1], {}, True), ("even", ["n", 3, 9, 8], [2, 3, 4, 4], {"auto_pad": "SAME_LOWER", "strides": [2, 1]}, False)):
+                                       ("pixel", ["n", 16, 7, 7], [32, 16, 1, 1], {}, True), ("even", ["n", 3, 9, 8], [2, 3, 4, 4], {"auto_pad": "SAME_LOWER", "strides": [2, 1]}, False),
+                                       ("volume", ["n", 24, 5, 9, 11], [20, 12, 3, 3, 2], {"group": 2, "strides": [2, 1, 1], "pads": [1, 1, 0, 1, 1, 1]}, True)):
             inputs = [value("x", TensorProto.FLOAT, x), value("w", TensorProto.FLOAT, w)] + [value("b", TensorProto.FLOAT, w[:1])] * bias
             nodes = [helper.make_node("Conv", [i.name for i in inputs], ["c"], **more), helper.make_node("Relu", ["c"], ["y"])]
             graph = helper.make_graph(nodes, "g", inputs, [value("y", TensorProto.FLOAT, None)])

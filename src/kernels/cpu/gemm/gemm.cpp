@@ -29,11 +29,19 @@ Epilogue epilogue_at(const Epilogue& e, int64_t outer, int64_t inner) {
   return at;
 }
 
-// Packs rows [k0, k0 + depth) of the sweep's panels to scratch and points the sweep there.
-void pack_block(const GemmPlan& plan, const GemmArgs& args, const float* b, int64_t k0, float* scratch, Sweep& s) {
+// Packs rows [k0, k0 + depth) of the sweep's panels to scratch and points the sweep there. `b`: of the product.
+void pack_block(const GemmPlan& plan, const GemmArgs& args, const float* b, MadePanel block, float* scratch, Sweep& s) {
+  const int64_t k0 = block.k0;
   const bool transposed = plan.shape.b_form == BForm::kTransposed;
   const int64_t width = s.panels.panel_columns;
   for (int64_t p = s.first_panel; p < s.end_panel; ++p) {
+    if (plan.shape.b_form == BForm::kMade) {
+      block.column = p * width;
+      block.columns = s.panels.wanted(p);
+      block.width = s.panels.width(p);
+      (*args.make)(block, scratch + (p - s.first_panel) * width * s.k);
+      continue;
+    }
     const float* from = transposed ? b + p * width * args.ldb + k0 : b + k0 * args.ldb + p * width;
     pack_panel(from, args.ldb, transposed, s.k, s.panels.wanted(p), s.panels.width(p),
                scratch + (p - s.first_panel) * width * s.k);
@@ -73,7 +81,7 @@ GemmPlan plan_gemm(const GemmShape& shape, Isa isa, Cut cut, int threads) {
 
 std::string plan_text(const GemmPlan& p) {
   char text[256];
-  const char* form[] = {"packed", "rows", "transposed"};
+  const char* form[] = {"packed", "rows", "transposed", "made"};
   std::snprintf(
       text, sizeof text,
       "gemm %s m=%lld n=%lld k=%lld batch=%lld/%lld b=%s tile=%lldx%lld blocks m=%lld n=%lld k=%lld tasks=%lld",
@@ -135,7 +143,7 @@ void run_task(const GemmPlan& plan, const GemmArgs& args, int64_t task, float* s
       s.b = b;
       s.b_row0 = k0;
     } else {
-      pack_block(plan, args, b, k0, scratch, s);
+      pack_block(plan, args, b, {.outer = outer, .inner = inner, .k0 = k0, .depth = s.k}, scratch, s);
     }
     run_sweep(s);
   }

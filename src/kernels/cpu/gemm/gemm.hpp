@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/thread_pool.hpp"
 #include "kernels/cpu/gemm/epilogue.hpp"
 #include "kernels/cpu/gemm/sweep.hpp"
 #include "kernels/cpu/isa.hpp"
@@ -16,6 +17,7 @@ enum class BForm : uint8_t {
   kPacked,      // by pack_b, once, for a constant
   kRowMajor,    // [k, n], rows ldb apart: packed by each task on the fly
   kTransposed,  // [n, k], rows ldb apart: the same
+  kMade,        // not stored: each task has its panels made by GemmArgs::make
 };
 
 // batch products of m x k by k x n. The batch is two nested loops, so that heads of attention need no transpose:
@@ -38,12 +40,21 @@ struct GemmPlan {
   int64_t scratch_floats = 0;  // per running task, 64-byte aligned
 };
 
+// Rows [k0, k0 + depth) of `columns` columns of one product's b, to be written `width` floats apart, missing columns
+// zero.
+struct MadePanel {
+  int64_t outer = 0, inner = 0;  // of the batch
+  int64_t k0 = 0, depth = 0, column = 0, columns = 0, width = 0;
+};
+using MakePanel = FunctionRef<void(const MadePanel& panel, float* out)>;
+
 // One product's pointers; strides in floats. Outputs must not overlap inputs, except that a residual may be c itself.
 struct GemmArgs {
   const float* a = nullptr;  // row r at a + r * lda, its k floats contiguous
   int64_t lda = 0, a_outer = 0, a_inner = 0;
   const float* b = nullptr;  // packed, or as BForm says; batch strides apply to all forms
   int64_t ldb = 0, b_outer = 0, b_inner = 0;
+  const MakePanel* make = nullptr;  // for kMade, in place of b
   float* c = nullptr;
   int64_t ldc = 0, c_outer = 0, c_inner = 0;
   Epilogue epilogue;
