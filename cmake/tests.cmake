@@ -94,7 +94,7 @@ endforeach()
 foreach(folder whole)
   peri_tests(${folder})
 endforeach()
-# Programs inside of a test program: see tests/main.hpp.
+# Programs inside of a test program: see tests/programs/add_program.hpp.
 add_custom_command(TARGET test_whole POST_BUILD COMMAND ${CMAKE_COMMAND} -E create_symlink test_whole
                    "$<TARGET_FILE_DIR:test_whole>/engine_runs" VERBATIM)
 foreach(folder tune whole)  # kernels over a library

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "base/temporary_folder.hpp"
-#include "tests/main.hpp"
+#include "tests/programs/add_program.hpp"
 
 namespace {
 

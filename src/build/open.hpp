@@ -58,9 +58,9 @@ struct Untuned {
 // None where the dims are the tuned ones, as far as `dims` binds them.
 std::optional<Untuned> untuned(const plan::Program& program, const DimBinding& dims);
 
-// Sizes of every dimension of the program's inputs: given ones, else known ones, else those that follow from these, else
-// those it was tuned for. Errors: kUsage, for unknown names in `given` with its dimensions, and for sizes that the model
-// cannot have together.
+// Sizes of every dimension of the program's inputs: given ones, else known ones, else those that follow from these,
+// else those it was tuned for. Errors: kUsage, for unknown names in `given` with its dimensions, and for sizes that the
+// model cannot have together.
 Result<DimBinding> program_dims(const plan::Program& program, const std::map<std::string, int64_t>& given,
                                 const DimBinding& known = {});
 

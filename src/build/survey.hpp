@@ -24,7 +24,7 @@ struct Survey {
   int64_t weight_bytes = 0, arena_bytes = 0, problems = 0, candidates = 0;
   std::string lacks;  // what a run at these sizes needs and this machine does not have now; empty: nothing
   int64_t steps = 0, body_steps = 0;            // of a run; in bodies of loops and branches
-  std::string slow_text;  // names the slow ones of these: see slow_steps_text()
+  std::string slow_text;                        // names the slow ones of these: see slow_steps_text()
   int64_t reference_steps = 0, slow_steps = 0;  // of both: on the reference; those of more than a few elements
   double prepare_seconds = 0, build_seconds = 0;
   BuildMemory build_memory;  // 0: not known, of a build for a device

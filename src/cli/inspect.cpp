@@ -290,10 +290,9 @@ Result<Outcome> inspect_engine(const Arguments& arguments, const std::string& pa
     page.line("  fixed   %s", values.c_str());
   }
   const std::string mark = build::interrupted_build(p);
-  if (!mark.empty()) note(arguments, page, mark);
-  if (const std::string slow = build::slow_steps_text(p); !slow.empty()) note(arguments, page, slow);
   const std::string elsewhere = build::tuned_elsewhere(p, build::chip_here(p, ""));
-  if (!elsewhere.empty()) note(arguments, page, elsewhere);
+  for (const std::string& text : {mark, build::slow_steps_text(p), elsewhere})
+    if (!text.empty()) note(arguments, page, text);
   for (const auto& [name, n] : executors) page.line("  executor %-20s %s", name.c_str(), counted(n, "step").c_str());
   for (const auto& [name, n] : kernels) page.line("  kernel   %-20s %s", name.c_str(), counted(n, "step").c_str());
   for (const plan::Section& s : p.sections)
@@ -381,7 +380,8 @@ const Entry inspect_entry{{
                            "list the supported operators with their versions, the types of their first input, and how "
                            "many of their samples run on a GPU"},
                           {"--check", "", "", "engines: recompute the hash of every weight"}}),
-    .details = "The flags of a build say which one is estimated: nothing is built, timed or cached here.\n\nExit code 1 when a node is unsupported, all of which are listed, or an engine does not run "
+    .details = "The flags of a build say which one is estimated: nothing is built, timed or cached here.\n\nExit code "
+               "1 when a node is unsupported, all of which are listed, or an engine does not run "
                "here.\n\nexample:\n  peri inspect "
                "models/digits_cnn.onnx --json -",
     .run = run,

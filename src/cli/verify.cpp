@@ -8,6 +8,7 @@
 #include "base/kept_files.hpp"
 #include "base/plural.hpp"
 #include "base/thread_pool.hpp"
+#include "build/on_reference.hpp"
 #include "build/subject.hpp"
 #include "cli/console/columns.hpp"
 #include "cli/console/made_up.hpp"
@@ -152,6 +153,7 @@ Result<Outcome> verify_model(const Arguments& arguments, const std::string& path
   if (!subject.ok()) return with_files(std::move(subject).error());
   const plan::Program& program = subject->engine->program();
   for (const std::string& note : subject->notes) say("note: " + note);
+  if (const std::string slow = build::slow_steps_text(program); !slow.empty()) say("note: " + slow);
   if (build::is_engine(path)) note_no_loop(arguments, program);
   const bool texts = arguments.has("--text");
   terms.given = texts || (arguments.has("--input") && arguments.all("--input").size() == program.inputs.size());

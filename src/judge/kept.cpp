@@ -10,7 +10,8 @@ namespace peri::judge {
 namespace {
 bool within_bounds(const SizeEvidence& e) {
   return e.same_bits && e.worst_step >= 0 && e.worst_step <= 1 && (e.whole == -1 || (e.whole >= 0 && e.whole <= 1)) &&
-         e.nan >= 0 && e.nan <= e.nan_elements && e.overflowed >= 0 && e.integers >= -1 && e.integers <= 1 && e.steps_judged >= 0 && e.steps_by_definition >= 0 && e.positions >= 0;
+         e.nan >= 0 && e.nan <= e.nan_elements && e.overflowed >= 0 && e.integers >= -1 && e.integers <= 1 &&
+         e.steps_judged >= 0 && e.steps_by_definition >= 0 && e.positions >= 0;
 }
 }  // namespace
 

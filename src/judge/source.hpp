@@ -13,7 +13,8 @@ namespace peri::judge {
 Result<ir::Graph> source_graph(const runtime::Engine& engine);
 
 // The same with weights of any values, for what shapes and small constants tell: constants of up to
-// ir::PrintOptions::inline_limit elements are the engine's own, longer ones of integers zeros. None where it cannot be read.
+// ir::PrintOptions::inline_limit elements are the engine's own, longer ones of integers zeros. None where it cannot be
+// read.
 std::optional<ir::Graph> source_shapes(const plan::Program& program);
 
 }  // namespace peri::judge

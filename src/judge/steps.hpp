@@ -16,12 +16,12 @@ namespace peri::judge {
 struct StepVerdict {
   size_t step = 0;
   std::string name, kernel;
-  std::string candidate;  // id of the candidate that ran: "gemm_f32@1 {}"
-  bool checked = false;   // false: a control step, or one that could not be judged (`why`)
-  bool wrong = false;     // outside its bound, as described in `why`
+  std::string candidate;   // id of the candidate that ran: "gemm_f32@1 {}"
+  bool checked = false;    // false: a control step, or one that could not be judged (`why`)
+  bool wrong = false;      // outside its bound, as described in `why`
   bool overflows = false;  // its values, or those that it reads, are beyond what float32 sums hold: nothing is proven
-  int64_t positions = 0;  // of its results that were compared
-  double error = 0;       // largest |error| / bound
+  int64_t positions = 0;   // of its results that were compared
+  double error = 0;        // largest |error| / bound
   std::string why;
   // A value of the source behind a rounding that a result differs from, and how: where that is a tie it is right. "":
   // none.

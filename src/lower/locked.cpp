@@ -1,4 +1,6 @@
 // A choice of a lock, and the candidate that it names.
+#include <algorithm>
+
 #include "exec/region/region_payload.hpp"
 #include "lower/cover.hpp"
 
@@ -14,9 +16,8 @@ std::string layouts_text(const kernels::Offer& offer) {
 
 std::string id_among(const tune::Candidate& c, std::span<const tune::Candidate> all) {
   const std::string id = c.id(), own = layouts_text(c.offer);
-  const bool alone = std::none_of(all.begin(), all.end(), [&](const tune::Candidate& o) {
-    return o.id() == id && layouts_text(o.offer) != own;
-  });
+  const bool alone = std::none_of(
+      all.begin(), all.end(), [&](const tune::Candidate& o) { return o.id() == id && layouts_text(o.offer) != own; });
   if (alone) return id;
   std::string out;
   for (const auto* list : {&c.offer.inputs, &c.offer.outputs}) {

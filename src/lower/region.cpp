@@ -20,35 +20,31 @@ bool stands_alone(const ir::Node& n) { return n.inputs.size() > kMaxOperands; }
 
 namespace {
 constexpr size_t kMaxEpilogue = 12;  // kernels are asked about each beginning of a chain
-constexpr size_t kMaxOperands = 64;  // of what follows a product: of a sum of thousands each would ask for itself
+constexpr size_t kMaxJoined = 8;     // operands of what a product may take along: each of a sum's products asks for it
 constexpr size_t kMaxGroup = 48;     // and about a group anew with each node that joins it
 
 bool is_elementwise(const ir::Node& n) {
   const ops::OpDef* op = ops::find(n.op);
   return op && op->elementwise && n.outputs.size() == 1 && !stands_alone(n);
 }
-// Whether a node of the region computes shapes from the value (ops::says_sizes() looks at all that read it, which may be
-// many, as of a constant that each of ten thousand products has).
+// Whether the region computes shapes from the value. Not ops::says_sizes(), which looks at all of its readers: they may
+// be ten thousand.
 bool says_sizes_in(const Region& r, const ir::Value* v) {
-  return std::any_of(r.nodes.begin(), r.nodes.end(), [&](const ir::Node* n) {
+  for (const ir::Node* n : r.nodes) {
     const ops::OpDef* op = ops::find(n->op);
     for (size_t port = 0; op && port < std::min(n->inputs.size(), op->inputs.size()); ++port)
       if (n->inputs[port] == v && op->inputs[port].sizes) return true;
-    return false;
-  });
+  }
+  return false;
 }
-// Values that live inside a region that reads them: small constants, and sizes known as expressions.
+// Values that live inside a region that reads them: small constants, strings, and sizes, also known as expressions.
 bool small_constant(const Region& r, const ir::Value* v) {
   if (v->producer && ops::states_sizes(*v->producer)) return true;
   if (!v->constant) return false;
   const int64_t elements = v->constant->numel();
   if (elements <= kMaxInlineElements || elements > exec::kMaxTextElements) return elements <= kMaxInlineElements;
-  // Strings are no weights, nor are sizes: the region's text holds them.
   return v->constant->dtype() == DType::kString || says_sizes_in(r, v);
 }
-}  // namespace
-
-namespace {
 bool is_view_op(const ir::Node& n) { return ops::is_view(n) && n.in(0) && n.in(0)->type.dtype != DType::kString; }
 }  // namespace
 
@@ -297,8 +293,8 @@ struct Cutter {
     ir::Node* next = last->users[0];
     for (ir::Node* u : last->users)
       if (u != next) return nullptr;  // `x * f(x)` chains join as groups only
-    if (next->inputs.size() > kMaxOperands) return nullptr;
-    if (taken.contains(next) || !is_elementwise(*next) || !(next->out()->type.shape == last->type.shape))
+    if (next->inputs.size() > kMaxJoined || taken.contains(next) || !is_elementwise(*next) ||
+        !(next->out()->type.shape == last->type.shape))
       return nullptr;
     return convex_with(r, next) ? next : nullptr;
   }

@@ -230,8 +230,8 @@ struct Opener {
 constexpr std::string_view kOps[] = {"sequence_empty",       "sequence_insert",      "sequence_erase",
                                      "sequence_at",          "sequence_length",      "split_to_sequence",
                                      "concat_from_sequence", "optional_has_element", "optional_get_element"};
-// The list that a chain of inserts or erasures has gone on from, at once: of n of them all together would have n * n / 2
-// uses of the elements.
+// The list that a chain of inserts or erasures has gone on from, at once: of n of them all together would have n * n /
+// 2 uses of the elements.
 void drop_unused(ir::Graph& g, ir::Value* v, size_t* at) {
   if (!is_container(v) || !v->producer || !v->users.empty() || g.is_output(v)) return;
   ir::Node* const n = v->producer;

@@ -1,5 +1,6 @@
 // Circular and hyperbolic functions and their inverses. Small results are allowed an absolute error: range reduction
 // and differences of exponentials lose relative accuracy near zeros.
+#include <algorithm>
 #include <numbers>
 
 #include "ops/reference/pointwise.hpp"

@@ -90,6 +90,26 @@ TEST(Verdict, SaysThatALargeEngineRanAndWasNotJudged) {
   EXPECT_EQ(made.verdict(), "it runs at its tuned size; its answer was not judged: one run takes 13744 Gflop");
 }
 
+TEST(Verdict, SaysThatASmallerSizeWasJudgedAndTheTunedOneNot) {
+  Made made;
+  made.built.compiled.program.tuned_for = {{"n", 9}};
+  judge::EngineVerdict& v = made.built.verdict;
+  v.sizes.emplace_back().sizes = {{"n", 4}};
+  v.sizes[0].steps_judged = 1;
+  v.incomplete = "not run at n=9: to judge it takes 15.6 GiB of memory";
+  const std::string open = "not judged at its tuned size: to judge it takes 15.6 GiB of memory";
+  EXPECT_EQ(made.verdict(), "right at 1 size, 1 step judged; " + open);
+  EXPECT_EQ(made.not_judged(), open);
+  v.sizes.emplace_back().sizes = {{"n", 9}};
+  v.incomplete.clear();
+  EXPECT_EQ(made.verdict(), "right at 2 sizes, 1 step judged");
+  EXPECT_EQ(made.not_judged(), "");
+  v.sizes[1].nan_of = "y";
+  v.sizes[1].nan = 3;
+  v.sizes[1].nan_elements = 4;
+  EXPECT_NE(made.verdict().find("; with made-up inputs 3 of the 4 elements of 'y' are NaN at n=9"), std::string::npos);
+}
+
 TEST(Subject, IsHeldAgainstItsOwnGraph) {
   auto subject = open_subject(untuned(), true);
   ASSERT_TRUE(subject.ok()) << subject.error().text();

@@ -113,7 +113,7 @@ class Signals(Typed):
         self.assertEqual(r.returncode, 0, r.stderr)
         self.assertIn(b"note: the build is locked to the choices of one that was interrupted: the best so far", r.stderr)
         for command in ("inspect", "explain"):
-            self.assertIn(b"the build of this engine was locked to the choices of one that was interrupted", self.peri(command, "b.engine").stdout)
+            self.assertIn(b"the build of this engine was locked to the choices of one that was interrupted", (shown := self.peri(command, "b.engine")).stdout + shown.stderr)
 
     def test_a_bench_says_that_it_was_cut(self):
         self.ends(0, "build", SOURCE / "models/digits_cnn.onnx", "-o", "a.engine", "--no-tune", "--no-cache", "--quiet")

@@ -16,7 +16,7 @@
 #include "judge/seeded.hpp"
 #include "runtime/engine.hpp"
 #include "stats/stats.hpp"
-#include "tests/main.hpp"
+#include "tests/programs/add_program.hpp"
 
 namespace peri {
 namespace {

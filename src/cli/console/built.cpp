@@ -182,10 +182,11 @@ void show_build(const Page& page, JsonWriter& w, const build::Made& made, const 
               static_cast<long long>(t.problems - t.untried), counted(t.problems, "problem").c_str(),
               counted(t.measured, "candidate").c_str(), rejected.size());
   else
-    page.line("tried      %s of %s, %lld timed now%s, %zu rejected", counted(t.candidates, "candidate").c_str(),
-              counted(t.problems, "problem").c_str(), static_cast<long long>(t.measured),
-              t.from_cache > 0 ? format(", %lld known from the cache", static_cast<long long>(t.from_cache)).c_str() : "",
-              rejected.size());
+    page.line(
+        "tried      %s of %s, %lld timed now%s, %zu rejected", counted(t.candidates, "candidate").c_str(),
+        counted(t.problems, "problem").c_str(), static_cast<long long>(t.measured),
+        t.from_cache > 0 ? format(", %lld known from the cache", static_cast<long long>(t.from_cache)).c_str() : "",
+        rejected.size());
   for (size_t k = 0; k < rejected.size() && k < kShown; ++k)
     page.line("           '%s': %s: %s", rejected[k].step.c_str(), rejected[k].candidate.c_str(),
               rejected[k].why.c_str());

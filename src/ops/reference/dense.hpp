@@ -26,8 +26,8 @@ inline Side side(const RefTensor& t, int64_t offset, int64_t row_step, int64_t c
 // Error of a chain of k additions beyond sum_radius(), which assumes independent round-offs: where addends take few
 // values, they round alike and errors follow the partial sums. Between powers of two all round by the same part of an
 // ulp: together at most k / 2 * u * |sum| for addends of one sign. With both signs |sum| is small beside their
-// magnitudes, and so is this term beside sum_radius(). Terms below the normal numbers of float32 are off by its smallest
-// number, however small they are.
+// magnitudes, and so is this term beside sum_radius(). Terms below the normal numbers of float32 are off by its
+// smallest number, however small they are.
 inline double steady_radius(double u, int64_t k, double sum) {
   return static_cast<double>(k) * (u * 0.5 * (sum < 0 ? -sum : sum) + 0x1p-149);
 }
