@@ -64,7 +64,8 @@ Why why_of(const Json& step) {
   tune::Evidence next;
   for (const Json& o : proof_items(step, "others")) {
     const tune::Evidence e = evidence_of(o);
-    const std::string id = proof_word(o, "id");
+    const std::string layouts = proof_word(o, "layouts");
+    const std::string id = proof_word(o, "id") + (layouts.empty() ? "" : " (" + layouts + ")");
     why.slower.push_back(id + ": " + (e.timed() ? format("%.4f ms", e.time_ms) : "not measured"));
     if (e.timed() && (!next.timed() || e.time_ms < next.time_ms)) {
       next_id = id;

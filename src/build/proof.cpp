@@ -206,6 +206,7 @@ std::string judged_whole_text(int64_t steps, int64_t in_bodies) {
 
 void write_step(JsonWriter& w, const lower::StepReport& s, const Grounds& grounds) {
   w.begin_object().field("name", s.name).field("chosen", s.chosen);
+  if (!s.own_layouts.empty()) w.field("layouts_chosen", s.own_layouts);
   if (!s.device.empty()) w.field("device", s.device);
   w.field("verified", verified_when(s, grounds)).field("measured", measured_when(s, grounds.begun)).key("evidence");
   tune::write_evidence(w, s.evidence);
@@ -226,9 +227,11 @@ void write_step(JsonWriter& w, const lower::StepReport& s, const Grounds& ground
   write_list(w, "origins", s.origins);
   write_list(w, "touched_by", s.touched_by);
   w.key("others").begin_array();
-  for (const auto& [id, evidence] : s.others) {
-    w.begin_object().field("id", id).key("evidence");
-    tune::write_evidence(w, evidence);
+  for (size_t k = 0; k < s.others.size(); ++k) {
+    w.begin_object().field("id", s.others[k].first);
+    if (k < s.other_layouts.size() && !s.other_layouts[k].empty()) w.field("layouts", s.other_layouts[k]);
+    w.key("evidence");
+    tune::write_evidence(w, s.others[k].second);
     w.end_object();
   }
   w.end_array().key("refusals").begin_array();

@@ -241,6 +241,18 @@ Result<problem::Problem> asked(Line line, const std::vector<std::string>& variab
 
 }  // namespace
 
+namespace {
+const double kUnknownModel = tune::Options().model_bytes;  // of a line that no engine is given with
+
+// Of all its weights; none where there is no engine file beside the proof.
+std::optional<double> weight_bytes_of(const std::string& engine) {
+  if (!is_engine(engine)) return std::nullopt;
+  const auto loaded = plan::load_engine(engine);
+  if (!loaded.ok()) return std::nullopt;
+  return static_cast<double>(loaded->weight_bytes.size());
+}
+}  // namespace
+
 bool is_untried(const tune::Evidence& e) { return e.right() ? !e.tried() : tune::was_untried(e.rejected); }
 
 int64_t Replay::wrong() const {
@@ -255,8 +267,14 @@ int64_t Replay::untried() const {
 }
 
 std::string Replay::summary() const {
-  if (candidates.list.empty())
-    return format("no kernel takes it, %zu refuse: it runs on the reference", candidates.refusals.size());
+  if (candidates.list.empty()) {
+    const auto& all = candidates.refusals;
+    const auto left_out = std::find_if(
+        all.begin(), all.end(), [](const tune::Refusal& r) { return r.reason.starts_with(tune::kLeftOut); });
+    const std::string whose = left_out == all.end() ? "" : " of " + left_out->reason.substr(tune::kLeftOut.size());
+    return format("no kernel%s takes it, %zu refuse: it runs on the reference", whose.c_str(),
+                  all.size() - (left_out != all.end()));
+  }
   std::string out =
       counted(std::ssize(candidates.list), "candidate") +
       format(", %lld rejected, seed=%llu", static_cast<long long>(wrong()), static_cast<unsigned long long>(seed));
@@ -289,6 +307,12 @@ Result<Replay> replay(const ReplayRequest& request) {
   options.stop = request.stop;
   options.worker = tune::worker_program();
   options.why_no_worker = tune::why_no_worker();
+  if (const auto bytes = weight_bytes_of(request.engine)) options.model_bytes = *bytes;
+  if (options.own_executor.empty())
+    out.terms = options.model_bytes < kUnknownModel
+                    ? "timed as in its build, with the engine's " +
+                          bytes_text(options.model_bytes) + " of weights read between runs"
+                    : "timed as in a large model: its weights come from memory in each run";
   tune::Tuner tuner(options);
   out.candidates = tuner.candidates(out.problem.graph, out.problem.weights);
   out.notes = compile::notes_of(*backend, true);

@@ -33,6 +33,7 @@ struct Replay {
   double flops = 0;
   tune::Candidates candidates;     // fastest first
   std::vector<std::string> notes;  // what was not tried, and why
+  std::string terms;               // what times rest on: how warm weights are; "": on a device
 
   int64_t wrong() const;        // candidates that were rejected
   int64_t untried() const;      // of which nothing is known: too large for this machine

@@ -56,7 +56,9 @@ void print_row(const Page& page, const build::ExplainedStep& r, double total, bo
     const Json* evidence = o.find("evidence");
     const auto known = evidence ? tune::read_evidence(*evidence) : Result<tune::Evidence>(tune::Evidence());
     const bool known_time = known.ok() && known->timed();
-    page.line("            also %s: %s", build::proof_word(o, "id").c_str(),
+    const std::string layouts = build::proof_word(o, "layouts");
+    page.line("            also %s%s: %s", build::proof_word(o, "id").c_str(),
+              layouts.empty() ? "" : (" (" + layouts + ")").c_str(),
               known_time                              ? (build::ms_digits(known->time_ms) + " ms").c_str()
               : known.ok() && !known->untimed.empty() ? known->untimed.c_str()
                                                       : "not measured");

@@ -42,7 +42,9 @@ Result<Outcome> run(const Arguments& arguments) {
   PERI_ASSIGN(const int64_t budget, arguments.number("--budget", 1, 600000, 200));
   request.budget_ms = static_cast<double>(budget);
   PERI_ASSIGN(const build::Replay replay, build::replay(request));
-  show(Page(arguments), replay);
+  const Page page(arguments);
+  if (!replay.terms.empty() && !replay.candidates.list.empty()) page.line("%s", replay.terms.c_str());
+  show(page, replay);
   for (const std::string& note : replay.notes) say("note: " + note);
   JsonWriter w;
   build::write_replay(w, replay);

@@ -103,8 +103,8 @@ Result<Cover> choose_cover(const Terms& terms, Parts parts, plan::LockReader* lo
 
 // The layouts of an offer's inputs and outputs, in the notation of locks.
 std::string layouts_text(const kernels::Offer& offer);
-// Its id, with its layouts where others of `all` have the same id and other layouts.
-std::string id_among(const tune::Candidate& c, std::span<const tune::Candidate> all);
+// Its layouts in words, "row-major to 0231", where others of `all` have the same id and other layouts; else "".
+std::string layouts_among(const tune::Candidate& c, std::span<const tune::Candidate> all);
 // Keeps only the locked candidate in a list, as recorded in the lock. kRefused if this machine or version lacks it.
 Status keep_choice(const plan::LockedChoice& choice, const device::Target& target, std::string_view node,
                    std::vector<tune::Candidate>* list);

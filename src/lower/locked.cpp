@@ -14,18 +14,18 @@ std::string layouts_text(const kernels::Offer& offer) {
   return out;
 }
 
-std::string id_among(const tune::Candidate& c, std::span<const tune::Candidate> all) {
+std::string layouts_among(const tune::Candidate& c, std::span<const tune::Candidate> all) {
   const std::string id = c.id(), own = layouts_text(c.offer);
   const bool alone = std::none_of(
       all.begin(), all.end(), [&](const tune::Candidate& o) { return o.id() == id && layouts_text(o.offer) != own; });
-  if (alone) return id;
+  if (alone) return "";
   std::string out;
   for (const auto* list : {&c.offer.inputs, &c.offer.outputs}) {
-    out += list == &c.offer.inputs ? " (" : " to ";
+    out += list == &c.offer.inputs ? "" : " to ";
     for (const ir::Layout& l : *list)
       out += (&l == list->data() ? "" : ",") + (l.row_major() ? std::string("row-major") : exec::layout_code(l));
   }
-  return id + out + ")";
+  return out;
 }
 
 namespace {

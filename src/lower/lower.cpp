@@ -158,7 +158,11 @@ struct Emitter {
     }
     std::vector<tune::Candidate> all = c.others;
     if (!c.reference) all.push_back(c.candidate);
-    for (const tune::Candidate& o : c.others) report.others.emplace_back(id_among(o, all), o.evidence);
+    for (const tune::Candidate& o : c.others) {
+      report.others.emplace_back(o.id(), o.evidence);
+      report.other_layouts.push_back(layouts_among(o, all));
+    }
+    if (!c.reference) report.own_layouts = layouts_among(c.candidate, all);
     for (const tune::Refusal& x : c.refusals) report.refusals.emplace_back(x.kernel, x.reason);
     if (!concrete.ok()) return report;
     report.problem = problem::text(*concrete, constant_inputs(r));

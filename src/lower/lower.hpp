@@ -34,7 +34,10 @@ struct StepReport {
   tune::Evidence evidence;  // of the chosen one
   std::optional<kernels::Needs> needs;  // at the tuned dims; none: only a library knows, or nothing was chosen
   std::vector<std::pair<std::string, tune::Evidence>> others;  // id, and the evidence about it
-  std::vector<std::pair<std::string, std::string>> refusals;   // kernel, reason
+  // Of each of these, and of the chosen one, what tells it from another of its id: see layouts_among().
+  std::vector<std::string> other_layouts = {};
+  std::string own_layouts = {};
+  std::vector<std::pair<std::string, std::string>> refusals;  // kernel, reason
   tune::RegionWork work;                                       // at the tuned dims, by the chosen candidate's algorithm
   DimBinding assumed_sizes = {};                     // that the tuner took for the dimensions that the data decide
   std::optional<InRun> in_run = {};                  // none: the engine was not run for it

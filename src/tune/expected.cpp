@@ -307,10 +307,14 @@ std::vector<int64_t> disputed_positions(const Expected& expected, const Tensor& 
 constexpr double kNearOverflow = 1e30;
 
 bool may_overflow(const ops::RefTensor& want, size_t at) {
-  double most = kNearOverflow;
-  if (want.dtype == DType::kF16) most = 65504;
-  if (want.dtype == DType::kF64) most = std::numeric_limits<double>::max();
-  return std::fabs(want.f[at]) + want.r(static_cast<int64_t>(at)) > most;
+  double largest = std::numeric_limits<float>::max();
+  if (want.dtype == DType::kF16) largest = 65504;
+  if (want.dtype == DType::kBF16) largest = 0x1.fep127;
+  if (want.dtype == DType::kF64) largest = std::numeric_limits<double>::max();
+  const double size = std::fabs(want.f[at]), radius = want.r(static_cast<int64_t>(at));
+  const bool float_sums = want.dtype == DType::kF32 || want.dtype == DType::kBF16;
+  // What is exact has no other order.
+  return size + radius > largest || (radius > 0 && float_sums && size > kNearOverflow);
 }
 
 namespace {

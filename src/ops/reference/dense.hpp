@@ -29,7 +29,7 @@ inline Side side(const RefTensor& t, int64_t offset, int64_t row_step, int64_t c
 // magnitudes, and so is this term beside sum_radius(). Terms below the normal numbers of float32 are off by its
 // smallest number, however small they are.
 inline double steady_radius(double u, int64_t k, double sum) {
-  return static_cast<double>(k) * (u * 0.5 * (sum < 0 ? -sum : sum) + 0x1p-149);
+  return sum == 0 ? 0 : static_cast<double>(k) * (u * 0.5 * (sum < 0 ? -sum : sum) + 0x1p-149);
 }
 
 // c[m,n] += a[m,k] b[k,n], rows of c `c_step` apart. With u > 0 also c_radius += the error of such a sum of `terms`
