@@ -299,7 +299,8 @@ const Entry simplify_entry{{
           "y }"},
          {"powers by whole numbers",
           "graph { input x: f32[2,3]; const p: i64[] = [3]; const q: f32[1] = [4.0]; const r: i32[] = [-1]; const s: "
-          "i64[3] = [2, -3, 0]; const t: f64[] = [0.1]; a = pow(x, p); b = pow(x, q); c = pow(x, r); d = pow(x, s); e = "
+          "i64[3] = [2, -3, 0]; const t: f64[] = [0.1]; a = pow(x, p); b = pow(x, q); c = pow(x, r); d = pow(x, s); e "
+          "= "
           "pow(x, t); output a; output b; output c; output d; output e }",
           "graph { input x: f32[2,3]; const t: f64[] = [0.1]; const s: f32[3] = [2.0, -3.0, 0.0]; e = pow(x, t); u = "
           "mul(x, x); a = mul(u, x); v = mul(x, x); b = mul(v, v); c = reciprocal(x); d = pow(x, s); output a; output "
