@@ -100,6 +100,8 @@ TEST(Woven, Sizes) {
       {.ih = 64, .iw = 64, .ic = 2, .oc = 2, .kh = 16, .kw = 16, .sh = 8, .sw = 8, .groups = 2},
       {.ih = 90, .iw = 90, .ic = 100, .oc = 9, .kh = 2, .kw = 3, .sh = 2, .sw = 2},  // blocks of rows
       {.n = 3, .ih = 1, .iw = 900, .ic = 3, .oc = 5, .kh = 1, .kw = 7, .sw = 4},
+      {.n = 2, .ih = 1, .iw = 20000, .ic = 8, .oc = 6, .kh = 1, .kw = 9, .sw = 4, .left = 3},  // blocks of columns
+      {.ih = 2, .iw = 3000, .ic = 30, .oc = 5, .kh = 5, .kw = 4, .sw = 3, .top = 1, .right = 2},
       {.ih = 7, .iw = 1, .ic = 2, .oc = 3, .kh = 3, .kw = 2, .sh = 5, .sw = 8},  // fewer columns than phases
       {.ih = 3, .iw = 4, .ic = 2, .oc = 3, .kh = 2, .kw = 2, .sh = 20, .sw = 33, .extra_h = 18, .extra_w = 31},
       {.ih = 5, .iw = 5, .ic = 4, .oc = 4, .kh = 2, .kw = 2, .dh = 7, .dw = 40, .top = 6, .right = 30, .groups = 2},
@@ -113,7 +115,8 @@ TEST(Woven, Sizes) {
 TEST(Woven, RefusesWhatIsFasterOrFitsElsewhere) {
   EXPECT_NE(refuse_woven({.ih = 9, .iw = 9, .ic = 64, .oc = 64, .kh = 4, .kw = 4}), "");
   EXPECT_NE(refuse_woven({.ih = 9, .iw = 9, .ic = 200, .oc = 1, .kh = 4, .kw = 4}), "");
-  EXPECT_NE(refuse_woven({.ih = 9, .iw = 1 << 21, .ic = 1, .oc = 1, .kh = 2, .kw = 2, .sh = 2, .sw = 2}), "");
+  EXPECT_NE(refuse_woven({.ih = 9, .iw = 9, .ic = 1, .oc = 1, .kh = 2, .kw = 2, .sh = 2, .sw = 2, .dw = 1 << 21}), "");
+  EXPECT_EQ(refuse_woven({.ih = 9, .iw = 1 << 21, .ic = 1, .oc = 1, .kh = 2, .kw = 2, .sh = 2, .sw = 2}), "");
   EXPECT_EQ(refuse_woven({.ih = 9, .iw = 9, .ic = 64, .oc = 64, .kh = 4, .kw = 4, .groups = 4}), "");
 }
 

@@ -15,7 +15,8 @@ constexpr int64_t kMaxChannels = 128, kMaxProducts = 1024;
 constexpr int64_t kMaxTaps = 1 << 16;
 // Measured: benchmarks/results/2026-12-01_constants_woven.md.
 constexpr int64_t kScratchFloats = 64 * 1024;  // what a task keeps: a part of L2
-constexpr int64_t kMaxScratch = 1 << 20;
+constexpr int64_t kMaxScratch = 1 << 20;       // where the fewest columns of a row need more
+constexpr int64_t kMinColumns = 128;
 constexpr int64_t kWantedTasks = 16;
 
 int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -34,6 +35,7 @@ struct Axis {
     for (int64_t t = 1; t < taps; ++t) least = std::min(least, shift(t));
     return least;
   }
+  int64_t max_spread() const { return (taps - 1) * dilation / stride + 1; }  // for any cut
   int64_t spread() const {
     int64_t most = shift(0);
     for (int64_t t = 1; t < taps; ++t) most = std::max(most, shift(t));
@@ -56,22 +58,22 @@ void each_tap(const TransposedShape& s, int64_t ry, int64_t rx, F f) {
 }
 
 // The image's row, or zeros where `x` is null, from column `low` on.
-void keep_row(const WovenPlan& p, const float* x, float* to) {
-  const int64_t begin = x ? std::clamp<int64_t>(-p.low_column, 0, p.pitch) : p.pitch,
-                end = x ? std::clamp(p.shape.iw - p.low_column, begin, p.pitch) : p.pitch;
+void keep_row(const WovenPlan& p, const float* x, int64_t low, float* to) {
+  const int64_t begin = x ? std::clamp<int64_t>(-low, 0, p.pitch) : p.pitch,
+                end = x ? std::clamp(p.shape.iw - low, begin, p.pitch) : p.pitch;
   std::fill_n(to, begin, 0.0F);
-  if (end > begin) std::memcpy(to + begin, x + begin + p.low_column, static_cast<size_t>(end - begin) * sizeof(float));
+  if (end > begin) std::memcpy(to + begin, x + begin + low, static_cast<size_t>(end - begin) * sizeof(float));
   std::fill_n(to + end, p.pitch - end, 0.0F);
 }
 
 // What a task reads, from the group's first plane on.
-void keep_planes(const WovenPlan& p, const float* x, int64_t row, int64_t count, float* to) {
+void keep_planes(const WovenPlan& p, const float* x, int64_t row, int64_t count, int64_t column, float* to) {
   const TransposedShape& s = p.shape;
   const int64_t needed = count + p.kept_rows - p.rows;
   for (int64_t c = 0; c < p.channels(); ++c, to += p.kept_rows * p.pitch)
     for (int64_t k = 0; k < needed; ++k) {
       const int64_t iy = row + p.low_row + k;
-      keep_row(p, iy >= 0 && iy < s.ih ? x + (c * s.ih + iy) * s.iw : nullptr, to + k * p.pitch);
+      keep_row(p, iy >= 0 && iy < s.ih ? x + (c * s.ih + iy) * s.iw : nullptr, column + p.low_column, to + k * p.pitch);
     }
 }
 
@@ -83,11 +85,40 @@ std::string refuse_woven(const TransposedShape& s) {
   if (s.ic / s.groups * (s.oc / s.groups) > kMaxProducts)
     return "more than " + std::to_string(kMaxProducts) + " products of channels in a group";
   if (s.ic / s.groups * s.kh * s.kw > kMaxTaps) return "more than " + std::to_string(kMaxTaps) + " taps";
-  const int64_t outs = std::min<int64_t>(kThinOuts, s.oc / s.groups), phases = std::min(s.sw, s.ow());
-  const int64_t pitch = up(s.ow(), s.sw) + columns_of(s).spread();
-  if (pitch * (s.ic / s.groups * (1 + rows_of(s).spread()) + outs * phases) > kMaxScratch) return "rows too long";
+  const int64_t rows = s.ic / s.groups * (1 + rows_of(s).max_spread()) + kThinOuts * s.sw;
+  if ((kMinColumns + columns_of(s).max_spread()) * rows > kMaxScratch) return "a window too wide";
   return {};
 }
+
+namespace {
+void cut_tasks(int64_t row_spread, int64_t column_spread, WovenPlan* p) {
+  const TransposedShape& s = p->shape;
+  const int64_t all_rows = up(s.oh(), s.sh), all_columns = up(s.ow(), s.sw), planes = s.n * s.groups;
+  const int64_t sums = std::min<int64_t>(kThinOuts, p->outs()) * std::min(s.sw, s.ow());
+  const auto floats = [&] {
+    const int64_t kept = p->channels() * (p->rows + row_spread) + sums * p->rows;
+    return kept * (p->columns + column_spread) + kThinSlack;
+  };
+  p->rows = all_rows;
+  p->columns = all_columns;
+  // Rows at the edge of a block are kept twice: rather fewer columns than few rows.
+  while (floats() > kScratchFloats && (p->rows > 1 || p->columns > kMinColumns)) {
+    if (p->columns > kMinColumns && p->rows <= 2 * (1 + row_spread))
+      p->columns = std::max(kMinColumns, (p->columns + 1) / 2);
+    else
+      p->rows = (p->rows + 1) / 2;
+  }
+  const auto few = [&] { return planes * up(all_rows, p->rows) * up(all_columns, p->columns) < kWantedTasks; };
+  while (p->rows > 4 * (1 + row_spread) && few()) p->rows = (p->rows + 1) / 2;
+  while (p->columns > kMinColumns && few()) p->columns = std::max(kMinColumns, (p->columns + 1) / 2);
+  p->row_blocks = up(all_rows, p->rows);
+  p->column_blocks = up(all_columns, p->columns);
+  p->kept_rows = p->rows + row_spread;
+  p->pitch = p->columns + column_spread;
+  p->scratch_floats = floats();
+  p->tasks = planes * p->row_blocks * p->column_blocks;
+}
+}  // namespace
 
 WovenPlan plan_woven(const TransposedShape& s, Isa isa) {
   PERI_CHECK(refuse_woven(s).empty(), refuse_woven(s));
@@ -97,22 +128,7 @@ WovenPlan plan_woven(const TransposedShape& s, Isa isa) {
   const Axis rows = rows_of(s), columns = columns_of(s);
   p.low_row = rows.low();
   p.low_column = columns.low();
-  p.columns = up(s.ow(), s.sw);
-  p.pitch = p.columns + columns.spread();
-  const int64_t all_rows = up(s.oh(), s.sh);
-  const int64_t sums = std::min<int64_t>(kThinOuts, p.outs()) * std::min(s.sw, s.ow()) * p.pitch;
-  const auto floats = [&](int64_t count) {
-    return p.channels() * (count + rows.spread()) * p.pitch + kThinSlack + sums * count;
-  };
-  p.rows = all_rows;
-  const int64_t planes = s.n * s.groups, fewest = 4 * (1 + rows.spread());
-  while (p.rows > 1 &&
-         (floats(p.rows) > kScratchFloats || (p.rows > fewest && planes * up(all_rows, p.rows) < kWantedTasks)))
-    p.rows = (p.rows + 1) / 2;
-  p.row_blocks = up(all_rows, p.rows);
-  p.kept_rows = p.rows + rows.spread();
-  p.scratch_floats = floats(p.rows);
-  p.tasks = s.n * s.groups * p.row_blocks;
+  cut_tasks(rows.spread(), columns.spread(), &p);
   for (int64_t ry = 0; ry < s.sh; ++ry)
     for (int64_t rx = 0; rx < s.sw; ++rx) {
       const int64_t first = std::ssize(p.at);
@@ -139,10 +155,11 @@ void run_task(const WovenPlan& p, const WovenArgs& args, int64_t task, float* sc
   const TransposedShape& s = p.shape;
   const auto thin_row = p.isa == Isa::kAvx512 ? avx512::thin_row : avx2::thin_row;
   const auto weave = p.isa == Isa::kAvx512 ? avx512::weave : avx2::weave;
-  const int64_t image_group = task / p.row_blocks, group = image_group % s.groups;
-  const int64_t oh = s.oh(), ow = s.ow(), row = task % p.row_blocks * p.rows,
-                end = std::min(row + p.rows, up(oh, s.sh));
-  keep_planes(p, args.x + image_group * p.channels() * s.ih * s.iw, row, end - row, scratch);
+  const int64_t image_group = task / p.column_blocks / p.row_blocks, group = image_group % s.groups;
+  const int64_t oh = s.oh(), ow = s.ow(), row = task / p.column_blocks % p.row_blocks * p.rows,
+                end = std::min(row + p.rows, up(oh, s.sh)), column = task % p.column_blocks * p.columns,
+                width = std::min(p.columns * s.sw, ow - column * s.sw);
+  keep_planes(p, args.x + image_group * p.channels() * s.ih * s.iw, row, end - row, column, scratch);
   const int64_t phases = std::min(s.sw, ow), length = p.rows * p.pitch;
   float* const sums = scratch + p.kept_floats();
   ThinRow r;
@@ -165,9 +182,9 @@ void run_task(const WovenPlan& p, const WovenArgs& args, int64_t task, float* sc
         thin_row(r);
       }
       for (int k = 0; k < r.outs; ++k) {
-        float* const y = args.y + ((image_group * p.outs() + o + k) * oh + row * s.sh + oy) * ow;
+        float* const y = args.y + ((image_group * p.outs() + o + k) * oh + row * s.sh + oy) * ow + column * s.sw;
         for (int64_t q = 0; q < count; ++q)
-          weave({sums + k * r.y_step + q * p.pitch, length, s.sw, y + q * s.sh * ow, ow});
+          weave({sums + k * r.y_step + q * p.pitch, length, s.sw, y + q * s.sh * ow, width});
       }
     }
   }

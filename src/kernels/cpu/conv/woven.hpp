@@ -19,9 +19,9 @@ struct WovenPlan {
   Isa isa = Isa::kAvx2;
   std::vector<Phase> phases;  // [(oy + top) mod sh][(ox + left) mod sw]
   std::vector<int64_t> at;    // of each tap, from the image's element kept for the phase's first output
-  // A task makes `rows` output rows of each vertical phase. It keeps the planes that it reads, with zeros around them;
-  // their first element is (low_row, low_column) of the image for the first output row.
-  int64_t rows = 1, row_blocks = 1, columns = 1;
+  // A task makes `rows` output rows and `columns` output columns of each phase. It keeps the parts of planes that it
+  // reads, with zeros around them; these begin at (low_row, low_column) of the image for the first output.
+  int64_t rows = 1, columns = 1, row_blocks = 1, column_blocks = 1;
   int64_t low_row = 0, low_column = 0, kept_rows = 1, pitch = 1;
   int64_t tasks = 0, scratch_floats = 0;
 
@@ -37,7 +37,7 @@ struct WovenArgs {
   float* y = nullptr;
 };
 
-// Why this shape is not offered, or empty.
+// Why this shape is not offered, or empty. The extents of the image do not matter, unless one is empty.
 std::string refuse_woven(const TransposedShape& shape);
 WovenPlan plan_woven(const TransposedShape& shape, Isa isa);
 // w and packed: [ic, oc / groups, kh, kw], the latter in the order of groups, phases, outputs and taps: the same for
