@@ -60,6 +60,9 @@ ROWS = [
     ("lrn_f32.cpp", "kPlaces", (256, 64, 1024), "region graph { input x: f32[1,96,55,55]; y = lrn(x) {alpha=0.0001, size=5}; output y }", 2),
     ("grid_sample_f32.cpp", "kBlock", (64, 16, 256), "region graph { input x: f32[1,64,56,56]; input g: f32[1,56,56,2]; y = grid_sample(x, g); output y }", 2),
     ("matmul_bytes.cpp", "kPackedBytes", (32768, 8192, 131072), "region graph { input a: u8[128,512]; input b: i8[512,512]; y = matmul_integer(a, b); output y }", 2),
+    *(("conv/woven.cpp", name, values, f"region weights=w graph {{ input x: f32[1,{c},{n},{n}]; input w: f32[{c},{o},{k},{k}]; y = conv_transpose(x, w) {{group={g}, strides=[{t},{t}]}}; output y }}", 2, "conv_transpose_thin_f32@")
+      for name, values in (("kScratchFloats", (64 * 1024, 16 * 1024, 256 * 1024)), ("kWantedTasks", (16, 4, 64)))
+      for c, n, o, k, g, t in ((64, 50, 1, 4, 64, 2), (21, 64, 1, 16, 21, 8), (32, 64, 3, 4, 1, 2))),
     ("conv_thin_f32.cpp", "kScratchFloats", (64 * 1024, 16 * 1024, 256 * 1024), "region weights=w graph { input x: f32[1,3,512,512]; input w: f32[2,3,5,5]; y = conv(x, w) {pads=[2,2,2,2]}; output y }", 2, "conv_thin_f32@"),
     ("pool/pool.cpp", "kLines", (8, 2, 32), "region graph { input x: f32[1,64,112,112]; y = max_pool(x) {kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,2]}; output y }", 2),
     ("max_unpool.cpp", "kPlaces", (1 << 15, 1 << 13, 1 << 17), "region graph { input x: f32[1,64,128,128]; input i: i64[1,64,128,128]; y = max_unpool(x, i) {kernel_shape=[2,2], strides=[2,2]}; output y }", 2),

@@ -9,15 +9,18 @@
 #include <set>
 #include <utility>
 
+#include "base/byte_text.hpp"
 #include "base/file.hpp"
 #include "base/knobs.hpp"
 #include "base/plural.hpp"
 #include "base/shell_word.hpp"
 #include "build/explain.hpp"
+#include "build/open.hpp"
 #include "build/proof.hpp"
 #include "build/request.hpp"
 #include "compile/backends.hpp"
 #include "exec/entry.hpp"
+#include "plan/engine_file.hpp"
 #include "tune/cache.hpp"
 #include "tune/rejection.hpp"
 #include "tune/worker.hpp"
@@ -327,6 +330,7 @@ void write_replay(JsonWriter& w, const Replay& r) {
       .field("hash", problem::hash(r.problem))
       .field("seed", r.seed)
       .field("flops", r.flops)
+      .field("terms", r.terms)
       .key("candidates")
       .begin_array();
   for (const tune::Candidate& c : r.candidates.list) {

@@ -105,6 +105,47 @@ std::optional<Tensor> exact_reciprocals(const Tensor& t) {
   return *std::move(out);
 }
 
+// A power by a small whole number as products, which round less than the power may; null: none.
+Result<ir::Value*> products(Rewriter& w, ir::Node* n) {
+  ir::Value* const x = n->in(0);
+  const std::optional<double> exponent = scalar_of(n->in(1));
+  if (!exponent || !same_shape(x, n->out())) return nullptr;
+  if (*exponent == -1) return w.make("reciprocal", {x}, {}, n->out());
+  if (*exponent != 2 && *exponent != 3 && *exponent != 4) return nullptr;
+  PERI_ASSIGN(ir::Value * square, w.make("mul", {x, x}, {}, n->out()));
+  if (*exponent == 2) return square;
+  return w.make("mul", {square, *exponent == 3 ? x : square}, {}, n->out());
+}
+
+// A constant exponent in the type of the base, if that has all its values.
+std::optional<Tensor> typed_exponent(const ir::Node& n) {
+  const DType wanted = n.in(0)->type.dtype;
+  if (!n.in(1)->constant || n.in(1)->type.dtype == wanted || n.in(1)->constant->numel() > 4096) return std::nullopt;
+  const Tensor& t = *n.in(1)->constant;
+  if (t.dtype() == DType::kU64) return std::nullopt;  // may be read as negative
+  auto out = Tensor::zeros(wanted, t.dims());
+  if (!out.ok()) return std::nullopt;
+  for (int64_t k = 0; k < t.numel(); ++k) {
+    const double v = is_float(t.dtype()) ? t.f64(k) : static_cast<double>(t.i64(k));
+    out->set_f64(k, v);
+    if (out->f64(k) != v || std::fabs(v) > 0x1p52) return std::nullopt;
+  }
+  return *std::move(out);
+}
+
+Result<bool> powers(Rewriter& w, ir::Node* n) {
+  if (n->op != "pow" || !ops::contains(ops::kFloats, n->out()->type.dtype)) return false;
+  PERI_ASSIGN(ir::Value * y, products(w, n));
+  if (!y) {
+    auto exponent = typed_exponent(*n);
+    if (!exponent) return false;
+    ir::Value* const constant = w.graph().add_constant(n->in(1)->name, *std::move(exponent));
+    PERI_ASSIGN(y, w.make("pow", {n->in(0), constant}, {}, n->out()));
+  }
+  w.replace(n->out(), y);
+  return true;
+}
+
 Result<bool> cheaper(Rewriter& w, ir::Node* n) {
   ir::Value* y = nullptr;
   if (!ops::contains(ops::kFloats, n->out()->type.dtype)) return false;
@@ -112,8 +153,6 @@ Result<bool> cheaper(Rewriter& w, ir::Node* n) {
     auto r = exact_reciprocals(*n->in(1)->constant);
     if (!r) return false;
     PERI_ASSIGN(y, w.make("mul", {n->in(0), w.graph().add_constant(n->in(1)->name, *std::move(r))}, {}, n->out()));
-  } else if (n->op == "pow" && same_shape(n->in(0), n->out()) && scalar_of(n->in(1)) == 2.0) {
-    PERI_ASSIGN(y, w.make("mul", {n->in(0), n->in(0)}, {}, n->out()));
   } else if (n->op == "div" && scalar_of(n->in(0)) == 1.0 && same_shape(n->in(1), n->out())) {
     PERI_ASSIGN(y, w.make("reciprocal", {n->in(1)}, {}, n->out()));
   } else {
@@ -208,7 +247,7 @@ Result<bool> rule(Rewriter& w, ir::Node* n) {
     w.replace(n->out(), x);
     return true;
   }
-  for (auto* part : {merge_views, cheaper, without_expands, broadcasts}) {
+  for (auto* part : {merge_views, powers, cheaper, without_expands, broadcasts}) {
     PERI_ASSIGN(const bool hit, part(w, n));
     if (hit) return true;
     if (!w.live(n)) return false;
@@ -227,9 +266,9 @@ const Entry simplify_entry{{
                 "type, expands to the same "
                 "shape, slices of everything, joins of one, choices by a constant; single numbers only), no chain of "
                 "reshapes, transposes or expands, and no "
-                "expand of an operand that is broadcast anyway; a constant_of_shape is an expand; x^2 is x*x, 1/x a "
-                "reciprocal, a division by powers of "
-                "two a product. "
+                "expand of an operand that is broadcast anyway; a constant_of_shape is an expand; x^2 is x*x, x^3 and "
+                "x^4 are products too, 1/x and x^-1 a reciprocal, a division by powers of two a product; a constant "
+                "exponent of floats has their type if that has its values. "
                 "x+0 may turn -0 into 0. It stands after folding, whose constants it reads.",
     .follows = {"fold_constants"},
     .run = run,
@@ -258,6 +297,14 @@ const Entry simplify_entry{{
           "graph { input x: f32[2,3]; const q: f32[3] = [0.125, 2.0, -0.25]; a = mul(x, x); b = mul(a, q); y = "
           "reciprocal(b); output "
           "y }"},
+         {"powers by whole numbers",
+          "graph { input x: f32[2,3]; const p: i64[] = [3]; const q: f32[1] = [4.0]; const r: i32[] = [-1]; const s: "
+          "i64[3] = [2, -3, 0]; const t: f64[] = [0.1]; a = pow(x, p); b = pow(x, q); c = pow(x, r); d = pow(x, s); e "
+          "= "
+          "pow(x, t); output a; output b; output c; output d; output e }",
+          "graph { input x: f32[2,3]; const t: f64[] = [0.1]; const s: f32[3] = [2.0, -3.0, 0.0]; e = pow(x, t); u = "
+          "mul(x, x); a = mul(u, x); v = mul(x, x); b = mul(v, v); c = reciprocal(x); d = pow(x, s); output a; output "
+          "b; output c; output d; output e }"},
          {"a mask that is expanded by hand",
           "graph { input x: f32[b,4,4]; input m: bool[b,1,4]; const t: bool[1,4,1] = [1, 1, 1, 1]; const z: f32[] = "
           "[0.0]; const n: "

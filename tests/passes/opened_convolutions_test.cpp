@@ -74,5 +74,28 @@ TEST(OpenUpsampling, WindowsThatDoNotOverlap) {
   }
 }
 
+std::string transposed(const std::string& window, const std::string& attrs, const std::string& width = "w") {
+  return "graph { input x: f32[n,4,5," + width + "]; input k: f32[4,3," + window +
+         "]; input b: f32[6]; y = conv_transpose(x, k, b) {group=2, " + attrs + "}; output y }";
+}
+
+TEST(OpenTransposed, EveryWindowAndCut) {
+  // By phases, the weights and the result are transposed; with zeros between the elements, the weights.
+  const auto transposes = [](const std::string& text) { return left("open_transposed", text, "transpose", 1); };
+  for (const char* pads : {"[0,0,0,0]", "[1,2,0,1]", "[3,1,2,3]", "[4,0,0,4]"}) {
+    const std::string cut = std::string(", pads=") + pads;
+    EXPECT_EQ(transposes(transposed("4,4", "strides=[2,2]" + cut)), 2);
+    EXPECT_EQ(transposes(transposed("6,4", "strides=[3,4], output_padding=[2,3]" + cut)), 2);
+    EXPECT_EQ(transposes(transposed("4,1", "strides=[2,1], output_padding=[1,0], pads=[0,0,2,0]")), 2);
+    EXPECT_EQ(transposes(transposed("3,4", "strides=[2,2]" + cut)), 1);
+    EXPECT_EQ(transposes(transposed("4,4", "strides=[2,2], dilations=[1,2]" + cut)), 1);
+    EXPECT_EQ(transposes(transposed("4,4", "strides=[1,1]" + cut)), 1);
+  }
+  EXPECT_EQ(transposes(transposed("2,2", "strides=[2,2], pads=[4,1,2,5]", "9")), 2);
+  EXPECT_EQ(transposes(transposed("2,4", "strides=[2,4], output_shape=[13,30]", "9")), 2);
+  EXPECT_EQ(transposes(transposed("4,6", "strides=[2,3], auto_pad=\"SAME_UPPER\"")), 2);
+  EXPECT_EQ(transposes(transposed("4,6", "strides=[4,3], auto_pad=\"SAME_LOWER\"")), 2);
+}
+
 }  // namespace
 }  // namespace peri::passes

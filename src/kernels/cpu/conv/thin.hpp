@@ -22,11 +22,21 @@ struct ThinRow {
 constexpr int kThinOuts = 4;
 constexpr int64_t kThinSlack = 64;
 
+// Rows of which each has the elements that are `rows` apart in the result: y[i * rows + r] = x[r * x_step + i].
+struct Weave {
+  const float* x = nullptr;
+  int64_t x_step = 0, rows = 1;
+  float* y = nullptr;
+  int64_t n = 0;  // of y
+};
+
 namespace avx2 {
 void thin_row(const ThinRow& row);
-}
+void weave(const Weave& rows);
+}  // namespace avx2
 namespace avx512 {
 void thin_row(const ThinRow& row);
-}
+void weave(const Weave& rows);
+}  // namespace avx512
 
 }  // namespace peri::kernels::cpu::conv

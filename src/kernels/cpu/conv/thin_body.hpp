@@ -42,7 +42,47 @@ PERI_SIMD void columns(const ThinRow& r) {
     for (; r.n - i > F32::kLanes; i += 2 * F32::kLanes) tile<kOuts, 2>(r, i, r.n - i);
   for (; i < r.n; i += F32::kLanes) tile<kOuts, 1>(r, i, r.n - i);
 }
+
+// The elements of 2^k vectors, one from each in turn.
+template <int kRows>
+PERI_SIMD void weave_vectors(F32 (&v)[kRows]) {
+  for (int level = 1; level < kRows; level *= 2) {
+    F32 woven[kRows];
+    for (int k = 0; k < kRows / 2; ++k) {
+      woven[2 * k] = low_pairs(v[k], v[k + kRows / 2]);
+      woven[2 * k + 1] = high_pairs(v[k], v[k + kRows / 2]);
+    }
+    for (int k = 0; k < kRows; ++k) v[k] = woven[k];
+  }
+}
+
+template <int kRows>
+PERI_SIMD int64_t weave_rows(const Weave& w) {
+  int64_t i = 0;
+  for (; (i + F32::kLanes) * kRows <= w.n; i += F32::kLanes) {
+    F32 v[kRows];
+    for (int k = 0; k < kRows; ++k) v[k] = F32::load(w.x + k * w.x_step + i);
+    weave_vectors(v);
+    for (int k = 0; k < kRows; ++k) store(w.y + i * kRows + k * F32::kLanes, v[k]);
+  }
+  return i;
+}
 }  // namespace
+
+void weave(const Weave& w) {
+  int64_t i = 0;
+  switch (w.rows) {
+    case 1: i = weave_rows<1>(w); break;
+    case 2: i = weave_rows<2>(w); break;
+    case 4: i = weave_rows<4>(w); break;
+    case 8: i = weave_rows<8>(w); break;
+    default: break;
+  }
+  for (int64_t at = i * w.rows; at < w.n; ++i, at += w.rows) {
+    const int64_t rows = w.n - at < w.rows ? w.n - at : w.rows;
+    for (int64_t k = 0; k < rows; ++k) w.y[at + k] = w.x[k * w.x_step + i];
+  }
+}
 
 void thin_row(const ThinRow& r) {
   switch (r.outs) {

@@ -189,6 +189,13 @@ PERI_SIMD F32x8 even_lanes(F32x8 a, F32x8 b) {
   const __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(a.v, b.v, _MM_SHUFFLE(2, 0, 2, 0)));
   return {_mm256_castpd_ps(_mm256_permute4x64_pd(pairs, _MM_SHUFFLE(3, 1, 2, 0)))};
 }
+// a[0], b[0], a[1], b[1], ...: the first kLanes of these, and the rest.
+PERI_SIMD F32x8 low_pairs(F32x8 a, F32x8 b) {
+  return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.v, b.v), _mm256_unpackhi_ps(a.v, b.v), 0x20)};
+}
+PERI_SIMD F32x8 high_pairs(F32x8 a, F32x8 b) {
+  return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.v, b.v), _mm256_unpackhi_ps(a.v, b.v), 0x31)};
+}
 // One byte per lane, saturated.
 PERI_SIMD void store_bytes(uint8_t* p, I32x8 a) {
   const __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(a.v), _mm256_extracti128_si256(a.v, 1));

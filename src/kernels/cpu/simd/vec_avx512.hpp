@@ -182,6 +182,15 @@ PERI_SIMD F32x16 even_lanes(F32x16 a, F32x16 b) {
   const __m512i from = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   return {_mm512_permutex2var_ps(a.v, from, b.v)};
 }
+// a[0], b[0], a[1], b[1], ...: the first kLanes of these, and the rest.
+PERI_SIMD F32x16 low_pairs(F32x16 a, F32x16 b) {
+  const __m512i from = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  return {_mm512_permutex2var_ps(a.v, from, b.v)};
+}
+PERI_SIMD F32x16 high_pairs(F32x16 a, F32x16 b) {
+  const __m512i from = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  return {_mm512_permutex2var_ps(a.v, from, b.v)};
+}
 // One byte per lane, saturated.
 PERI_SIMD void store_bytes(uint8_t* p, I32x16 a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
