@@ -259,8 +259,7 @@ Result<Built> choose_and_judge(compile::Compilation* compilation, const Options&
   // What the judge would find at the end is told before anything is tried.
   const DimBinding& sizes = compilation->tuned_for();
   PERI_TRY(check_values(compilation->graph(), sizes));
-  if (const auto limit = judge::index_limit(compilation->graph(), sizes, judge::Places::kOfSizes))
-    return does_not_run(sizes, limit->text());
+  PERI_TRY(judge::check_places(compilation->graph(), sizes, compilation->bounds()));
   if (options.judge)
     if (const auto lack = judge::lacks_memory(compilation->graph(), sizes); !lack.empty())
       return no_memory(sizes, lack);

@@ -12,6 +12,7 @@
 #include "device/open.hpp"
 #include "exec/ahead.hpp"
 #include "exec/entry.hpp"
+#include "judge/index_limit.hpp"
 #include "judge/source.hpp"
 #include "plan/chip.hpp"
 
@@ -127,13 +128,20 @@ Result<DimBinding> with_following(const plan::Program& program, DimBinding sizes
   if (given.empty()) return sizes;
   const std::optional<ir::Graph> graph = judge::source_shapes(program);
   const DimBinding tuned(program.tuned_for.begin(), program.tuned_for.end());
-  if (!graph || compile::check_possible(*graph, sizes).ok()) return sizes;
+  if (!graph) return sizes;
+  if (compile::check_possible(*graph, sizes).ok()) {
+    PERI_TRY(judge::check_places(*graph, sizes));
+    return sizes;
+  }
   std::set<std::string> fixed;
   for (const auto& [name, size] : given) fixed.insert(name);
   if (const auto sums = as_sums(*graph, tuned, sizes, fixed)) return *sums;
   DimBinding fitted = compile::fitted_dims(*graph, sizes, fixed);
   Status possible = compile::check_possible(*graph, fitted);
-  if (possible.ok()) return fitted;
+  if (possible.ok()) {
+    PERI_TRY(judge::check_places(*graph, fitted));
+    return fitted;
+  }
   if (!compile::check_possible(*graph, tuned).ok()) return sizes;  // then the run says what is wrong
   return std::move(possible).error();
 }

@@ -272,8 +272,8 @@ int64_t Replay::untried() const {
 std::string Replay::summary() const {
   if (candidates.list.empty()) {
     const auto& all = candidates.refusals;
-    const auto left_out = std::find_if(
-        all.begin(), all.end(), [](const tune::Refusal& r) { return r.reason.starts_with(tune::kLeftOut); });
+    const auto left_out = std::find_if(all.begin(), all.end(),
+                                       [](const tune::Refusal& r) { return r.reason.starts_with(tune::kLeftOut); });
     const std::string whose = left_out == all.end() ? "" : " of " + left_out->reason.substr(tune::kLeftOut.size());
     return format("no kernel%s takes it, %zu refuse: it runs on the reference", whose.c_str(),
                   all.size() - (left_out != all.end()));
@@ -313,8 +313,8 @@ Result<Replay> replay(const ReplayRequest& request) {
   if (const auto bytes = weight_bytes_of(request.engine)) options.model_bytes = *bytes;
   if (options.own_executor.empty())
     out.terms = options.model_bytes < kUnknownModel
-                    ? "timed as in its build, with the engine's " +
-                          bytes_text(options.model_bytes) + " of weights read between runs"
+                    ? "timed as in its build, with the engine's " + bytes_text(options.model_bytes) +
+                          " of weights read between runs"
                     : "timed as in a large model: its weights come from memory in each run";
   tune::Tuner tuner(options);
   out.candidates = tuner.candidates(out.problem.graph, out.problem.weights);

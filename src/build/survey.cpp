@@ -200,10 +200,7 @@ Status try_lowering(const Request& request, Survey* f) {
   options.tune.measure = options.tune.verify = false;
   PERI_ASSIGN(const auto compilation, compile::Compilation::start(std::move(options)));
   const DimBinding& sizes_given = compilation->tuned_for();
-  if (const auto limit = judge::index_limit(compilation->graph(), sizes_given, judge::Places::kOfSizes))
-    return Error(invalid("the model does not run at %s: %s", judge::sizes_text(sizes_given).c_str(),
-                         limit->text().c_str()))
-        .advise(std::string(compile::kOtherSizes));
+  PERI_TRY(judge::check_places(compilation->graph(), sizes_given, compilation->bounds()));
   auto compiled = compilation->lower();
   if (!compiled.ok()) return std::move(compiled).error();
   PERI_TRY(plan::check_program(compiled->program, UINT64_MAX));  // as each load of the engine does

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compile/compile.hpp"
 #include "exec/region/region_payload.hpp"
 #include "judge/inputs.hpp"
 #include "judge/seeded.hpp"
@@ -185,6 +186,21 @@ std::optional<IndexLimit> index_limit(const ir::Graph& graph, const DimBinding& 
     return out;
   }
   return out;
+}
+
+Status check_places(const ir::Graph& graph, const DimBinding& sizes, std::span<const DimBinding> bounds) {
+  const auto check = [&](const DimBinding& at, std::string_view remedy) -> Status {
+    const auto limit = index_limit(graph, at, Places::kOfSizes);
+    if (!limit) return Ok{};
+    std::string text;
+    for (const auto& [name, size] : at) text += (text.empty() ? " at " : ",") + name + "=" + std::to_string(size);
+    return usage("the model does not run%s: %s", text.c_str(), limit->text().c_str())
+        .advise(at.empty() ? "" : std::string(remedy));
+  };
+  PERI_TRY(check(sizes, compile::kOtherSizes));
+  for (const DimBinding& bound : bounds)
+    PERI_TRY(check(bound, "give sizes that it can have: --min-shapes and --max-shapes"));
+  return Ok{};
 }
 
 }  // namespace peri::judge

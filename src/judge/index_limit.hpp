@@ -3,8 +3,10 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
+#include "base/result.hpp"
 #include "ir/graph.hpp"
 
 namespace peri::judge {
@@ -27,5 +29,9 @@ struct IndexLimit {
 // make_inputs()). Only indices that a few operators on integers compute are looked at, of at most some million
 // elements. None: all are in range, or nothing is known.
 std::optional<IndexLimit> index_limit(const ir::Graph& graph, const DimBinding& sizes, Places places);
+
+// kUsage with such a limit where sizes alone decide it, so that no input makes the model run: of the sizes, or of a
+// smallest or largest size that was asked for.
+Status check_places(const ir::Graph& graph, const DimBinding& sizes, std::span<const DimBinding> bounds = {});
 
 }  // namespace peri::judge

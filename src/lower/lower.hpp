@@ -38,7 +38,7 @@ struct StepReport {
   std::vector<std::string> other_layouts = {};
   std::string own_layouts = {};
   std::vector<std::pair<std::string, std::string>> refusals;  // kernel, reason
-  tune::RegionWork work;                                       // at the tuned dims, by the chosen candidate's algorithm
+  tune::RegionWork work;                                      // at the tuned dims, by the chosen candidate's algorithm
   DimBinding assumed_sizes = {};                     // that the tuner took for the dimensions that the data decide
   std::optional<InRun> in_run = {};                  // none: the engine was not run for it
   std::vector<std::vector<StepReport>> bodies = {};  // of an if or a loop, which are lowered as graphs of their own

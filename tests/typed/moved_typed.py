@@ -116,9 +116,11 @@ class Moved(Typed):
             onnx.save(model, self.folder / "far.onnx")
             with self.subTest(name):
                 for command in (("inspect", "far.onnx"), ("build", "far.onnx", "-o", "far.engine", "--force")):
-                    said = self.ends(1, *command, "--dims", f"n={most + 1}")
-                    self.assertRegex(said, f"the model does not run at n={most + 1}: '\\w*' is given index -?\\d+ of a table of 1500 rows: n={most} is the largest that fits")
+                    limit = f"the model does not run at n={most + 1}: '\\w*' is given index -?\\d+ of a table of 1500 rows: n={most} is the largest that fits"
+                    self.assertRegex(self.ends(2, *command, "--dims", f"n={most + 1}"), limit + "; give sizes that it can have: --dims")
+                    self.assertRegex(self.ends(2, *command, "--dims", "n=5", "--max-shapes", f"x:{most + 1}"), limit + "; give sizes that it can have: --min-shapes and --max-shapes")
                     self.ends(0, *command, "--dims", f"n={most}", *(QUICK if command[0] == "build" else ()))
+                self.assertRegex(self.ends(2, "bench", "far.engine", "--dims", f"n={most + 1}"), limit)
 
     def test_classes_that_a_loss_leaves_out_are_no_places(self):
         text = """g (float[n,8] x) => (float y) <int64 zero = {0}, int64 one = {1}, int64 eight = {8}, int64 none = {-100}> { s = Shape <end = 1> (x) r = Squeeze (s)

@@ -93,10 +93,14 @@ class Terms(Typed):
         self.array("b.npy", numpy.ones((3, 4), numpy.float32))
         self.save("g (float[N, 4] a, float[M, 4] b) => (float[P, 4] y) { s = Sigmoid(a) t = Mul(a, s) u = Exp(t) w = Neg(u) y = Add(w, b) }")
         self.ends(0, "build", "named.onnx", "-o", "m.engine", *QUICK)
-        for command in (("run", "-i", "a=a.npy", "-i", "b=b.npy"), ("bench", "--dims", "N=2,M=3"), ("verify", "--dims", "N=2,M=3")):
-            with self.subTest(command=command[0]):
-                node = self.fails(r"Add of .* and 'b': shapes do not broadcast", command[0], "m.engine", *command[1:], "-q")
-                self.assertEqual(node, "the_Add")
+        given = ("-i", "a=a.npy", "-i", "b=b.npy")
+        for command in ("run", "bench", "verify"):
+            with self.subTest(command=command):
+                self.assertEqual(self.fails(r"Add of .* and 'b': shapes do not broadcast", command, "m.engine", *given, "-q"), "the_Add")
+        for command in ("bench", "verify"):  # sizes that are given are looked at before inputs are made
+            with self.subTest(command=command, of="sizes"):
+                said = self.ends(2, command, "m.engine", "--dims", "N=2,M=3", "-q")
+                self.assertIn("'the_Add': the model does not run at M=3,N=2: shapes do not broadcast", said)
 
     def test_in_the_body_of_a_loop(self):
         value = helper.make_tensor_value_info

@@ -179,7 +179,9 @@ class Words(Typed):
         graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, ["s"])], [value("y", TensorProto.FLOAT, ["s"])], known)
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "m.onnx")
         self.ends(0, "build", "m.onnx", "-o", "m.engine", "--dims", "s=4", "--no-tune", "--no-cache", "--quiet")
-        self.assertRegex(self.ends(1, "run", "m.engine", "-i", "x=random:1", "--dims", "s=9"), "out of range.* smaller sizes")
+        self.assertRegex(self.ends(2, "run", "m.engine", "-i", "x=random:1", "--dims", "s=9"), "the model does not run at s=9: an index is out of range: .*give sizes that it can have")
+        numpy.save(self.folder / "x.npy", numpy.ones(9, numpy.float32))
+        self.assertRegex(self.ends(1, "run", "m.engine", "-i", "x=x.npy"), "out of range.* smaller sizes")
 
     def test_inputs_that_are_given_have_no_seed(self):
         self.ends(0, "build", DIGITS, "-o", "a.engine", "--no-tune", "--no-cache", "--no-verify", "--quiet")
