@@ -128,6 +128,7 @@ def elementwise():
     for op in ("Add", "Sub", "Mul", "Div", "Max", "Min", "PRelu", "Sum", "Mean"):
         yield Row(op, [[F(*d), U(*d)] for d in IMAGES] if op != "PRelu" else [[F(*d), W(d[1], 1, 1)] for d in IMAGES])
     yield Row("Pow", [[U(*d), S(2.0)] for d in IMAGES], "square")
+    yield Row("Pow", [[U(*d), S(3, np.int64)] for d in IMAGES], "cube by an integer")
     yield Row("Pow", [[U(*d), S(1.7)] for d in IMAGES])
     yield Row("Mod", [[F(*d), U(*d)] for d in IMAGES], fmod=1)
     for op in ("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual"):
@@ -179,6 +180,9 @@ def windows():
     yield Row("ConvTranspose", [[F(1, 16, 14, 14), W(16, 8, 2, 2)], [F(1, 64, 28, 28), W(64, 32, 2, 2)], [F(2, 128, 56, 56), W(128, 64, 2, 2)]], strides=[2, 2])
     yield Row("ConvTranspose", [[F(1, 8, 4, 8, 8), W(8, 8, 2, 2, 2)], [F(1, 32, 8, 14, 14), W(32, 16, 2, 2, 2)],
                                 [F(1, 64, 8, 28, 28), W(64, 32, 2, 2, 2)]], "3-D", strides=[2, 2, 2])
+    yield Row("Conv", [([F(n, c, h, h), F(c, c, 3, 3)], {"pads": [1] * 4}) for n, c, h in ((1, 16, 28), (1, 64, 56), (1, 256, 28))], "computed weights")
+    yield Row("ConvTranspose", [([F(1, c, h, h), W(c, 1, k, k)], {"group": c, "strides": [s, s]}) for c, h, k, s in ((16, 14, 4, 2), (64, 50, 4, 2), (21, 64, 16, 8))], "depthwise")
+    yield Row("ConvTranspose", [([F(1, c, h, h), F(c, c, 4, 4)], {"pads": [1] * 4, "strides": [2, 2]}) for c, h in ((16, 14), (64, 28), (128, 28))], "computed weights")
     yield Row("DeformConv", [[F(1, 8, 14, 14), W(8, 8, 3, 3), F(1, 18, 14, 14)], [F(1, 32, 28, 28), W(32, 32, 3, 3), F(1, 18, 28, 28)],
                              [F(1, 64, 56, 56), W(64, 64, 3, 3), F(1, 18, 56, 56)]], pads=[1] * 4)
     for op in ("MaxPool", "AveragePool", "LpPool"):

@@ -89,7 +89,7 @@ Status take_claims(const Json& proof, Explanation* e) {
   if (whole && proof_word(*whole, "when").starts_with("in an earlier build"))
     e->proven += "; the engine as a whole judged by an earlier build";
   if (whole && !proof_word(*whole, "incomplete").empty())
-    e->proven += "; the engine as a whole " + std::string(proof_word(*whole, "incomplete"));
+    e->proven += "; of the engine as a whole: " + proof_word(*whole, "incomplete");
   return Ok{};
 }
 }  // namespace

@@ -1,9 +1,6 @@
 // Shares of the time that runs of the engine told; work where there were none.
 #include "build/on_reference.hpp"
 
-#include <algorithm>
-#include <set>
-
 #include "base/plural.hpp"
 #include "exec/entry.hpp"
 #include "exec/region/region_payload.hpp"
@@ -15,7 +12,7 @@ namespace peri::build {
 namespace {
 // Of a run: what two measurements of it tell apart at best. Not fitted.
 constexpr double kMinSlowShare = 0.01;
-// Of a run: what the quick ones may take together.
+// Of a run: what the quick ones may take together, ten of the share above. Not fitted.
 constexpr double kMaxQuickShare = 0.1;
 // What the reference computes within some microseconds: 256 numbers took 5. Not fitted.
 constexpr double kMaxQuickFlops = 256, kMaxQuickBytes = 4096;
@@ -39,9 +36,9 @@ bool is_slow(std::optional<double> ms, double run_ms, const tune::RegionWork& wo
 }
 
 namespace {
-// The slow steps of a program and of its bodies, in their order: each name with its operators.
+// The slow steps of a program and of its bodies: each name with its operators.
 void take(const plan::Program& p, const DimBinding& sizes, bool in_body, int64_t* steps, int64_t* slow,
-          std::vector<std::string>* names) {
+          std::set<std::string>* names) {
   for (const plan::Step& s : p.steps) {
     ++*steps;
     for (const auto& body : s.bodies) take(*body, sizes, true, steps, slow, names);
@@ -58,31 +55,30 @@ void take(const plan::Program& p, const DimBinding& sizes, bool in_body, int64_t
       if (!ops::states_sizes(*n)) operators.insert(n->op);
     std::string list;
     for (const std::string& op : operators) list += (list.empty() ? " (" : ", ") + op;
-    if (std::string name = s.name + list + (list.empty() ? "" : ")");
-        std::find(names->begin(), names->end(), name) == names->end())
-      names->push_back(std::move(name));
+    names->insert(s.name + list + (list.empty() ? "" : ")"));
   }
 }
 }  // namespace
 
 std::string slow_steps_text(const plan::Program& program) {
-  constexpr size_t kMaxBytes = 160;  // of names
   DimBinding sizes(program.tuned_for.begin(), program.tuned_for.end());
   sizes.insert(program.assumed.begin(), program.assumed.end());
   int64_t steps = 0, slow = 0;
-  std::vector<std::string> names;
+  std::set<std::string> names;
   take(program, sizes, false, &steps, &slow, &names);
   if (slow == 0) return "";
-  std::string list;
-  for (const std::string& name : names) {
-    if (list.size() > kMaxBytes) {
-      list += ", ...";
-      break;
-    }
-    list += (list.empty() ? "" : ", ") + name;
-  }
   return format("%lld of %s on the slow reference: ", static_cast<long long>(slow), counted(steps, "step").c_str()) +
-         list;
+         short_list(names);
+}
+
+std::string short_list(const std::set<std::string>& names) {
+  constexpr size_t kMaxBytes = 160;
+  std::string out;
+  for (const std::string& name : names) {
+    if (out.size() > kMaxBytes) return out + ", ...";
+    out += (out.empty() ? "" : ", ") + name;
+  }
+  return out;
 }
 
 OnReference on_reference(const compile::Compiled& compiled) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,5 +23,7 @@ OnReference on_reference(const compile::Compiled& compiled);
 
 // Of a program alone, at its tuned sizes: "1 of 2 steps on the slow reference: p (lp_pool)"; "": none is slow.
 std::string slow_steps_text(const plan::Program& program);
+// As many of the names as fit into a line.
+std::string short_list(const std::set<std::string>& names);
 
 }  // namespace peri::build

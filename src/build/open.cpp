@@ -129,15 +129,15 @@ Result<DimBinding> with_following(const plan::Program& program, DimBinding sizes
   const std::optional<ir::Graph> graph = judge::source_shapes(program);
   const DimBinding tuned(program.tuned_for.begin(), program.tuned_for.end());
   if (!graph) return sizes;
-  if (compile::check_possible(*graph, sizes).ok()) {
-    PERI_TRY(judge::check_places(*graph, sizes));
-    return sizes;
+  DimBinding fitted = sizes;
+  Status possible = compile::check_possible(*graph, sizes);
+  if (!possible.ok()) {
+    std::set<std::string> fixed;
+    for (const auto& [name, size] : given) fixed.insert(name);
+    const auto sums = as_sums(*graph, tuned, sizes, fixed);
+    fitted = sums ? *sums : compile::fitted_dims(*graph, sizes, fixed);
+    possible = compile::check_possible(*graph, fitted);
   }
-  std::set<std::string> fixed;
-  for (const auto& [name, size] : given) fixed.insert(name);
-  if (const auto sums = as_sums(*graph, tuned, sizes, fixed)) return *sums;
-  DimBinding fitted = compile::fitted_dims(*graph, sizes, fixed);
-  Status possible = compile::check_possible(*graph, fitted);
   if (possible.ok()) {
     PERI_TRY(judge::check_places(*graph, fitted));
     return fitted;

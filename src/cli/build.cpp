@@ -89,9 +89,8 @@ Result<Outcome> run(const Arguments& arguments) {
   const Page page(arguments);
   for (const std::string& note : compiled.notes)
     if (!made.stopped || note != compiled.notes.back()) say("note: " + note);
-  if (const std::string steps = build::slow_steps_text(compiled.program);
-      slow > 0 && arguments.has("--quiet") && !steps.empty())
-    say("note: " + steps);  // else the page names them, with the reason
+  if (slow > 0 && arguments.has("--quiet"))  // else the page names them, with the reason
+    if (const std::string steps = build::slow_steps_text(compiled.program); !steps.empty()) say("note: " + steps);
   Outcome out;
   out.summary = path + ", " + build::steps_text(std::ssize(compiled.program.steps), in_bodies) +
                 (slow ? ", " + std::to_string(slow) + " of them on the slow reference" : "") +

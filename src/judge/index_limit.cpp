@@ -6,6 +6,7 @@
 
 #include "compile/compile.hpp"
 #include "exec/region/region_payload.hpp"
+#include "judge/engine.hpp"
 #include "judge/inputs.hpp"
 #include "judge/seeded.hpp"
 #include "judge/told_sizes.hpp"
@@ -192,9 +193,7 @@ Status check_places(const ir::Graph& graph, const DimBinding& sizes, std::span<c
   const auto check = [&](const DimBinding& at, std::string_view remedy) -> Status {
     const auto limit = index_limit(graph, at, Places::kOfSizes);
     if (!limit) return Ok{};
-    std::string text;
-    for (const auto& [name, size] : at) text += (text.empty() ? " at " : ",") + name + "=" + std::to_string(size);
-    return usage("the model does not run%s: %s", text.c_str(), limit->text().c_str())
+    return usage("the model does not run at %s: %s", sizes_text(at).c_str(), limit->text().c_str())
         .advise(at.empty() ? "" : std::string(remedy));
   };
   PERI_TRY(check(sizes, compile::kOtherSizes));

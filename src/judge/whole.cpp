@@ -157,6 +157,7 @@ bool undecided(const ir::Graph& graph, std::span<const ops::RefTensor> in, size_
 
 bool all_finite(const Tensor& t) {
   if (!is_float(t.dtype())) return true;
+  if (t.dtype() == DType::kF32) return std::ranges::all_of(t.as<float>(), [](float v) { return std::isfinite(v); });
   for (int64_t k = 0; k < t.numel(); ++k)
     if (!std::isfinite(t.f64(k))) return false;
   return true;
@@ -202,7 +203,6 @@ double elements_at(const ir::Graph& graph, const DimBinding& sizes) {
 }
 
 Result<Magnitudes> magnitudes_of(const ir::Graph& graph, std::span<const ops::RefTensor> in, int threads) {
-  constexpr double kLarge = 1e30;  // finite in float32, and beyond every sum of a real model
   ir::Graph all = graph.clone();
   std::vector<bool> sums;
   all.outputs.clear();
@@ -221,7 +221,7 @@ Result<Magnitudes> magnitudes_of(const ir::Graph& graph, std::span<const ops::Re
   for (size_t k = 0; k < values.size(); ++k)
     for (const double v : values[k].f) {
       const double size = std::fabs(v);
-      if (size <= kLarge)
+      if (size <= tune::kNearOverflow)
         m.largest = std::max(m.largest, size);
       else if (sums[k] && std::isfinite(size))
         m.near_overflow = true;

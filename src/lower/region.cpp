@@ -20,7 +20,7 @@ bool stands_alone(const ir::Node& n) { return n.inputs.size() > kMaxOperands; }
 
 namespace {
 constexpr size_t kMaxEpilogue = 12;  // kernels are asked about each beginning of a chain
-constexpr size_t kMaxJoined = 8;     // operands of what a product may take along: each of a sum's products asks for it
+constexpr size_t kMaxJoined = 8;     // operands of what a product may take along; no epilogue has a sum of three yet
 constexpr size_t kMaxGroup = 48;     // and about a group anew with each node that joins it
 
 bool is_elementwise(const ir::Node& n) {

@@ -303,9 +303,6 @@ std::vector<int64_t> disputed_positions(const Expected& expected, const Tensor& 
   return out;
 }
 
-// A sum beyond this may overflow in float32, whose limit is 3.4e38, on its way in one order and not in another.
-constexpr double kNearOverflow = 1e30;
-
 bool may_overflow(const ops::RefTensor& want, size_t at) {
   double largest = std::numeric_limits<float>::max();
   if (want.dtype == DType::kF16) largest = 65504;

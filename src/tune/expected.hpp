@@ -44,6 +44,9 @@ Result<Expected> make_expected(const ir::Graph& region, std::span<const Tensor> 
 Result<Expected> expected_at(const ir::Graph& region, std::span<const Tensor> arguments, int threads,
                              std::vector<int64_t> positions);
 
+// Finite in float32, whose limit is 3.4e38, and beyond every sum of a real model: a sum beyond it may overflow on its
+// way in one order and not in another.
+constexpr double kNearOverflow = 1e30;
 // Whether the exact result is so near the largest number of its type, or beyond, that an infinity of its sign is
 // correct.
 bool may_overflow(const ops::RefTensor& want, size_t at);

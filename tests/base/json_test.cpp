@@ -58,6 +58,8 @@ TEST(Json, GettersNameTheKey) {
 
 TEST(Json, RefusesWithByteOffset) {
   EXPECT_NE(error_of("").find("not valid JSON: it is empty"), std::string::npos) << error_of("");
+  const std::string escape = error_of("\x1b{");  // in the form of all other messages
+  EXPECT_NE(escape.find("near \"\\x1b\""), std::string::npos) << escape;
   EXPECT_NE(error_of("[1,2] x").find("byte 7"), std::string::npos) << error_of("[1,2] x");
   EXPECT_NE(error_of(R"({"a":1,"b":2,"a":3})").find("'a': duplicate key"), std::string::npos);
   for (const char* bad :

@@ -80,11 +80,11 @@ const kernels::Kernel& planted() {
 
 // The residual is computed, read once and no output, nor is the result: it may take the residual's memory. Rows are
 // free.
-compile::Imported model(bool relu, int64_t depth) {
+compile::Imported model(bool relu, int64_t depth, const std::string& weights = "v = identity(w);") {
   compile::Imported m;
   const std::string k = std::to_string(depth);
   auto g = ir::parse_graph("graph { input x: f32[rows," + k + "]; input w: f32[" + k + ",24]; input s: f32[rows,24]; " +
-                           "t = softmax(s); p = matmul(x, w);" +
+                           weights + " t = softmax(s); p = matmul(x, v);" +
                            (relu ? " a = relu(p); y = add(a, t);" : " y = add(p, t);") + " z = softmax(y); output z }");
   EXPECT_TRUE(g.ok() && g->sort().ok() && ops::infer_graph(*g).ok());
   m.graph = std::move(*g);
@@ -170,6 +170,25 @@ TEST(Planted, WrongOnlyPastADepthOf1536) { expect_found<Fault::kDepth>(false, 20
 TEST(Planted, WrongOnlyAtTheSmallerSize) { expect_found<Fault::kSmall>(); }
 TEST(Planted, WrongOnlyAtTheLargerSize) { expect_found<Fault::kLarge>(); }
 TEST(Planted, WrongOnlyInTheLastTile) { expect_found<Fault::kLastTile>(); }
+
+// The sums of one column overflow on the made-up inputs: what is wrong beside it is found all the same.
+TEST(Planted, WrongBesideSumsThatOverflow) {
+  std::string scale = "const c: f32[24] = [1e38";
+  for (int k = 1; k < 24; ++k) scale += ", 1.0";
+  scale += "]; v = mul(w, c);";
+  {
+    const kernels::AddedKernel added(planted<Fault::kNone>());
+    const auto right = build_engine(options(false, true), model(false, 64, scale));
+    ASSERT_TRUE(right.ok()) << right.error().text();
+    EXPECT_TRUE(chosen(*right)) << "an overflow is no fault";
+    EXPECT_GT(right->verdict.sizes[0].overflowed, 0);
+  }
+  const kernels::AddedKernel added(planted<Fault::kLastTile>());
+  const auto wrong = build_engine(options(false, true), model(false, 64, scale));
+  ASSERT_TRUE(wrong.ok()) << wrong.error().text();
+  EXPECT_FALSE(chosen(*wrong));
+  ASSERT_EQ(wrong->refused.size(), 1u);
+}
 
 // A folder for a timing cache.
 struct CacheFolder {

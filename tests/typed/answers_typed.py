@@ -41,6 +41,17 @@ class Answers(Typed):
         self.assertNotIn("NaN", self.ends(0, "build", DIGITS, "-o", "fine.engine", *QUICK))
         self.assertNotIn('"nan"', (self.folder / "fine.engine.proof").read_text())
 
+    def test_a_time_is_told_with_what_it_rests_on(self):
+        """A replay of an engine's step is timed as the build timed it; what does not agree with itself is one of the processes."""
+        self.ends(0, "build", DIGITS, "-o", "d.engine", *QUICK)
+        step = next(s["name"] for s in json.loads((self.folder / "d.engine.proof").read_text())["steps"] if s["chosen"].startswith(("conv", "onednn_conv")))
+        for words, terms in ((("--from", "d.engine", step), "timed as in its build, with the engine's "), (("relu x=f32[64]",), "timed as in a large model: ")):
+            shown = self.peri("replay", *words, "--budget", "1", "--json", "r.json", "--force").stdout.decode()
+            self.assertIn(terms, shown)
+            self.assertTrue(json.loads((self.folder / "r.json").read_text())["terms"].startswith(terms))
+        said = self.ends(5, "bench", "d.engine", "--repeat", "2", "--seconds", "0.05", "--tolerance", "1e-9")
+        self.assertRegex(said, r"not stable: in process [12] of 2 ")
+
     def test_labels_are_of_the_output_that_they_fit(self):
         text = """<ir_version: 8, opset_import: ["" : 17]> g (float[n, 3] x) => (float[n, 3] boxes, float[n, 6] classes) {
             boxes = Neg(x)  classes = Concat<axis = 1>(x, x) }"""

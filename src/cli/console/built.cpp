@@ -88,16 +88,6 @@ std::vector<std::string> reasons_of(const lower::StepReport& step) {
   return out;
 }
 
-std::string list_of(const std::set<std::string>& names) {
-  constexpr size_t kMaxBytes = 160;  // of names in a line
-  std::string out;
-  for (const std::string& name : names) {
-    if (out.size() > kMaxBytes) return out + ", ...";
-    out += (out.empty() ? "" : ", ") + name;
-  }
-  return out;
-}
-
 // The steps with their operators; `what` is said of them.
 void show_reference(const Page& page, const std::vector<const lower::StepReport*>& steps, const std::string& what) {
   std::map<build::ReferenceWhy, std::set<std::string>> by_reason;
@@ -105,7 +95,7 @@ void show_reference(const Page& page, const std::vector<const lower::StepReport*
     by_reason[build::reference_why(reasons_of(*s))].insert(s->name + operators_of(*s));
   for (const auto& [why, names] : by_reason) {
     page.line("reference  %s, %s: %s", build::reference_text(why, "these").c_str(), what.c_str(),
-              list_of(names).c_str());
+              build::short_list(names).c_str());
     if (why == build::ReferenceWhy::kNoMemory) page.line("           %s", std::string(build::kMoreMemory).c_str());
   }
 }
