@@ -72,7 +72,7 @@ std::string slow_steps_text(const plan::Program& program) {
 }
 
 std::string short_list(const std::set<std::string>& names) {
-  constexpr size_t kMaxBytes = 160;
+  constexpr size_t kMaxBytes = 160;  // two lines of a terminal
   std::string out;
   for (const std::string& name : names) {
     if (out.size() > kMaxBytes) return out + ", ...";
